@@ -64,9 +64,8 @@ class ContrastTest(ReadOnlyArrays, ABC):
     @cached_read_only
     def contrasts(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """What is compared: two groups, or a group and "rest"; of length C."""
-        if self.sums.rests:
-            return tuple((group, "rest") for group in self.groups)
-        return tuple((self.groups[a], self.groups[b]) for a, b in self._pairs)
+        names = (*self.groups, *("rest" for _ in self.groups))
+        return tuple((names[a], names[b]) for a, b in self._pairs)
 
     @cached_read_only
     def _pairs(self) -> Array:
@@ -137,11 +136,11 @@ class ContrastTest(ReadOnlyArrays, ABC):
         import pandas as pd
 
         pairs = [pair for pair in self.contrasts for _ in self.sums.grid]
-        labels = {
-            name: pd.Series([pair[side] for pair in pairs], dtype=object)
-            for side, name in enumerate("ab")
-        }
-        return pd.DataFrame({**labels, **{n: np.ravel(v) for n, v in columns.items()}})
+        frame = pd.DataFrame({n: np.ravel(values) for n, values in columns.items()})
+        for side, name in enumerate("ab"):
+            labels = pd.Series([pair[side] for pair in pairs], dtype=object)
+            frame.insert(side, name, labels)
+        return frame
 
     def _level(self, confidence_level: float | None) -> float:
         """Return the level that is asked for, or that of the test."""

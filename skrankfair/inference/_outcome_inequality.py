@@ -80,11 +80,9 @@ class MomentSums:
     @property
     def standard_error(self) -> Array:
         """Standard error of the means, shape (M,); NaN below two clusters."""
-        few = self.active < 2
-        if self.count <= 1:
-            return np.full(few.shape, np.nan)
-        factor = self.count / (self.count - 1)
-        return np.where(few, np.nan, np.sqrt(factor * self.squares) / self.weight)
+        factor = self.count / max(self.count - 1, 1)
+        error = np.sqrt(factor * self.squares) / self.weight
+        return np.where(self.active < 2, np.nan, error)
 
     def root(self, chosen: Array) -> Array:
         """Return R with R Rᵀ the correlation of some moments' means, shape (m, k)."""
@@ -280,16 +278,12 @@ class OutcomeInequalityTest(ReadOnlyArrays):
         """
         import pandas as pd
 
-        above, below = (
-            pd.Series([pair[side] for pair in self.groups], dtype=object)
-            for side in (0, 1)
-        )
         return pd.DataFrame(
             {
                 "position_above": self.positions[:, 0],
                 "position_below": self.positions[:, 1],
-                "group_above": above,
-                "group_below": below,
+                "group_above": pd.Series([a for a, _ in self.groups], dtype=object),
+                "group_below": pd.Series([b for _, b in self.groups], dtype=object),
                 "estimate": self.estimate,
                 "standard_error": self.standard_error,
                 "violation": self.violation,

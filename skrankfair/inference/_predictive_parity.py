@@ -126,7 +126,7 @@ class PredictiveParityTest(ContrastTest):
             df = np.where(sums.defined, sums.effective_clusters - 1, np.nan)
             variances = sums.variance[first], sums.variance[second]
             df = welch_df(*variances, df[first], df[second])
-            return Values(difference, self._spread, df)
+            return Values(difference, sums.spread(self._pairs), df)
         values = Values(*np.full((3, len(self._pairs), self.grid.size), np.nan))
         for c, (a, b) in enumerate(self._pairs.tolist()):
             fit, effective = sums.contrast(a, b), self.effective_clusters[c]
@@ -141,15 +141,11 @@ class PredictiveParityTest(ContrastTest):
         return values
 
     @cached_read_only
-    def _spread(self) -> Array:
-        """Standard errors of the differences of weighted means, shape (C, J)."""
-        return self.sums.spread(self._pairs)
-
-    @cached_read_only
     def _tests(self) -> Simultaneous:
         """The differences, one after the other."""
         blocks, places = self.sums.joint(self._pairs)
-        return self._together(self._differences, blocks, places, self._spread)
+        spread = self.sums.spread(self._pairs)
+        return self._together(self._differences, blocks, places, spread)
 
     @property
     def pointwise_pvalues(self) -> Array:

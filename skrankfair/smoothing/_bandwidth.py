@@ -10,7 +10,7 @@ import numpy as np
 
 from .._inputs.groups import Groups
 from .._inputs.score_rows import Sample, ScoreRows
-from .._inputs.validation import Array, check_number, weighted_quantile
+from .._inputs.validation import Array, check_choice, check_number, weighted_quantile
 from ._kernels import Kernel
 from ._sums import kernel_sums, kernel_values
 
@@ -32,14 +32,9 @@ _WIDER, _UNSMOOTHED = 1.35, 0.1
 def check_bandwidth(bandwidth: Any) -> None:
     """Raise a ValueError unless the bandwidth is a rule or a positive number."""
     if isinstance(bandwidth, str):
-        if bandwidth not in RULES:
-            options = ", ".join(repr(rule) for rule in RULES)
-            raise ValueError(
-                f"bandwidth must be one of {options} or a positive number; got "
-                f"{bandwidth!r}."
-            )
-        return
-    check_number(bandwidth, "bandwidth", 0, np.inf, inclusive=(False, False))
+        check_choice(bandwidth, "bandwidth", RULES)
+    else:
+        check_number(bandwidth, "bandwidth", 0, np.inf, inclusive=(False, False))
 
 
 def enough(effective: Array) -> Array:

@@ -14,7 +14,7 @@ from .._estimates.arrays import ReadOnlyArrays, cached_read_only
 from .._estimates.scales import ConfidenceInterval, PlainScale, t_quantile
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
-from ._bandwidth import check_bandwidth, common_bandwidth
+from ._bandwidth import common_bandwidth
 from ._kernels import Kernel, get_kernel
 from ._sums import Lattice, kernel_sums, kernel_values, segment_sums
 
@@ -57,12 +57,12 @@ class SmoothCurve(ReadOnlyArrays):
         total = np.zeros((self.grid.size,) * 2)
         for _, psi, _ in self._clusters():
             total += psi.T @ psi
-        return self._scaled(total)
+        return total * self._factor
 
     @property
     def standard_error(self) -> Array:
         """Standard errors on the grid, shape (J,)."""
-        return np.sqrt(self._scaled(self._squares[0] / self.mass**2))
+        return np.sqrt(self._squares[0] / self.mass**2 * self._factor)
 
     @property
     def effective_clusters(self) -> Array:
@@ -162,10 +162,11 @@ class SmoothCurve(ReadOnlyArrays):
                 outcome /= self.mass
                 yield sample.cluster[sample.segment_starts[segments]], outcome, mass
 
-    def _scaled(self, total: Array) -> Array:
-        if self.n_clusters <= 1:
-            return np.full(total.shape, np.nan)
-        return total * (self.n_clusters / (self.n_clusters - 1))
+    @property
+    def _factor(self) -> float:
+        return (
+            self.n_clusters / (self.n_clusters - 1) if self.n_clusters > 1 else np.nan
+        )
 
 
 def share_interval(
@@ -307,7 +308,6 @@ def nadaraya_watson(
     array([0.008, 0.014, 0.016])
     """
     check_choice(method, "method", METHODS)
-    check_bandwidth(bandwidth)
     chosen, points = get_kernel(kernel), as_numbers(grid, "grid").copy()
     rows = score_rows(y_true, y_score, cluster=cluster, sample_weight=sample_weight)
     sample = rows.pooled(cluster_weight)

@@ -35,9 +35,7 @@ class Kernel:
     order : float
         Its first moment that is not 0; infinite for `flat_top`.
     reach : float
-        Distance beyond which it is 0, or below about 1e-13 of its maximum.
-    compact : bool
-        Whether it is exactly 0 beyond `reach`.
+        Distance beyond which it is below about 1e-13 of its maximum; 1 if it is 0.
     relative_width : float
         Bandwidth that smooths as much as the gaussian kernel's bandwidth 1.
     cells : int
@@ -51,7 +49,6 @@ class Kernel:
     function: Callable[[Array], Array]
     order: float
     reach: float
-    compact: bool
     relative_width: float
     cells: int
     parabola: tuple[float, float] = (0.0, 0.0)
@@ -126,15 +123,12 @@ def _flat_top(u: Array) -> Array:
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        Kernel("gaussian", _gaussian, 2, 8.2, False, 1.0, 128),
-        Kernel(
-            *("epanechnikov", _epanechnikov, 2, 1.0, True, 2.2138, 0),
-            parabola=(0.75, -0.75),
-        ),
-        Kernel("tricube", _tricube, 2, 1.0, True, 2.6098, 500),
-        Kernel("uniform", _uniform, 2, 1.0, True, 1.7401, 0, parabola=(0.5, 0.0)),
-        Kernel("gaussian4", _gaussian4, 4, 8.8, False, 1.0, 128),
-        Kernel("flat_top", _flat_top, np.inf, _FLAT_TOP_REACH, False, 0.51, 64),
+        Kernel("gaussian", _gaussian, 2, 8.2, 1.0, 128),
+        Kernel("epanechnikov", _epanechnikov, 2, 1.0, 2.2138, 0, (0.75, -0.75)),
+        Kernel("tricube", _tricube, 2, 1.0, 2.6098, 500),
+        Kernel("uniform", _uniform, 2, 1.0, 1.7401, 0, (0.5, 0.0)),
+        Kernel("gaussian4", _gaussian4, 4, 8.8, 1.0, 128),
+        Kernel("flat_top", _flat_top, np.inf, _FLAT_TOP_REACH, 0.51, 64),
     )
 }
 

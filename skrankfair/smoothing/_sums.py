@@ -111,7 +111,7 @@ def exact_sums(
     x, columns = x[order], columns[:, order]
     radius = np.full(points.size, kernel.reach * bandwidth)
     with np.errstate(over="ignore"):
-        if not kernel.compact:
+        if kernel.reach > 1:  # it is nowhere 0
             right = np.minimum(np.searchsorted(x, points), x.size - 1)
             left = np.maximum(right - 1, 0)
             nearest = np.minimum(np.abs(x[right] - points), np.abs(x[left] - points))
@@ -201,11 +201,6 @@ class Lattice:
         if small and _pays(points, x, method):
             return cls(points, x, bandwidth, kernel)
         return None
-
-    @property
-    def nodes(self) -> Array:
-        """The nodes, shape (n_nodes,)."""
-        return self.low + self.cell * np.arange(self.n_nodes)
 
     def spread(self, x: Array) -> tuple[Array, Array]:
         """Return the four nearest nodes of each row, and their weights, (4, n) each."""
@@ -300,7 +295,8 @@ def segment_sums(
         A row for each segment, of each factor times its features.
     """
     x, starts, n_rows = sample.x, sample.segment_starts, sample.x.size
-    tables = () if lattice is None else features(lattice.nodes)
+    if lattice is not None:
+        tables = features(lattice.low + lattice.cell * np.arange(lattice.n_nodes))
     step = max(256, min(_BLOCK_ROWS, 2 * _CHUNK // n_columns))
     ends = np.append(np.flatnonzero(np.diff(sample.cluster, prepend=-1)), n_rows)
     cuts = ends[np.searchsorted(ends, np.append(np.arange(0, n_rows, step), n_rows))]
