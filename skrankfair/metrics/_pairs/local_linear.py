@@ -20,8 +20,8 @@ import numpy as np
 from ..._estimates.storage import stored
 from ..._inputs.ranking import Ranking
 from ..._inputs.validation import Array
+from .cluster_rows import times
 from .matched import MatchedPairs, PartnerRanges
-from .prefix_sums import times
 
 #: The powers (p, q) of the sums of u**p y**q.
 _POWERS = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))

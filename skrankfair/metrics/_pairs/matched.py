@@ -12,9 +12,8 @@ import numpy as np
 from ..._inputs.groups import Groups
 from ..._inputs.ranking import Memberships, Ranking
 from ..._inputs.validation import Array
-from .cluster_rows import Pairs
+from .cluster_rows import Pairs, exclusive_cumsum, sum_between, times
 from .near import Matching, PairWeight, Ranges, smallest_of_groups, wanted_rank
-from .prefix_sums import exclusive_cumsum, sum_between, times
 
 
 @dataclass(frozen=True)

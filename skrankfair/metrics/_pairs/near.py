@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
-from .prefix_sums import sum_between, times
+from .cluster_rows import sum_between, times
 
 #: Average length of a query from which guesses by `np.searchsorted` are worth a loop.
 _LONG = 1000

@@ -15,8 +15,7 @@ import numpy as np
 from ..._inputs.groups import Groups
 from ..._inputs.ranking import Memberships, Ranking, order_rows
 from ..._inputs.validation import Array
-from .cluster_rows import REST, Pairs
-from .prefix_sums import count_dtype, exclusive_cumsum, sum_between, times
+from .cluster_rows import REST, Pairs, count_dtype, exclusive_cumsum, sum_between, times
 
 _FEW_GRADES = 64
 _SAMPLE = 1000

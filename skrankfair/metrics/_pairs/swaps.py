@@ -17,9 +17,8 @@ from ..._estimates.finalize import NOTHING
 from ..._inputs.groups import Groups
 from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
-from .cluster_rows import QuerySums
+from .cluster_rows import QuerySums, exclusive_cumsum
 from .pairwise import Level, outcome_codes, outcome_levels
-from .prefix_sums import exclusive_cumsum
 
 
 def swap_sums(
