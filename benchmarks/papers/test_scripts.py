@@ -10,7 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.paper
+pytestmark = [
+    pytest.mark.paper,
+    pytest.mark.filterwarnings("ignore:.*'nadaraya_watson' rejects"),
+]
 
 SCRIPTS = Path(__file__).parent
 FIGURES = [f"matched_pairs_figure_{i}.png" for i in (2, 3, 6, 7, 8)]

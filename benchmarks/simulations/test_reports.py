@@ -7,8 +7,9 @@ from benchmarks.simulations.common import assert_covers, tolerance
 from skrankfair import audit
 from skrankfair._inputs.validation import collected_warnings
 from skrankfair._reports.catalog import catalog
+from skrankfair._reports.mitigation import Change, MitigationReport
 from skrankfair.inference import compare
-from skrankfair.metrics import log_loss, pairwise_accuracy
+from skrankfair.metrics import log_loss, pairwise_accuracy, pairwise_exposure
 from tests.designs import AUDITS
 
 pytestmark = pytest.mark.simulation
@@ -84,3 +85,57 @@ def test_paired_intervals_of_costs_cover(name):
     low, high = np.transpose(intervals)
     assert_covers(intervals, np.mean(changes))
     assert 0.8 < np.std(changes) / np.mean((high - low) / 4) < 1.25
+
+
+def verdicts(seed, before, after, own):
+    """Return the verdicts on scores that are shifted for one group.
+
+    With noise of their own, scores that are alike in law differ in each data set.
+    """
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(150), 10)
+    in_a, quality = rng.random(1500) < 0.5, rng.normal(size=1500)
+    noise = rng.normal(size=(3, 1500))
+    y, who = quality + noise[0] > 0, {"sensitive_features": in_a, "qid": query}
+    scores = (
+        quality + noise[1] + before * in_a,
+        quality + noise[2 if own else 1] + after * in_a,
+    )
+    exposure = [pairwise_exposure(y, score, **who) for score in scores]
+    inter = [pairwise_accuracy(y, s, **who, comparison="inter") for s in scores]
+    changes = {
+        name: Change(*pair, compare(pair[1], pair[0]))
+        for name, pair in (
+            ("pairwise_exposure", exposure),
+            ("inter_group_accuracy", [result.against_rest() for result in inter]),
+        )
+    }
+    report = MitigationReport(None, None, changes, {}, None, None, 0.95)
+    return set(report.to_frame()["verdict"])
+
+
+@pytest.fixture(name="no_collection")
+def _no_collection(monkeypatch):
+    """Skip the garbage collections of `multipletests`, most of the time of a report."""
+    monkeypatch.setattr("gc.collect", lambda: 0)
+
+
+@pytest.mark.usefixtures("no_collection")
+@pytest.mark.parametrize(
+    ("before", "after", "own"),
+    [(0, 0.05, False), (0, 0.15, False), (-0.1, 0.2, False), (0, 0, True)],
+)
+def test_what_comes_no_closer_to_fair_is_rarely_said_to(before, after, own):
+    times = 50
+    said = [verdicts(seed, before, after, own) for seed in range(times)]
+    bound = 0.05 + tolerance(0.05, times)
+    assert np.mean(["closer to fair" in words for words in said]) <= bound
+    moved = np.mean([words != {"no change shown"} for words in said])
+    assert moved <= bound if before == after else moved > 0.9
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_what_comes_closer_to_fair_is_mostly_said_to():
+    said = [verdicts(seed, -0.4, -0.1, own=False) for seed in range(30)]
+    assert np.mean(["closer to fair" in words for words in said]) > 0.7
+    assert not any("further from fair" in words for words in said)

@@ -133,8 +133,8 @@ def _words(
 ) -> AuditMetric:
     """Return the words for the change of a metric, or of its gap, by its fair value."""
     directed = fair is not None and metric.merit
-    past = ", past fair" if directed else ""
-    sides = {side: f"{side} than before{past}" for side in ("lower", "higher")}
+    unknown = ", and not shown to be closer or further" if directed else ""
+    sides = {side: f"{side} than before{unknown}" for side in ("lower", "higher")}
     sides |= {side: f"{words} than before" for side, words in CHANGES.items()}
     reading = _GAP if gap else _DIRECTED if directed else _LEVEL
     return replace(

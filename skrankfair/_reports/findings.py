@@ -104,20 +104,15 @@ class FairnessDistances(NamedTuple):
         error = np.sqrt(np.maximum(variance, 0.0))
         return read_only(cls(values[0], values[1], error))
 
-    def moves(self, df: Array, alpha: float) -> Array:
-        """Return 1 where a group that has moved is closer to fair, and -1 if further.
+    def pvalues(self, change: GroupEstimates) -> Array:
+        """Return the p-values that groups are as far from fair as before.
 
-        On one side of fair the distance moves as the value does. Across it the distance
-        is less by the sum of both values; 0 is the other side, and no nearer beyond
-        chance (by Holm's method over the groups).
+        ``now² - before²`` is the change times the sum of both signed distances, so that
+        each of the two has to differ from 0 (the intersection-union test).
         """
-        gain = np.abs(self.before) - np.abs(self.now)
-        across = self.before * self.now < 0
-        test = PlainScale(gain, self.error).test(0.0, df)
-        pvalue = np.where(across, test[1], np.nan)
         with np.errstate(invalid="ignore"):
-            sure = ~across | (corrected_pvalues(pvalue) < alpha)
-        return np.where(sure, np.where(gain > 0, 1, -1), 0)
+            total = PlainScale(self.before + self.now, self.error)
+        return np.maximum(change.pvalue, total.test(0.0, change.df)[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +223,9 @@ class MetricFinding:
         shown = self.tested & known & (pvalue < alpha) & (difference != 0)
         sides = np.where(difference < 0, "lower", "higher")
         if self.distances is not None:
-            moves = self.distances.moves(self.result.df, alpha)
-            sides = np.select([moves > 0, moves < 0], ["better", "worse"], sides)
+            before, now, _ = np.abs(self.distances)
+            clear = corrected_pvalues(self.distances.pvalues(self.result)) < alpha
+            sides = np.where(clear, np.where(now < before, "better", "worse"), sides)
         elif self.metric.bad is not None:
             worse = (difference < 0) == (self.metric.bad == "low")
             sides = np.where(worse, "worse", "better")
@@ -484,7 +480,6 @@ def _directed_headline(
     better_too = labels_on(looked_at, "better", number)
     mixed = [label for label in sure if label in better_too]
     clear = [label for label in sure if label not in mixed]
-    hints = [label for label in worse if label not in sure]
     disagree = (
         f"The metrics disagree about {fmt.some(mixed)}: worse off by some of them and "
         "better off by others."
@@ -492,15 +487,12 @@ def _directed_headline(
     if clear:
         are = "is" if len(clear) == 1 else "are"
         groups = f"{len(clear)} of {len(findings[0].rows)} groups {are}"
-        asides = [disagree] if mixed else []
-        if hints:
-            asides.append(f"Single metrics also point at {fmt.some(hints)}.")
-        return f"{groups} {what} beyond chance: {fmt.some(clear)}.", " ".join(asides)
+        aside = disagree if mixed else ""
+        return f"{groups} {what} beyond chance: {fmt.some(clear)}.", aside
     if mixed:
         return disagree, ""
-    if hints:
-        clearly = f"No group is clearly {what}."
-        return clearly, f"Single metrics point at {fmt.some(hints)}."
+    if worse:
+        return f"No group is clearly {what}.", ""
     nobody = "No group was found to be worse off."
     for f in findings:
         if lower := labels_on([f], "worse"):

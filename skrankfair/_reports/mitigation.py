@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.estimates import corrected_pvalues
+from .._estimates.estimates import correct, corrected_pvalues, one_test
 from .._estimates.scales import t_quantile
 from .._inputs.by_name import resolved_columns
 from .._inputs.sklearn_private import positive_class
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 
 _LOSSES = ("log_loss", "mean_squared_error")
-#: By what `FairnessDistances.moves` returns: 0, 1 and -1.
-_MOVES = ("past fair", "closer to fair", "further from fair")
+_MOVES = ("closer to fair", "further from fair", "moved; cannot tell whether closer")
 _TITLES = {
     "auc": "AUC",
     "log_loss": "log loss",
@@ -84,42 +83,53 @@ class MitigationReport:
         """The table of `to_frame`, with p-values before and after against fair."""
         import pandas as pd
 
-        frames = []
+        frames, alpha = [], 1 - self.confidence_level
         for kind, changes in (("disparity", self.disparities), ("cost", self.costs)):
             for name, (first, second, change) in changes.items():
                 fair = (first.fair_value or 0.0) if kind == "disparity" else 0.0
                 distances = FairnessDistances.of_change(change, second, first, fair)
-                before, after, _ = distances
-                alpha = 1 - self.confidence_level
                 low, high = change.ends(t_quantile(self.confidence_level, change.df))
-                corrected = corrected_pvalues(change.pvalue)
-                verdict = np.array(_MOVES)[distances.moves(change.df, alpha)]
                 groups = np.empty(len(change.groups), dtype=object)
                 groups[:] = change.groups
                 if kind == "cost":
                     groups[:] = "all"
-                    better = before > after if name in _LOSSES else after > before
-                    verdict = np.where(better, "better", "worse")
-                with np.errstate(invalid="ignore"):
-                    clear = corrected < alpha
                 columns = {
                     "kind": kind,
                     "metric": name,
                     "group": groups,
-                    "before": before,
-                    "after": after,
+                    "before": distances.before,
+                    "after": distances.now,
                     "change": change.estimate,
                     "standard_error": change.standard_error,
                     "ci_low": low,
                     "ci_high": high,
                     "pvalue": change.pvalue,
-                    "pvalue_corrected": corrected,
-                    "verdict": np.where(clear, verdict, "no change shown"),
+                    "pvalue_corrected": change.pvalue,
+                    "verdict": "",
                     "pvalue_before": corrected_pvalues(first.pvalue),
                     "pvalue_after": corrected_pvalues(second.pvalue),
+                    "pvalue_distance": distances.pvalues(change),
+                    "again": one_test(change.pvalue) & (np.arange(groups.size) == 1),
                 }
                 frames.append(pd.DataFrame(columns))
-        return pd.concat(frames, ignore_index=True)
+        frame = pd.concat(frames, ignore_index=True)
+        cost, again = frame["kind"] == "cost", frame["again"]
+        for name in ("pvalue_corrected", "pvalue_distance"):
+            once = frame[name].mask(cost | again).to_numpy(dtype=float)
+            corrected = pd.Series(correct(once, "holm"))
+            frame[name] = frame[name].where(
+                cost, corrected.mask(again, corrected.shift())
+            )
+        nearer = frame["after"].abs() < frame["before"].abs()
+        better = (frame["change"] < 0) == frame["metric"].isin(_LOSSES)
+        still = ~(frame["pvalue_corrected"] < alpha)
+        clear = frame["pvalue_distance"] < alpha
+        frame["verdict"] = np.select(
+            [still, cost & better, cost, clear & nearer, clear],
+            ["no change shown", "better", "worse", *_MOVES[:2]],
+            _MOVES[2],
+        )
+        return frame
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric and group.
@@ -129,11 +139,11 @@ class MitigationReport:
         DataFrame
             Columns kind ("disparity" or "cost"), metric, group, before, after, change
             (after minus before), standard_error, ci_low, ci_high, pvalue,
-            pvalue_corrected (by Holm's method over the groups of the metric) and
-            verdict. A disparity is the difference from what is fair, so that 0 is
-            fair.
+            pvalue_corrected (of a disparity by Holm's method over the metrics and their
+            groups) and verdict. A disparity is the difference from what is fair, so
+            that 0 is fair.
         """
-        return self._frame.drop(columns=["pvalue_before", "pvalue_after"])
+        return self._frame.loc[:, :"verdict"]
 
     def summary(self) -> str:
         """Return what a reader should take away, in a few sentences.
@@ -152,7 +162,7 @@ class MitigationReport:
         moved = disparities[disparities["change"] != -before].groupby("verdict")
         sentences = [
             f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
-            for move in (*_MOVES[1:], _MOVES[0])
+            for move in _MOVES
             if move in moved.groups
         ] or ["No disparity moved beyond chance."]
         if self.parity_before is not None and self.parity_after is not None:
@@ -335,9 +345,10 @@ def mitigation_report(
     -----
     A disparity is signed: it is the group's value minus the fair value, or minus the
     value of the rest. So its change is a smooth function of sums and has a delta-method
-    interval. It is "closer to fair" or "further from fair" where both the change and
-    the change of the absolute value are beyond chance (by Holm's method over the groups
-    of a metric), and "past fair" where it crossed to the other side and came no nearer.
+    interval. It is "closer to fair" or "further from fair" where the change and the sum
+    of both signed distances from fair are beyond chance, by Holm's method over the
+    metrics and their groups: only then is it shown that its absolute value has changed.
+    Where the change alone is beyond chance, one cannot tell whether it is closer.
     AUC is the pairwise accuracy of one list of all rows, for two outcomes. The
     logarithmic loss is for probabilities; other scores have their mean squared error
     instead.

@@ -425,7 +425,8 @@ def predictive_parity_test(
         that neither the slope of the curve nor its curvature is taken for one where the
         groups have different scores. "nadaraya_watson": weighted means, as in the
         paper; their differences are biased where the curve has a slope and the groups
-        have different scores, and rare groups seem more certain than they are.
+        have different scores, and rare groups seem more certain than they are. It
+        warns, since it rejects equal curves in 22-88% of such data at a level of 5%.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian"
         Weight of a row by its distance in the score. "gaussian4" and "flat_top" have
@@ -473,6 +474,8 @@ def predictive_parity_test(
         For a group with fewer than two clusters, or whose scores have another range
         than the grid: its curve is NaN there. Where no point can be compared: the
         p-value is NaN.
+    UserWarning
+        For ``curve="nadaraya_watson"``, whose test does not keep its level.
 
     See Also
     --------
@@ -541,6 +544,13 @@ def predictive_parity_test(
     ((1, 50), True)
     """
     check_given(sensitive_features=sensitive_features)
+    if curve == "nadaraya_watson":
+        warn_user(
+            "predictive_parity_test with curve='nadaraya_watson' rejects equal curves "
+            "in 22-88% of data sets, at a level of 5%, where groups are small or have "
+            "different scores; the default, curve='local_quadratic', keeps the level.",
+            UserWarning,
+        )
     rows = score_rows(
         y_true,
         y_score,

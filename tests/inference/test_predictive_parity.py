@@ -1,6 +1,7 @@
 """Curves of groups and the test of their equality."""
 
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tests.reference import predictive_parity as naive
 GRID = np.linspace(0.15, 0.85, 8)
 FIXED = {"grid": GRID, "bandwidth": 0.2}
 PAPER = {"curve": "nadaraya_watson"}
+pytestmark = pytest.mark.filterwarnings("ignore:.*'nadaraya_watson' rejects")
 
 
 def rows(seed=0, n_clusters=40, labels="abc", mixed=True):
@@ -366,6 +368,16 @@ class TestUndefined:
         assert t.statistic == 0
         t = predictive_parity_test(group == "a", s, sensitive_features=group)
         assert t.pvalue < 1e-3
+
+
+def test_the_means_of_the_paper_warn_and_name_the_default():
+    y, s, group, cluster = rows()
+    with pytest.warns(UserWarning, match="22-88%.*curve='local_quadratic'") as caught:
+        compared(y, s, group, cluster, **PAPER)
+    assert [w.category for w in caught] == [UserWarning]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compared(y, s, group, cluster)
 
 
 class TestBadInput:

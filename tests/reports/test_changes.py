@@ -80,7 +80,7 @@ class TestWords:
         change = week(0, bias=0.8, lost="x").changes_since(week(1, lost="x"))
         assert "Now further from fair: f, m." in change.headline
 
-    def test_past_fair_is_neither(self):
+    def test_across_fair_is_neither(self):
         before = week(0, bias=0.8, lost="x")
         change = week(1, bias=-0.8, lost="x").changes_since(before)
         rows = change.to_frame().set_index(["metric", "group"])
@@ -89,7 +89,8 @@ class TestWords:
         (finding,) = (
             f for f in change.findings if f.metric.name == "inter_group_accuracy_gap"
         )
-        assert "Lower than before, past fair: m (" in finding.verdict
+        unknown = "Lower than before, and not shown to be closer or further: m ("
+        assert unknown in finding.verdict
 
     def test_levels_are_higher_or_lower_and_never_worse(self, mended):
         _, change = mended

@@ -152,6 +152,11 @@ class TestRankings:
         assert report.headline == silence
         assert "The data do not show a difference (smallest" in repr(report)
 
+    def test_a_single_metric_names_nobody_in_the_headline(self):
+        report = audit(**data(bias=0.12, seed=4, n_queries=100))
+        assert any(finding.on("worse") for finding in report.findings)
+        assert report.headlines == ("No group is clearly worse off.", "")
+
     def test_what_alone_is_no_unfairness_or_not_tested(self):
         headline = audit(**data(), metrics="pairwise_exposure").headline
         assert headline == "1 of 2 groups is ranked lower beyond chance: f."

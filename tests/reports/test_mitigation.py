@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss as sklearn_log_loss
 from sklearn.metrics import roc_auc_score
+from statsmodels.stats.multitest import multipletests
 
 from skrankfair import mitigation_report
 from skrankfair.inference import compare, predictive_parity_test
@@ -85,7 +87,7 @@ class TestNumbers:
 
 
 class TestVerdicts:
-    def verdict(self, before, after, metric="inter_group_accuracy"):
+    def of_shifts(self, before, after, metric="inter_group_accuracy"):
         data = problem(400)
         for name, shift in (("before", before), ("after", after)):
             data[name] = data["fair"] + shift * (data["group"] == "a")
@@ -93,11 +95,50 @@ class TestVerdicts:
         frame = frame[frame["metric"] == metric]
         return frame["verdict"].tolist()
 
-    def test_closer_further_and_past(self):
-        assert self.verdict(-0.3, 0) == ["closer to fair"] * 2
-        assert self.verdict(0, -0.3) == ["further from fair"] * 2
-        assert self.verdict(-0.2, 0.2) == ["past fair"] * 2
-        assert self.verdict(-0.3, 0.1) == ["closer to fair"] * 2
+    @pytest.mark.parametrize(
+        ("before", "after", "verdict"),
+        [
+            (-0.3, 0, "closer to fair"),
+            (-0.3, 0.1, "closer to fair"),
+            (0, -0.3, "further from fair"),
+            (-0.1, 0.3, "further from fair"),
+            (-0.2, 0.2, "moved; cannot tell whether closer"),
+            (0.2, 0.2, "no change shown"),
+        ],
+    )
+    def test_need_the_change_and_the_sum(self, before, after, verdict):
+        assert self.of_shifts(before, after) == [verdict] * 2
+
+    def test_are_those_of_holm_over_all_metrics(self):
+        """Both p-values by the naive formula, a test that two groups share once."""
+        data = problem(60)
+        data["after"] = data["fair"] + 0.03 * (data["group"] == "a")
+        report = report_of(data, "fair", "after")
+        changed, unequal, once = [], [], []
+        for first, second, moved in report.disparities.values():
+            fair = first.fair_value or 0.0
+            change, error = moved.estimate, moved.standard_error
+            total = first.estimate + second.estimate - 2 * fair
+            each = first.standard_error**2 + second.standard_error**2
+            # A shift of a group does not move what is within it: t is 0.
+            t = change / np.where(change == 0, 1, error)
+            t = np.abs([t, total / np.sqrt(2 * each - error**2)])
+            p = 2 * stats.t.sf(t, moved.df)
+            changed += p[0].tolist()
+            unequal += p.max(axis=0).tolist()
+            once += [True, not np.isclose(*moved.pvalue)]
+        frame = report.to_frame()
+        frame = frame[frame["kind"] == "disparity"]
+        once = np.array(once)
+        assert 2 < once.sum() < once.size
+        np.testing.assert_allclose(
+            frame["pvalue_corrected"][once],
+            multipletests(np.array(changed)[once], method="holm")[1],
+            rtol=1e-8,
+        )
+        shown = multipletests(np.array(unequal)[once], method="holm")[1] < 0.05
+        told = frame["verdict"][once].isin(["closer to fair", "further from fair"])
+        assert told.tolist() == shown.tolist()
 
     def test_of_costs(self):
         data = problem(400)
