@@ -95,7 +95,7 @@ class MatchedPairs(NearPairs):
         some, columns = self._focal_columns(matching, ranges)
         cell, size = members.cell[some], members.sizes.size
         sums = [np.bincount(cell, column, size) for column in columns]
-        return np.stack(sums, axis=1)[..., None]
+        return np.stack(sums, axis=1).astype(float)[..., None]
 
     def _focal_columns(self, matching: Matching, ranges: Ranges) -> tuple[Array, Array]:
         """Return the memberships with partners, and their columns, (n_columns, k)."""
