@@ -56,7 +56,10 @@ def _bucket_edges(
         edges = weighted_quantile(values, levels, weight)
         edges = np.unique(edges)
         return tuple(edges if edges.size > 1 else np.repeat(edges, 2))
-    edges = np.asarray(bins)
+    try:
+        edges = np.asarray(bins)
+    except ValueError:  # lists of several lengths
+        edges = np.empty(0)
     numbers = edges.ndim == 1 and edges.size > 1 and edges.dtype.kind in "iuf"
     # Where nearly all engagement is one value, its quantiles are one stratum.
     one_value = numbers and edges.size == 2 and edges[0] == edges[1]

@@ -84,6 +84,15 @@ class TestCalibration:
             np.testing.assert_array_equal(line.get_ydata(), t.curves[g])
         np.testing.assert_array_equal(display.diagonal_.get_ydata(), [0.1, 0.9])
 
+    def test_band_contains_the_truth(self):
+        y, s, _ = outcomes_of(n=5000)
+        display = from_predictions(y, s)
+        assert display.groups == ("all",)
+        inside = (display.grid > 0.1) & (display.grid < 0.9)
+        truth = display.grid[inside] ** 2
+        assert (display.ci_low[0, inside] <= truth).all()
+        assert (truth <= display.ci_high[0, inside]).all()
+
     def test_from_a_classifier_on_a_frame(self):
         y, s, group = outcomes_of()
         X = pd.DataFrame({"x": s, "who": group, "person": np.arange(s.size) // 2})
@@ -125,6 +134,11 @@ class TestCalibration:
         ("options", "unknown", "message"),
         [
             ({"cluster": np.zeros(800)}, [True, True], "fewer than two clusters: a, b"),
+            (
+                {"cluster": np.where(outcomes_of()[2] == "b", -1, np.arange(800))},
+                [False, True],
+                "fewer than two clusters: b",
+            ),
             ({"grid": [5.0, 6.0]}, [True, True], "on the whole grid.*for a, b"),
         ],
     )
@@ -133,4 +147,4 @@ class TestCalibration:
         with pytest.warns(UndefinedMetricWarning, match=message):
             display = from_predictions(y, s, sensitive_features=group, **options)
         assert np.isnan(display.curves).all(axis=1).tolist() == unknown
-        assert np.isnan(display.lines_[0].get_ydata()).all()
+        assert np.isnan(display.lines_[1].get_ydata()).all()

@@ -108,6 +108,25 @@ def test_column_types(case, convert):
     assert_same(result, case(c), 1e-14)
 
 
+@one_in(
+    9,
+    at_once=10,
+    case=ONE_EACH,
+    dtype={
+        name: name
+        for name in (
+            *("int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64"),
+            *("f2", "f4"),
+        )
+    },
+)
+def test_number_types(case, dtype):
+    c = labelled()
+    c = c.but(y=2 * c.y, s=32 * c.s)
+    small = c.but(y=c.y.astype(dtype), s=c.s.astype(dtype), q=c.q.astype(dtype))
+    assert_same(case(small), case(c), 1e-14)
+
+
 # Labels
 
 

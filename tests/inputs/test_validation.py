@@ -301,7 +301,7 @@ OUT_OF_RANGE = [
         "bins",
         (0, -3, 2.5, NAN, "4", None, True, {}, 1j)
         + ([], [1.0], [0, 0, 1], [0, NAN, 1], [-INF, -INF, 0], ["a", "b"])
-        + ([0, None], np.array([[0, 1]])),
+        + ([0, None], np.array([[0, 1]]), [[0, 1], [2]]),
         ENGAGEMENT,
     ),
 ]

@@ -191,6 +191,19 @@ def test_columns_of_libraries(library):
         assert_identical(mine, of_accuracy(missing))
 
 
+@pytest.mark.parametrize("dtype", [object, "string", "category"])
+@pytest.mark.filterwarnings("ignore:.*(left out|no label):UserWarning")
+def test_labels_that_are_pandas_na(dtype):
+    """It has no truth value: to compare it with a label raises."""
+    labels = pd.Series(np.where(NO_GROUP, pd.NA, GROUP), dtype=dtype)
+    for missing in ("drop", "group"):
+        mine = of_accuracy(missing, sensitive_features=labels)
+        assert_identical(mine, of_accuracy(missing))
+    labels = labels.astype(object).where(GROUP != "f", "missing")
+    with pytest.raises(ValueError, match="has the label 'missing'"):
+        of_accuracy("group", sensitive_features=labels)
+
+
 @pytest.mark.filterwarnings("ignore:.*(left out|no label):UserWarning")
 def test_numbers_categories_crossed_labels_and_memberships():
     def rate(groups, missing):

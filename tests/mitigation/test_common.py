@@ -1,6 +1,7 @@
 """What all mitigations promise: columns, groups, weights, pipelines and searches."""
 
 import functools
+import inspect
 import pickle
 import warnings
 
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 import sklearn
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, make_scorer, r2_score
@@ -397,6 +398,28 @@ def test_score_is_that_of_the_predictions(name):
     assert model.score(X[FEATURES], y, **who) == measure(y, predicted)
     found = model.score(X[FEATURES], y, sample_weight=weight, **who)
     assert found == measure(y, predicted, sample_weight=weight)
+
+
+@pytest.mark.skipif(
+    "params" not in inspect.signature(BaggingClassifier.predict).parameters,
+    reason="BaggingClassifier.predict takes metadata from scikit-learn 1.7 on",
+)
+def test_bagging_routes_groups_to_both():
+    """It makes an array of X, which has no columns to name."""
+    X, y = problem()
+    who = {"sensitive_features": X["group"]}
+    model = MITIGATIONS["classifier"].new(sensitive_features=True)
+    with sklearn.config_context(enable_metadata_routing=True):
+        bag = BaggingClassifier(model, n_estimators=2, random_state=0)
+        bag.fit(X[FEATURES], y, **who)
+        found = bag.predict_proba(X[FEATURES], **who)
+        alone = [
+            fitted.predict_proba(X[FEATURES].to_numpy(), **who)
+            for fitted in bag.estimators_
+        ]
+    np.testing.assert_allclose(found, np.mean(alone, axis=0))
+    with pytest.raises(ValueError, match="without column names"):
+        BaggingClassifier(MITIGATIONS["classifier"].by_columns()).fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,21 @@ class TestTheory:
         error = model.transform(fresh) - expected
         assert np.sqrt(np.mean(error**2)) < 0.035
 
+    @pytest.mark.parametrize(
+        "calibrator", ["nadaraya_watson", "platt", LinearRegression()]
+    )
+    def test_clusters_outweigh_rows(self, calibrator):
+        """A user of 5000 rows, whose outcomes are 0.4 higher, among 1000."""
+        rng = np.random.default_rng(0)
+        user = np.concatenate([np.arange(2000) // 2, np.full(5000, 1000)])
+        X = rng.uniform(0.1, 0.5, (user.size, 2))
+        y = rng.random(X.shape) < X + 0.4 * (user == 1000)[:, None]
+        grid = np.full((1, 2), 0.3)
+        model = MultiObjectiveCalibrator(calibrator).fit(X, y, cluster=user)
+        np.testing.assert_allclose(model.transform(grid), 0.3, atol=0.06)
+        model.set_params(cluster_weight="row").fit(X, y, cluster=user)
+        assert (model.transform(grid) > 0.5).all()
+
 
 class TestMethods:
     def test_platt_is_a_logistic_regression_of_each_outcome(self):

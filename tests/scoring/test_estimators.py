@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer, mean_squared_error
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -144,3 +146,33 @@ def test_predictions_that_need_the_groups():
         score = scoring(classifier, X, y, sensitive_features=sensitive)
     # A dummy's scores are all the same, so the rule is the majority's class.
     assert score == max(y.mean(), 1 - y.mean())
+
+
+@pytest.mark.parametrize("routing", [False, True], ids=["columns", "metadata"])
+def test_randomised_predictions_in_cross_validation(routing):
+    """fairlearn draws from the state of NumPy, which is the same again each time."""
+    post = pytest.importorskip("fairlearn.postprocessing")
+    model = post.ThresholdOptimizer(
+        estimator=LogisticRegression(), predict_method="predict_proba"
+    )
+    accuracy = make_fairness_scorer(accuracy_score, sensitive_features=True)
+    train, test = SPLITS[0]
+    seen, who = ({"sensitive_features": DATA.group[rows]} for rows in (train, test))
+    with sklearn.config_context(enable_metadata_routing=routing):
+        if routing:
+            model.set_fit_request(sensitive_features=True)
+            model.set_predict_request(sensitive_features=True)
+        fitted = clone(model).fit(X.iloc[train], Y[train], **seen)
+        np.random.seed(0)  # noqa: NPY002
+        expected = accuracy_score(Y[test], fitted.predict(X.iloc[test], **who))
+        np.random.seed(0)  # noqa: NPY002
+        assert accuracy(fitted, X.iloc[test], Y[test], **who) == expected
+        if routing:
+            np.random.seed(0)  # noqa: NPY002
+            options = {"params": {"sensitive_features": DATA.group}}
+            options |= {"scoring": accuracy, "cv": SPLITS[:1]}
+            assert cross_val_score(model, X, Y, **options) == [expected]
+    np.random.seed(0)  # noqa: NPY002
+    score = column_scorer()(fitted, X.iloc[test], Y[test])
+    np.random.seed(0)  # noqa: NPY002
+    assert score == gap(fitted.predict(X.iloc[test], **who), test)

@@ -1,6 +1,7 @@
 """Every tool of scikit-learn that takes ``scoring=``: columns, metadata."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -29,9 +30,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
+from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.scoring import make_fairness_scorer
-from tests.scoring.data import DATA, column_scorer, metadata_scorer
+from tests.scoring.data import DATA, Data, column_scorer, metadata_scorer
 from tests.seeds import one_in
 
 MODEL = LogisticRegression(tol=0.01)
@@ -224,3 +226,22 @@ def test_tuned_threshold_reads_any_labels_as_0_and_1(labels):
             options = {"cv": DATA.splits(), "params": DATA.metadata}
             scores.append(tuned(DATA.numpy, y, scoring=scorer, **options))
     assert scores[0] == scores[1] < 0
+
+
+# A fold, the first, whose queries have no row of group 1.
+LACKING = Data(seed=3)
+LACKING.pandas.loc[LACKING.splits()[0][1], "group"] = 0
+UNDEFINED = re.escape(
+    "The score of pairwise_accuracy is undefined (NaN) on this test set: it has "
+)
+
+
+@pytest.mark.parametrize("score", [with_columns, with_metadata])
+@pytest.mark.parametrize("tool", ["cross_validate", "GridSearchCV"])
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
+def test_a_fold_without_a_group_is_nan_and_said(tool, score):
+    with pytest.warns(UndefinedMetricWarning, match=UNDEFINED + r".*groups there: 0"):
+        scores = score(WITH_FRAME[tool], LACKING.pandas, LACKING)
+    assert np.isnan(scores[0]).all()
+    assert np.isfinite(scores[1:]).all()
+    assert np.all(scores[1:] != 0)
