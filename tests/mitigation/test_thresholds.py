@@ -38,6 +38,21 @@ class TestClosedForm:
         before = model.marginal_outcomes_before_
         assert before["a"] - before["b"] == pytest.approx(0.25, abs=0.05)
 
+    def test_errors_say_how_far_the_outcomes_are_from_the_truth(self):
+        deviations = []
+        for seed in range(30):
+            model = thresholds_of(*uniform(2000, seed)[:2])
+            errors = model.marginal_outcome_errors_
+            deviations += [
+                (model.marginal_outcomes_[g] - SQUARE[g](model.thresholds_[g]))
+                / errors[g]
+                for g in "ab"
+            ]
+        # The outcomes are one level in both groups, so some of the noise cancels.
+        assert 0.6 < np.sqrt(np.mean(np.square(deviations))) < 1.5
+        few = thresholds_of(*uniform(200, 0)[:2]).marginal_outcome_errors_
+        assert all(few[g] > 2 * errors[g] for g in "ab")
+
     def test_is_to_calibrate_and_take_one_threshold(self):
         X, y, _ = scores(20_000, 0)
         fresh = scores(20_000, 1)[0]

@@ -179,3 +179,15 @@ class TestChangePoint:
         actual, low, high = change_point(blocks(values), 20)
         assert actual == 50
         assert 45 <= low <= 50 <= high <= 53
+
+
+def test_a_change_is_seen_soon_also_after_long():
+    rng = np.random.default_rng(7)
+    delays = []
+    for _ in range(40):
+        values = rng.normal(size=200)
+        values[150:] += 2  # two standard errors of a day
+        log, _ = Scan.of(blocks(values), 28, change=True).log_evidence(0.0, 0.05)
+        seen = np.flatnonzero(log >= -np.log(0.05))
+        delays.append(seen[0] + 28 - 150 if seen.size else 50)
+    assert 0 <= np.median(delays) < 12

@@ -147,3 +147,11 @@ def test_profile_is_the_mean_over_orders(seed):
         lists = [[float(in_group[row]) for row in order] for order in orders(s, rows)]
         expected = np.mean(lists, axis=0).tolist()
         assert naive.profile(s, rows, in_group) == pytest.approx(expected)
+
+
+def test_ratio_may_exceed_its_maximum():
+    # A top of five members has ratio 1, of four members and another 4; the whole
+    # list has 1. So the extremes are 0 and 1 and the list below is 3 of 1.
+    s, q, member = ranked("aaaababbbb")
+    value = naive.normalized_discounted_ratio(s, q, member, step=5)["a"]
+    assert value == (pytest.approx(3), 1)
