@@ -16,6 +16,7 @@ TESTS = [
     *((predictive_parity_test, options) for options in PARITY),
     (marginal_outcome_test, AT),
 ]
+pytestmark = pytest.mark.filterwarnings("ignore:.*'nadaraya_watson' rejects")
 OF_CURVE = ("estimate", "covariance", "effective_clusters")
 OF_TEST = ("difference", "df", "pvalues")
 
