@@ -112,7 +112,7 @@ class Plan(PlannedTests, ReadOnlyArrays):
         df = total / uncertain.sum() if total > 0 else 1.0
         return float(np.clip(df, 1.0, max(1.0, n_clusters - 1)))
 
-    def errors(self, n_clusters: Any) -> tuple[float, float]:
+    def _errors(self, n_clusters: Any) -> tuple[float, float]:
         """Return the standard error and its degrees of freedom."""
         count = float(n_clusters)
         return self.standard_error(count), self.df(count)
@@ -142,7 +142,7 @@ class Plan(PlannedTests, ReadOnlyArrays):
         """
         check_design(power, alpha)
         check_number(n_clusters, "n_clusters", _LEAST, MOST_DATA)
-        errors = self.errors(n_clusters)
+        errors = self._errors(n_clusters)
         return float(detectable(*errors, power, alpha / self.n_tests))
 
     def required(self, gap: float, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -167,7 +167,7 @@ class Plan(PlannedTests, ReadOnlyArrays):
         ValueError
             For a gap that is not positive, or unless ``0 < alpha < power < 1``.
         """
-        least = float(self.needed(gap, power, alpha, _LEAST, MOST_DATA))
+        least = float(self._needed(gap, power, alpha, _LEAST, MOST_DATA))
         return float(np.ceil(least - 1e-6))
 
     def __repr__(self) -> str:

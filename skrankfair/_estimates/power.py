@@ -130,7 +130,7 @@ class PlannedTests(ABC):
     pilot_df: Array | None = None
 
     @abstractmethod
-    def errors(self, n_clusters: Any) -> tuple[Any, Any]:
+    def _errors(self, n_clusters: Any) -> tuple[Any, Any]:
         """Return standard errors and degrees of freedom."""
 
     def power(self, n_clusters: Any, gap: Any, alpha: float) -> Array:
@@ -148,10 +148,10 @@ class PlannedTests(ABC):
         -------
         ndarray
         """
-        error, df = self.errors(n_clusters)
+        error, df = self._errors(n_clusters)
         return power_at(error, df, gap, alpha / self.n_tests, self.pilot_df)
 
-    def needed(
+    def _needed(
         self, gap: float, power: float, alpha: float, least: Any, most: float
     ) -> Array:
         """Return the numbers of clusters, from the least to the most, to find a gap."""
@@ -196,7 +196,7 @@ class Pilot(PlannedTests):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.abs(np.log(gaps)) if self.ratio else gaps)
 
-    def errors(self, n_clusters: Any) -> tuple[Array, Array]:
+    def _errors(self, n_clusters: Any) -> tuple[Array, Array]:
         """Return standard errors and degrees of freedom, of which a test has one."""
         factor = n_clusters / self.n_clusters
         df = np.where(self.df > 0, factor * (self.df + 1) - 1, np.nan)
@@ -217,7 +217,7 @@ class Pilot(PlannedTests):
             raise ValueError("gap must be a ratio other than 1; got 1.")
         least = 2 * self.n_clusters / (np.where(self.df > 0, self.df, np.nan) + 1)
         most = MOST_DATA * self.n_clusters
-        n_clusters = self.needed(size, power, alpha, least, most)
+        n_clusters = self._needed(size, power, alpha, least, most)
         factor = n_clusters / self.n_clusters
         return RequiredSize(
             *(self.names, gap, power, factor, np.ceil(n_clusters)),
