@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     condition of ``--fail-if``, 130 for Ctrl-C, and 141 if nobody reads what is printed.
     Without `argv` the arguments are those of the process.
     """
+    if argv is None:  # SIGTERM too leaves no unfinished file
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     words = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A label that the terminal cannot show is no reason to stop.

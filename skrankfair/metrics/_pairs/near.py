@@ -194,7 +194,7 @@ class Matching:
         size, starts = self.members.rows.size, self.members.tie_starts(self.ranking)
         if starts is None:
             return np.arange(1, size + 1, dtype=self._dtype)
-        ends: Array = np.append(starts[1:], size).astype(self._dtype)
+        ends: Array = np.append(starts, size)[1:].astype(self._dtype)
         return np.repeat(ends, np.diff(starts, append=size))
 
     @cached_property
