@@ -60,7 +60,7 @@ NEEDED = {
 #: Options that are right wherever they are taken, or refused with a ValueError.
 OPTIONS = {
     "comparison": ("all", "intra", "inter"),
-    "average": ("pairs", "queries", "amortized", "representation"),
+    "average": ("pairs", "queries", "clusters", "amortized", "representation"),
     "variance": ("auto", "cluster", "item"),
     "position_weight": ("uniform", "dcg", "reciprocal", "geometric", "top", [1, 0.5]),
     "direction": ("below", "both"),

@@ -142,8 +142,10 @@ def warn_small(result: GroupEstimates) -> None:
         warn_user(
             f"The errors of {result.name} rest on fewer than {fmt.FEW_EFFECTIVE} "
             f"effective {unit} in {fmt.some(few)}: intervals are wide and tests can "
-            "hardly reject. Larger groups or more clusters help, and average='queries' "
-            "where a few large queries hold most of the pairs.",
+            "hardly reject. Larger groups or more clusters help; where a few clusters "
+            "hold most of the data, so does average='clusters', the mean over clusters "
+            "of the value of each, which is another estimand: that of a typical "
+            "cluster.",
             SmallSampleWarning,
         )
 

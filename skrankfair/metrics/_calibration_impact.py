@@ -36,7 +36,7 @@ from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernels import Kernel, get_kernel
 from ..smoothing._sums import repeated_means
 from ._calibration_error import bandwidth_of_group
-from ._pairs.cluster_rows import QuerySums, sum_over_queries
+from ._pairs.cluster_rows import QuerySums, sum_over_queries, times
 
 # Clusters of which a resample leaves out all with a probability of e^-60.
 _SURELY_DRAWN = 60
@@ -372,14 +372,15 @@ class _RankShift:
     #: Whether the clusters are parts of one list: a resample is another list. Each of
     #: its rows is then a query of its own.
     one_list: bool
-    of_queries: bool  # whether the mean is over queries
-    cells: Cells  # of queries and groups
+    of_queries: bool  # whether the mean is over queries, or clusters
+    cells: Cells  # of queries, or of clusters, and groups
     cell: Array  # of each row
-    cluster: Array  # of each query
+    cluster: Array  # of each query that has cells
     weight: Array | None  # of each query
+    row_weight: Array | None  # of each ranked row within its cluster
 
     def by_cell(self, calibrated: Array, counts: Array | None = None) -> list[Array]:
-        """Return shifts and numbers of rows by query and group.
+        """Return shifts and numbers of rows by query, or cluster, and group.
 
         Of calibrated scores in the order of the sample, columns of shape (E,). Those
         that the mean is not over come last.
@@ -400,10 +401,13 @@ class _RankShift:
         shift = _ranks(lists, weight)
         shift[order] -= ranks
         del after, order, ranks
-        sums = np.bincount(self.cell, shift)
+        sums = np.bincount(self.cell, times(shift, self.row_weight))
         items = np.bincount(self.cell).astype(float)
         if self.of_queries:
-            return [sums / items, np.ones(items.size), items]
+            size = np.bincount(self.cell, self.row_weight).astype(float)
+            some = size > 0
+            mean = np.divide(sums, size, out=np.zeros(size.size), where=some)
+            return [mean, 1.0 * some, items]
         return [sums, items]
 
     @property
@@ -509,9 +513,11 @@ def rank_shift(
         range of the outcomes.
     cluster_weight : {"cluster", "row"}, default="cluster"
         Whether every cluster has weight one in the curve of a group, or every row.
-    average : {"pairs", "queries"}, default="pairs"
+    average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all items of the group. "queries" takes the mean over queries of
-        their mean of the items of the group.
+        their mean of the items of the group. "clusters" takes the mean over clusters of
+        the value of each, whose queries are summed first, so that a cluster with many
+        queries counts once.
     n_resamples : int, default=200
         Number of resamples. The standard errors come from them.
     random_state : int, Generator or None, default=0
@@ -578,7 +584,7 @@ def rank_shift(
     array([ 0.9, -0.9])
     """
     seed = seed_of_resamples(bandwidth, n_resamples, random_state)
-    check_choice(average, "average", ("pairs", "queries"))
+    check_choice(average, "average", ("pairs", "queries", "clusters"))
     data = ranked_data(
         y_true,
         y_score,
@@ -612,14 +618,27 @@ def rank_shift(
         raise ValueError("cluster must be constant within a query.")
     groups, smoother = data.groups, get_kernel(kernel)
     calibrated = Calibrated.of_sample(sample, groups, bandwidth, smoother)
+    cells, cell = _cells(data)
+    weight, row_weight = data.query_weight, None
+    if average == "clusters":
+        key = cluster_of_query[cells.query] * np.int64(len(groups)) + cells.group
+        key, place = np.unique(key, return_inverse=True)
+        cell, labels = place[cell], data.query_labels
+        if data.cluster is not None:
+            labels = data.cluster.all_labels
+        if weight is not None:
+            row_weight = weight[lists.query]
+        weight, cluster_of_query = None, np.arange(len(labels))
+        cells = Cells(*divmod(key, len(groups)), len(labels), len(groups))
+        data = replace(data, cluster=None, query_labels=labels, query_weight=None)
     shift = _RankShift(
         lists,
         calibrated,
         one_list,
-        average == "queries" and not one_list,
-        *_cells(data),
+        average == "clusters" or (average == "queries" and not one_list),
+        *(cells, cell),
         cluster_of_query,
-        data.query_weight,
+        *(weight, row_weight),
     )
     by_cell = np.stack(shift.by_cell(calibrated.scores()), axis=1)
     return shift_estimates(

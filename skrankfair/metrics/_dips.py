@@ -12,7 +12,7 @@ from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import check_choice, check_number
-from ._pairs.cluster_rows import query_estimates
+from ._pairs.cluster_rows import QuerySums, means_of_units, query_estimates
 from ._pairs.swaps import swap_sums
 from ._position_weights import PositionWeight, check_decreasing
 
@@ -105,9 +105,11 @@ def dips(
     tie_cost : float, default=0
         How much an item of equal relevance that is ranked above counts, in [0, 1]. With
         0 ties do not count; with 1 they count as much as less relevant items.
-    average : {"pairs", "queries"}, default="pairs"
+    average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
         Pooled, the sum over queries is divided by the sum of their largest values.
+        "clusters" takes the mean over clusters of the value of each, whose queries are
+        summed first, so that a cluster with many queries counts once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -191,15 +193,16 @@ def _dips_estimates(
 ) -> GroupEstimates:
     """Return `dips` of data that is validated and ordered."""
     weight = PositionWeight.of(position_weight, k, patience)
-    check_choice(average, "average", ("pairs", "queries"))
+    check_choice(average, "average", ("pairs", "queries", "clusters"))
     check_number(tie_cost, "tie_cost", 0, 1)
     visits = weight.visits(int(data.ranking.lengths.max()))
     check_decreasing(visits)
     sums = swap_sums(data.ranking, data.y_true, data.groups, visits, float(tie_cost))
-    if average == "queries":
-        values, largest = sums.by_cell[:, 0:4:2], sums.by_cell[:, 1:4:2]
-        np.divide(values, largest, out=values, where=largest > 0)
-        largest[...] = largest > 0
+
+    def means(units: QuerySums) -> QuerySums:
+        means_of_units(units.by_cell[:, :4, None], 2)
+        return units
+
     metric = Metric(
         name="dips",
         finalize=_VALUES["group"],
@@ -212,4 +215,4 @@ def _dips_estimates(
     )
     options = {"tie_cost": float(tie_cost), "average": average}
     parameters = {**weight.parameters, **options}
-    return query_estimates(data, metric, sums, parameters, _SUPPORTS)
+    return query_estimates(data, metric, sums, parameters, _SUPPORTS, means)

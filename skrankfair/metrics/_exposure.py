@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TARGETS = ("expected", "relevance", "population")
-AVERAGES = ("queries", "amortized")
+AVERAGES = ("queries", "clusters", "amortized")
 
 
 @stored("Share")
@@ -60,6 +60,25 @@ class ItemCount:
         return np.array(by_group[..., -1])
 
 
+@stored("HasItems")
+@dataclass(frozen=True)
+class HasItems:
+    """Whether there are items of the group: what its units count as, each alike."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return 1 or 0, shape (..., G)."""
+        return 1.0 * (by_group[..., -1] > 0)
+
+
+def means_of_shares(units: QuerySums) -> QuerySums:
+    """Return the shares of each unit, whose totals are then 1, or 0 if it has none."""
+    valid = np.all(units.shared > 0, axis=1, keepdims=True)
+    totals = np.where(valid, units.shared, 1.0)[units.cells.query]
+    by_cell = np.column_stack([units.by_cell[:, :-1] / totals, units.by_cell[:, -1]])
+    shared = np.where(valid, 1.0, np.zeros(units.shared.shape))
+    return QuerySums(units.cells, by_cell, shared)
+
+
 def _target_values(
     target: str, ranking: Ranking, y: Array | None, visits: Array
 ) -> Array:
@@ -76,13 +95,12 @@ def _target_values(
 
 
 def _share_sums(
-    data: RankedData, weight: PositionWeight, target: str | None, average: str
+    data: RankedData, weight: PositionWeight, target: str | None
 ) -> QuerySums:
     """Return exposure, target (if there is one) and items by query.
 
     By cell, shape (E, C), the items last; and totals, shape (Q, C - 1).
     """
-    check_choice(average, "average", AVERAGES)
     visits = weight.visits(int(data.ranking.lengths.max()))
     y = data.y_true if target in ("expected", "relevance") else None
     parts = []
@@ -107,9 +125,6 @@ def _share_sums(
         )
     valid, query = np.all(sums.shared > 0, axis=1), sums.cells.query
     sums.by_cell[~valid[query]], sums.shared[~valid] = 0.0, 0.0
-    if average == "queries":
-        sums.by_cell[:, :-1] /= np.where(valid[:, None], sums.shared, 1.0)[query]
-        sums.shared[...] = valid[:, None]
     return sums
 
 
@@ -140,7 +155,8 @@ def _share_estimates(
             "y_true must not be negative for target='relevance'; got "
             f"{data.y_true.min():g}."
         )
-    sums = _share_sums(data, weight, target, average)
+    check_choice(average, "average", AVERAGES)
+    sums = _share_sums(data, weight, target)
     parameters = {**weight.parameters, "average": average}
     metric = Metric("exposure", Share(), ItemCount(), unit="items", share=True)
     if target is not None:
@@ -155,7 +171,8 @@ def _share_estimates(
             breakdown=_both_shares,
             relative=not data.groups.overlapping,
         )
-    return query_estimates(data, metric, sums, parameters)
+    supports = [HasItems()] if average == "clusters" else None
+    return query_estimates(data, metric, sums, parameters, supports, means_of_shares)
 
 
 def exposure(
@@ -209,9 +226,11 @@ def exposure(
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
-    average : {"queries", "amortized"}, default="queries"
+    average : {"queries", "clusters", "amortized"}, default="queries"
         "queries" takes the mean of the metric over lists. "amortized" takes the share
-        of the exposure summed over queries, in which long lists count more.
+        of the exposure summed over queries, in which long lists count more. "clusters"
+        takes the mean over clusters of the value of each, whose queries are summed
+        first, so that a cluster with many queries counts once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -322,11 +341,13 @@ def exposure_gap(
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
-    average : {"queries", "amortized"}, default="queries"
+    average : {"queries", "clusters", "amortized"}, default="queries"
         "queries" takes the mean of the metric over lists. "amortized" takes the gap
         between the shares of exposure and of the target summed over queries. Queries
         whose relevance is all 0 have no shares of it, and are left out for
-        ``target="relevance"``.
+        ``target="relevance"``. "clusters" takes the mean over clusters of the value of
+        each, whose queries are summed first, so that a cluster with many queries counts
+        once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"

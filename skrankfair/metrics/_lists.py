@@ -22,7 +22,12 @@ from .._estimates.sums import ClusterSums
 from .._inputs.groups import Groups, sort_labels
 from .._inputs.ranking import Cells, Memberships, Places, RankedData, order_rows
 from .._inputs.validation import Array, check_choice, warn_user
-from ._pairs.cluster_rows import QuerySums, sum_over_queries
+from ._pairs.cluster_rows import (
+    QuerySums,
+    averaged_rows,
+    means_of_units,
+    sum_over_queries,
+)
 
 _PART = 1 << 17  # rows that are worked on at once
 #: What the shuffles of a block may have of rows, or of the numbers of many groups.
@@ -139,7 +144,7 @@ class ListKernel(ABC):
 
     Attributes
     ----------
-    average : {"queries", "representation"}
+    average : {"queries", "clusters", "representation"}
         Whether the rows have values of lists, or shares whose means have one.
     signed : bool
         Whether both ends of the values speak against parity.
@@ -167,6 +172,12 @@ class ListKernel(ABC):
 def table_of(kernel: ListKernel, lists: Lists) -> QuerySums:
     """Return the table of a kernel, made part by part."""
     return QuerySums.joined([kernel.table(part) for part in lists.parts()])
+
+
+def _means_of_lists(units: QuerySums) -> QuerySums:
+    """Return means of the values of lists, in place of sums, each of which counts 1."""
+    means_of_units(units.by_cell[..., None], units.by_cell.shape[1])
+    return units
 
 
 @stored("ListsWith")
@@ -227,6 +238,8 @@ class Permutation:
     #: {"greater", "two-sided"}. Which values speak against parity: large ones of a
     #: distance, or both ends.
     alternative: str
+    #: Shape (n_lists,): the cluster of each list, where clusters count alike.
+    cluster: Array | None = None
 
     def resampled(
         self, finalize: Finalize, n_resamples: int, rng: np.random.Generator
@@ -260,18 +273,26 @@ class Permutation:
         shuffle, of_list = divmod(cells.query, n_lists)
         key = shuffle * np.int64(cells.n_groups) + cells.group
         size = times * cells.n_groups
-        columns = [
-            np.bincount(key, column * self.weight[of_list], size)
-            for column in sums.by_cell.T
-        ]
+        columns = sums.by_cell.T * self.weight[of_list]
+        if self.cluster is not None:
+            units = key * np.int64(n_lists) + self.cluster[of_list]
+            units, place = np.unique(units, return_inverse=True)
+            of_units = [np.bincount(place, column) for column in columns]
+            by_unit = np.stack(of_units, axis=1)
+            means_of_units(by_unit[..., None], by_unit.shape[1])
+            key, columns = units // n_lists, by_unit.T
+        columns = [np.bincount(key, column, size) for column in columns]
         by_group = np.reshape(np.stack(columns, axis=1), (times, cells.n_groups, -1))
         shared = sums.shared.reshape(times, n_lists, -1)
         return by_group, np.tensordot(shared, self.weight, axes=(1, 0))
 
     def __add__(self, other: Permutation) -> Permutation:
         """Return the lists of both, of one metric with the same options."""
-        weight = np.concatenate([self.weight, other.weight])
-        return replace(self, lists=self.lists + other.lists, weight=weight)
+        weight, cluster = np.concatenate([self.weight, other.weight]), None
+        if self.cluster is not None and other.cluster is not None:
+            cluster = np.append(self.cluster, other.cluster + self.cluster.max() + 1)
+        lists = self.lists + other.lists
+        return replace(self, lists=lists, weight=weight, cluster=cluster)
 
 
 def list_estimates(
@@ -287,7 +308,7 @@ def list_estimates(
 
     `longer_than` is the length that lists must exceed, with the words for it.
     """
-    check_choice(kernel.average, "average", ("queries", "representation"))
+    check_choice(kernel.average, "average", ("queries", "clusters", "representation"))
     finalize: Finalize = kernel.of_values
     support: Finalize = ColumnSum(1, 2)
     first_pass: dict[str, Any] = {}
@@ -297,13 +318,18 @@ def list_estimates(
     if longer_than is not None:
         lacking = _warn_short(name, data, *longer_than)
     lists = Lists.of(data)
-    rows = sum_over_queries(data, table_of(kernel, lists))
+    sums, clusters = table_of(kernel, lists), None
+    if kernel.average == "clusters":
+        rows = averaged_rows(data, sums, "clusters", _means_of_lists)
+        clusters = data.cluster_of_query
+    else:
+        rows = sum_over_queries(data, sums)
     result = GroupEstimates(
         metric=Metric(
             name,
             finalize,
             support,
-            unit="queries",
+            unit="queries" if clusters is None else "clusters",
             fair_value=0.0,
             disparity="max_abs",
             test_method=test_method,
@@ -318,6 +344,7 @@ def list_estimates(
             else data.query_weight,
             kernel,
             "two-sided" if kernel.signed else "greater",
+            clusters,
         ),
         missing=data.missing,
     )

@@ -107,7 +107,7 @@ def matched_pair_estimates(
     check_choice(direction, "direction", ("below", "both"))
     check_choice(adjacent, "adjacent", (False, True))
     check_choice(estimator, "estimator", ("mean", "local_linear"))
-    check_choice(average, "average", ("pairs", "queries"))
+    check_choice(average, "average", ("pairs", "queries", "clusters"))
     quantile = _quantile(epsilon, n_pairs, quantile)
     linear = estimator == "local_linear"
     if adjacent:
@@ -148,7 +148,7 @@ def matched_pair_estimates(
     if weights is not None:
         finalize = PositionMean(finalize, tuple(weights.tolist()))
     of_query = None
-    if average == "queries" and (linear or weights is not None):
+    if average != "pairs" and (linear or weights is not None):
         of_query, finalize = finalize, MeanOfRatios()
         n_columns, n_buckets = 2, 1
     parameters = {
@@ -259,9 +259,11 @@ def matched_pair_calibration(
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
-    average : {"pairs", "queries"}, default="pairs"
+    average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
-        Definition 3 of the paper pools them.
+        Definition 3 of the paper pools them. "clusters" takes the mean over clusters of
+        the value of each, whose queries are summed first, so that a cluster with many
+        queries counts once.
     variance : {"auto", "cluster", "item"}, default="auto"
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
         that share one are not. "auto" is "item" for one list without `qid` and with no

@@ -86,7 +86,7 @@ def ndcg_estimates(
         better="high",
     )
     parameters = {"k": k, "gain": gain}
-    return query_estimates(data, metric, sums, parameters, labels=groups.labels)
+    return query_estimates(data, metric, sums, parameters)
 
 
 def ndcg(

@@ -130,10 +130,12 @@ def normalized_discounted_difference(
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
-    average : {"queries", "representation"}, default="queries"
+    average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
         metric of the mean share p_k, for lists of equal length, so that chance that
-        cancels over lists does not count as an advantage (§3 of the paper).
+        cancels over lists does not count as an advantage (§3 of the paper). "clusters"
+        takes the mean over clusters of the value of each, whose queries are summed
+        first, so that a cluster with many queries counts once.
     normalize : bool, default=True
         False leaves out the division by the maximum.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -263,9 +265,11 @@ def normalized_discounted_ratio(
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
-    average : {"queries", "representation"}, default="queries"
+    average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
-        metric of the mean shares, for lists of equal length.
+        metric of the mean shares, for lists of equal length. "clusters" takes the mean
+        over clusters of the value of each, whose queries are summed first, so that a
+        cluster with many queries counts once.
     normalize : bool, default=True
         False leaves out the division by the maximum.
     zero_division : float, default=1.0
@@ -387,9 +391,11 @@ def normalized_discounted_kl(
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
-    average : {"queries", "representation"}, default="queries"
+    average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
-        metric of the mean shares, for lists of equal length.
+        metric of the mean shares, for lists of equal length. "clusters" takes the mean
+        over clusters of the value of each, whose queries are summed first, so that a
+        cluster with many queries counts once.
     normalize : bool, default=True
         False leaves out the division by the maximum. The value is then in nats; divide
         it by ``ln 2`` for bits.
@@ -494,9 +500,11 @@ def ndkl(
     joint : bool, default=False
         One value for all groups at once, labelled "all", instead of one per group
         against the rest. Disjoint groups.
-    average : {"queries", "representation"}, default="queries"
+    average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
-        metric of the mean shares, for lists of equal length.
+        metric of the mean shares, for lists of equal length. "clusters" takes the mean
+        over clusters of the value of each, whose queries are summed first, so that a
+        cluster with many queries counts once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"

@@ -249,8 +249,10 @@ def pairwise_accuracy(
         How many positions count, from the top: only pairs with an item in the first k
         of its query, whose exchange would change what is there. Tied items are there
         with the probability that a random order gives them. None takes all pairs.
-    average : {"pairs", "queries"}, default="pairs"
+    average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
+        "clusters" takes the mean over clusters of the value of each, whose queries are
+        summed first, so that a cluster with many queries counts once.
     variance : {"auto", "cluster", "item"}, default="auto"
         "cluster": queries (or `cluster`) are independent. "item": items are, and pairs
         that share one are not. "auto" is "item" for one list without `qid` and with
@@ -361,8 +363,10 @@ def auc(
     comparison : {"intra", "inter", "all"}, default="intra"
         Whose negatives the positives of the group are compared with: those of the
         group (its AUC), those of the others (xAUC), or all.
-    average : {"pairs", "queries"}, default="pairs"
+    average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
+        "clusters" takes the mean over clusters of the value of each, whose queries are
+        summed first, so that a cluster with many queries counts once.
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -510,8 +514,10 @@ def pairwise_exposure(
         How many positions count, from the top: only pairs with an item in the first k
         of its query, whose exchange would change what is there. Tied items are there
         with the probability that a random order gives them. None takes all pairs.
-    average : {"pairs", "queries"}, default="pairs"
+    average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
+        "clusters" takes the mean over clusters of the value of each, whose queries are
+        summed first, so that a cluster with many queries counts once.
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -605,8 +611,10 @@ def pairwise_preference(
         Independent units that contain whole queries, such as users with several
         queries, or items of one list. None makes each query its own unit, or each item
         of one list.
-    average : {"pairs", "queries"}, default="pairs"
+    average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
+        "clusters" takes the mean over clusters of the value of each, whose queries are
+        summed first, so that a cluster with many queries counts once.
     variance : {"auto", "cluster", "item"}, default="auto"
         As in `pairwise_accuracy`.
     sample_weight : array-like of shape (n,) or None, default=None

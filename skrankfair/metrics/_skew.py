@@ -56,7 +56,7 @@ class SkewKernel(ListKernel):
     """The kernel of `skew_at_k`."""
 
     k: int
-    average: str  # {"queries", "representation"}
+    average: str  # {"queries", "clusters", "representation"}
 
     signed = True
     of_values = MeanSkew()
@@ -147,10 +147,12 @@ def skew_at_k(
     k : int, default=10
         How many positions count, from the top. Lists with no more items than this have
         no value, because it would be 0 in any order.
-    average : {"queries", "representation"}, default="queries"
+    average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. It is -inf if one of them has
         nobody of the group among its first k. "representation" takes the metric of the
-        mean shares, which is -inf only if none of them has.
+        mean shares, which is -inf only if none of them has. "clusters" takes the mean
+        over clusters of the value of each, whose queries are summed first, so that a
+        cluster with many queries counts once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"

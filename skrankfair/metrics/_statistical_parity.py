@@ -91,7 +91,7 @@ class ExposureKernel(ListKernel):
 
     position_weight: PositionWeight
     signed: bool
-    average: str  # {"queries", "representation"}
+    average: str  # {"queries", "clusters", "representation"}
 
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell, and shared ones by list."""
@@ -123,7 +123,7 @@ class PairKernel(ListKernel):
     """The kernel of `pairwise_parity`."""
 
     signed: bool
-    average: str  # {"queries", "representation"}
+    average: str  # {"queries", "clusters", "representation"}
 
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell, and shared ones by list."""
@@ -138,7 +138,7 @@ class PairKernel(ListKernel):
         valid = pairs > 0
         won = np.where(valid, won, 0.0)
         value = _advantage(won, pairs - won)[0]
-        if self.average == "queries":
+        if self.average != "representation":
             value = _magnitude(value, self.signed)
         return QuerySums.of_cells(lists.cells, np.stack([value * valid, valid], axis=1))
 
@@ -228,10 +228,12 @@ def exposure_parity(
         for all other weights.
     signed : bool, default=False
         ``(e_a - e_r) / (e_a + e_r)``: positive is an advantage of the group.
-    average : {"queries", "representation"}, default="queries"
+    average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
         metric of the mean exposures, for lists of equal length, so that chance that
-        cancels over lists does not count as an advantage.
+        cancels over lists does not count as an advantage. "clusters" takes the mean
+        over clusters of the value of each, whose queries are summed first, so that a
+        cluster with many queries counts once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -328,10 +330,12 @@ def pairwise_parity(
         queries. None makes each query its own unit.
     signed : bool, default=False
         ``2 pair_a - 1``: positive is an advantage of the group.
-    average : {"queries", "representation"}, default="queries"
+    average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
         metric of the mean pair_a over lists of equal length, so that chance that
-        cancels over lists does not count as an advantage.
+        cancels over lists does not count as an advantage. "clusters" takes the mean
+        over clusters of the value of each, whose queries are summed first, so that a
+        cluster with many queries counts once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"

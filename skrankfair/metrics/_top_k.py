@@ -13,9 +13,9 @@ from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import check_choice, check_number
-from ._exposure import Share
+from ._exposure import HasItems, Share, means_of_shares
 from ._lists import Lists
-from ._pairs.cluster_rows import QuerySums, query_estimates
+from ._pairs.cluster_rows import QuerySums, means_of_units, query_estimates
 
 _UNITS = {
     "precision_at_k": "items in the top k",
@@ -32,7 +32,7 @@ def top_estimates(
 ) -> GroupEstimates:
     """Return the metric of that name, of data that is validated and ordered."""
     check_number(k, "k", 1, np.inf, integer=True)
-    check_choice(average, "average", ("items", "queries"))
+    check_choice(average, "average", ("items", "queries", "clusters"))
     ranking, lists = data.ranking, Lists.of(data)
     groups, cells = data.groups, lists.cells
     chance = ranking.chance_of_top(int(k))
@@ -48,14 +48,15 @@ def top_estimates(
         if name == "recall_at_k":
             denominator = lists.sums_by_cell(data.y_true)
     unit, against_rest = _UNITS[name], None
-    if average == "queries" and name == "share_at_k":
-        numerator, shared = numerator / shared[cells.query, 0], np.ones(shared.shape)
-    elif average == "queries":
-        valid = denominator > 0
-        numerator = np.divide(
-            numerator, denominator, out=np.zeros(numerator.shape), where=valid
-        )
-        denominator, unit = valid, f"queries with {unit}"
+
+    def means(units: QuerySums) -> QuerySums:
+        if name == "share_at_k":
+            return means_of_shares(units)
+        means_of_units(units.by_cell[..., None], 2)
+        return units
+
+    if average != "items" and name != "share_at_k":
+        unit = f"{average} with {unit}"
     elif name != "share_at_k":
         against_rest = minus_rest(MeanOfRatios(), 1)
         relevant = data.y_true * chance
@@ -65,6 +66,8 @@ def top_estimates(
     sums = QuerySums(cells, np.stack([numerator, denominator], axis=1), shared)
     support = ColumnSum(1, 2)
     supports: list[Finalize] = [support]
+    if name == "share_at_k" and average == "clusters":
+        supports = [HasItems()]
     if against_rest is not None:
         supports.append(OfRest(support, 1))
     metric = Metric(
@@ -78,7 +81,7 @@ def top_estimates(
         better=None if name == "share_at_k" else "high",
     )
     parameters = {"k": k, "average": average}
-    return query_estimates(data, metric, sums, parameters, supports)
+    return query_estimates(data, metric, sums, parameters, supports, means)
 
 
 def precision_at_k(
@@ -119,9 +122,11 @@ def precision_at_k(
     k : int, default=10
         How many positions count, from the top. A shorter list counts
         whole.
-    average : {"items", "queries"}, default="items"
+    average : {"items", "queries", "clusters"}, default="items"
         "items" pools the items of all queries. "queries" takes the mean over queries
-        with items of the group among the first k.
+        with items of the group among the first k. "clusters" takes the mean over
+        clusters of the value of each, whose queries are summed first, so that a cluster
+        with many queries counts once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -210,9 +215,11 @@ def recall_at_k(
     k : int, default=10
         How many positions count, from the top. A shorter list counts
         whole.
-    average : {"items", "queries"}, default="items"
+    average : {"items", "queries", "clusters"}, default="items"
         "items" pools the items of all queries. "queries" takes the mean over queries
-        with relevant items of the group.
+        with relevant items of the group. "clusters" takes the mean over clusters of the
+        value of each, whose queries are summed first, so that a cluster with many
+        queries counts once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -299,9 +306,11 @@ def share_at_k(
     k : int, default=10
         How many positions count, from the top. A shorter list has as
         many places as items.
-    average : {"items", "queries"}, default="items"
-        "items" pools the items of all queries. "queries" takes the mean over queries
-        of the share in the query.
+    average : {"items", "queries", "clusters"}, default="items"
+        "items" pools the items of all queries. "queries" takes the mean over queries of
+        the share in the query. "clusters" takes the mean over clusters of the value of
+        each, whose queries are summed first, so that a cluster with many queries counts
+        once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"

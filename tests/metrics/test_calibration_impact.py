@@ -59,19 +59,22 @@ class TestReference:
         expected = naive.rank_shift(s.tolist(), star, query.tolist(), member, w)
         np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
 
-    def test_mean_of_queries(self):
+    @pytest.mark.parametrize("average", ["queries", "clusters"])
+    def test_mean_of_units(self, average):
         y, s, group, cluster, query = columns = rows()
         member = {g: (group == g).tolist() for g in "ab"}
         star = naive.calibrated(
             y.tolist(), s.tolist(), cluster.tolist(), member, H, "gaussian"
         )
-        r = ranks(*columns, average="queries", kernel="gaussian")
+        r = ranks(*columns, average=average, kernel="gaussian")
+        unit = query if average == "queries" else cluster
         for g, name in enumerate("ab"):
             means = []
-            for q in range(query.max() + 1):
-                own = query == q
+            for q in range(unit.max() + 1):
+                own = unit == q
                 shifts = naive.rank_shift(
-                    *(s[own].tolist(), np.array(star)[own].tolist(), [0] * own.sum()),
+                    *(s[own].tolist(), np.array(star)[own].tolist()),
+                    query[own].tolist(),
                     {name: (group[own] == name).tolist()},
                 )
                 means.append(shifts[name])

@@ -253,7 +253,10 @@ def test_visits_may_increase(metric):
     ("changed", "said"),
     [
         ({"target": "merit"}, "^target must be one of 'expected', 'relevance', 'pop"),
-        ({"average": "pairs"}, "^average must be one of 'queries', 'amortized'; got"),
+        (
+            {"average": "pairs"},
+            "^average must be one of 'queries', 'clusters', 'amortized'; got",
+        ),
         ({"position_weight": "log"}, "^position_weight must be one of"),
         ({"y_true": None}, "^y_true must be given"),
         (

@@ -1,5 +1,6 @@
 """What must not change a metric does not: one table of metrics, one test a change."""
 
+import inspect
 from dataclasses import replace
 
 import numpy as np
@@ -355,3 +356,34 @@ def test_calibration_is_of_differences_of_outcomes(case, make):
 def test_ndcg_with_linear_gain_has_no_scale(case):
     c = labelled()
     assert_same(case(c.but(y=4 * c.y)), case(c))
+
+
+@cases_where(
+    lambda case: (
+        "average" in inspect.signature(case.metric).parameters
+        and case.options.get("average") != "queries"
+        and not (case.by_item or "bins" in case.first_pass)
+    )
+)
+def test_clusters_count_alike(case):
+    c = with_weights(with_clusters(labelled()), low=1)
+    case = case.hold(case(c))
+    r = case(c, average="clusters")
+    alone = [case(c.take(c.cluster == label)) for label in np.unique(c.cluster)]
+    values = [dict(zip(one.groups, one.estimate, strict=True)) for one in alone]
+    table = np.array([[by.get(g, np.nan) for g in r.groups] for by in values])
+    np.testing.assert_allclose(r.estimate, np.nanmean(table, axis=0), rtol=1e-12)
+    if np.isfinite(table).all():
+        error = table.std(axis=0, ddof=1) / np.sqrt(len(table))
+        np.testing.assert_allclose(r.standard_error, error, rtol=1e-9)
+        np.testing.assert_allclose(r.df, len(table) - 1)
+    plain = case(c.but(w=None), average="clusters")
+    assert np.array_equal(r.support, plain.support)
+    if r.permutation is not None:
+        drawn = [
+            case(c.but(w=None, cluster=c.q), average=average)
+            .test("permutation", n_resamples=9, random_state=0)
+            .null_distribution
+            for average in ("queries", "clusters")
+        ]
+        np.testing.assert_allclose(*drawn, rtol=1e-12, atol=1e-14)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -162,7 +162,7 @@ class QuerySums:
 
 def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnSum:
     """Return the columns of a group that hold its numbers of pairs."""
-    check_choice(average, "average", ("pairs", "queries"))
+    check_choice(average, "average", ("pairs", "queries", "clusters"))
     block = 1 if average == "pairs" else n_columns
     return ColumnSum(block * n_buckets, (block + 1) * n_buckets)
 
@@ -193,8 +193,8 @@ def subtract_shared(sums: QuerySums) -> None:
         sums.by_cell[:, REST] -= sums.shared[sums.cells.query]
 
 
-def _query_means(table: Array, n_columns: int) -> None:
-    """Divide each set of columns by its number of pairs, so that queries count alike.
+def means_of_units(table: Array, n_columns: int) -> None:
+    """Divide each set of columns by its number of pairs, so that rows count alike.
 
     The number becomes whether there is a pair.
     """
@@ -206,16 +206,18 @@ def _query_means(table: Array, n_columns: int) -> None:
         columns *= has_pair
 
 
-def _means_of_queries(
+def _means_of_pairs(
     sums: QuerySums, of_query: Finalize | None, n_columns: int
 ) -> QuerySums:
-    """Return the value of every query in place of its sums, and the number of pairs."""
+    """Return the value of every unit in place of its sums, and the number of pairs."""
     cells, table, shared = sums.cells, sums.by_cell, sums.shared
     if of_query is None:
         pairs = table[:, 1:2].copy()
-        _query_means(table, n_columns)
-        _query_means(shared, 2)
-        return QuerySums(cells, np.concatenate([table, pairs], axis=1), shared)
+        means_of_units(table, n_columns)
+        means_of_units(shared, 2)
+        means = QuerySums(cells, np.concatenate([table, pairs], axis=1), shared)
+        subtract_shared(means)
+        return means
     value = of_query(_flat(table)[:, None], _flat(shared)[cells.query])[:, 0]
     table = np.stack(
         [np.nan_to_num(value), ~np.isnan(value), table[:, 1].sum(-1)], axis=1
@@ -305,11 +307,16 @@ def cluster_sums(
     """Return the sums of a pair metric over clusters."""
     pairs, sums = _sums_of(data, make_pairs, k)
     supports = supports_of(pairs)
-    if average == "queries":
-        sums = _means_of_queries(sums, of_query, pairs.n_columns)
-        supports = supports if of_query is None else [ColumnSum(1, 2)]
-    subtract_shared(sums)
-    rows = sum_over_queries(data, sums)
+    if average == "pairs":
+        subtract_shared(sums)
+    elif of_query is not None:
+        supports = [ColumnSum(1, 2)]
+    rows = averaged_rows(
+        data,
+        sums,
+        average,
+        lambda units: _means_of_pairs(units, of_query, pairs.n_columns),
+    )
     return ClusterSums.from_rows(pairs.groups.labels, rows, supports)
 
 
@@ -349,22 +356,57 @@ def sum_over_queries(data: RankedData, sums: QuerySums) -> Rows:
     )
 
 
+def averaged_rows(
+    data: RankedData, sums: QuerySums, average: str, means: Callable[..., QuerySums]
+) -> Rows:
+    """Return the table of clusters, in which queries or clusters may count alike.
+
+    Parameters
+    ----------
+    data : RankedData
+    sums : QuerySums
+    average : str
+        "queries" takes the means of each query, "clusters" those of the sums of each
+        cluster, in which the weights are those of its queries; anything else none.
+    means : callable
+        From the sums of units, queries or clusters, to those in which each counts once.
+    """
+    if average != "clusters":
+        return sum_over_queries(data, means(sums) if average == "queries" else sums)
+
+    def of_clusters(rows: Rows) -> Rows:
+        cells = Cells(rows.row, rows.group, rows.n_rows, rows.n_groups)
+        by_cell = rows.values.reshape(rows.row.size, *sums.by_cell.shape[1:])
+        shared = rows.shared.reshape(rows.n_rows, *sums.shared.shape[1:])
+        units = means(QuerySums(cells, by_cell, shared))
+        return replace(rows, values=_flat(units.by_cell), shared=_flat(units.shared))
+
+    rows = of_clusters(sum_over_queries(data, sums))
+    if data.query_weight is None:
+        return rows
+    plain = of_clusters(sum_over_queries(replace(data, query_weight=None), sums))
+    return replace(rows, unweighted=plain.totals())
+
+
 def query_estimates(
     data: RankedData,
     metric: Metric,
     sums: QuerySums,
     parameters: Mapping[str, Any],
     supports: Sequence[Finalize] | None = None,
-    labels: tuple[Hashable, ...] | None = None,
+    means: Callable[..., QuerySums] | None = None,
 ) -> GroupEstimates:
     """Return the estimates of sums over queries, with a warning of what is undefined.
 
-    Without `supports` the metric needs its support alone, and without `labels` the
-    groups are those of the data.
+    Without `supports` the metric needs its support alone. With `means`, which
+    `averaged_rows` explains, the parameters name an average.
     """
-    rows = sum_over_queries(data, sums)
-    labels = data.groups.labels if labels is None else labels
-    clusters = ClusterSums.from_rows(labels, rows, supports or [metric.support])
+    if means is None:
+        rows = sum_over_queries(data, sums)
+    else:
+        rows = averaged_rows(data, sums, parameters["average"], means)
+    supports = supports or [metric.support]
+    clusters = ClusterSums.from_rows(data.groups.labels, rows, supports)
     return warn_undefined(
         GroupEstimates(metric, clusters, parameters, missing=data.missing)
     )

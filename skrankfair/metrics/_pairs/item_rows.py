@@ -60,9 +60,10 @@ def resolve_variance(data: RankedData, variance: str, average: str) -> str:
             "items with average='pairs' and variance='item'."
         )
     if variance == "item":
-        if average == "queries":
+        if average != "pairs":
             raise ValueError(
-                "average='queries' needs variance='cluster': its units are queries."
+                f"average={average!r} needs variance='cluster': its units are "
+                f"{average}."
             )
         if data.cluster is not None and (nested or (data.has_queries and not one_list)):
             raise ValueError(
