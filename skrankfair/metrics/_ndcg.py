@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,7 @@ def ndcg_estimates(
         better="high",
     )
     parameters = {"k": k, "gain": gain}
+    data = replace(data, sensitive_features=groups)
     return query_estimates(data, metric, sums, parameters)
 
 
