@@ -7,8 +7,9 @@ leaves out each row in turn: what that changes are the `entries.Entries` of an a
 rows and groups, values where a row has data of a group and a low rank elsewhere, and
 their sums of products are the variances and covariances. From the same shares of the
 data `leverage` has the degrees of freedom. Sums of parts add up; `compact` keeps the
-large rows and folds the others into the power sums of a `remainder.Remainder`; and
-`resampled` draws rows again, for the bootstrap and for metrics that fit a curve.
+large rows and folds the others into the power sums of a `remainder.Remainder`;
+`two_way` has rows of users and of the items that recur among them, and `resampled`
+draws rows again, for the bootstrap and for metrics that fit a curve.
 `group_estimates.GroupEstimates` is the result that users see, made of `estimates` with
 their `scales` and tests; `simultaneous` has intervals of all groups at once, `power`
 plans, `formatting` words, and `storage` JSON; `arrays` keeps the arrays of results from

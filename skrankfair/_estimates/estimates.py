@@ -431,7 +431,7 @@ def contrasts_of(
     scale = LogScale(value, error) if kind == "ratio" else PlainScale(value, error)
     shares = result.as_estimates.scale
     if isinstance(shares, ShareScale) and not same.any():
-        side_df = df if result.variance == "cluster" else None
+        side_df = None if result.variance == "item" else df
         sides = shares.take(first, side_df), shares.take(second, side_df)
         of_shares = RatioScale if kind == "ratio" else DifferenceScale
         scale = of_shares(value, error, *sides, correlation_of(shared, one, other))

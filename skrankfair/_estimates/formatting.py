@@ -173,6 +173,11 @@ def small_groups(result: GroupEstimates) -> list[str]:
     ]
 
 
+def units(variance: str) -> str:
+    """Return what is independent in a kind of variance."""
+    return {"item": "items", "two-way": "clusters or items"}.get(variance, "clusters")
+
+
 def sample_words(sample: Mapping[str, Any]) -> str:
     """Return what was chosen from a sample of the data, and how large that was."""
     return (
@@ -182,15 +187,18 @@ def sample_words(sample: Mapping[str, Any]) -> str:
 
 
 def _footer(result: GroupEstimates) -> str:
-    unit = "cluster" if result.variance == "cluster" else "item"
-    text = f"{count(result.n_clusters)} {unit}{'s' * (result.n_clusters != 1)}"
+    unit = units(result.variance)
+    text = ", ".join(
+        f"{count(way.count)} {way.kind}{'s' * (way.count != 1)}"
+        for way in result.sums.ways
+    )
     for number, what in (("dropped", "rows left out"), ("labelled", "without a label")):
         if result.missing.get(number):
             text += f"; {result.missing[number]:,} {what}"
     if sample := result.first_pass.get("sample"):
         text += f"; {sample_words(sample)}"
     if few := small_groups(result):
-        text += f"; fewer than {FEW_EFFECTIVE} effective {unit}s in {some(few)}"
+        text += f"; fewer than {FEW_EFFECTIVE} effective {unit} in {some(few)}"
     if result.metric.test_method == "permutation":
         return f"{text}; test() shuffles the labels"
     if result.fair_value is not None:

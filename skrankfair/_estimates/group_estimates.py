@@ -186,7 +186,7 @@ class GroupEstimates(ReadOnlyArrays):
 
     @property
     def variance(self) -> str:
-        """The unit of the standard errors: "cluster" or "item"."""
+        """The unit of the standard errors: "cluster", "item" or "two-way" (both)."""
         return self.sums.kind
 
     @property
@@ -213,7 +213,7 @@ class GroupEstimates(ReadOnlyArrays):
         """Effective number of clusters (or items) behind each estimate, shape (G,).
 
         ``1 / Σ_q h_q²``, where h_q is the share of the group's data in cluster q; the
-        smaller one where a group is compared with the rest.
+        smaller one where a group is compared with the rest, and of users and items.
         """
         return self._leverage[1]
 

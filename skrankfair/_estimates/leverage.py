@@ -38,6 +38,8 @@ _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Array]:
     """Return degrees of freedom and the effective number of clusters, by group.
 
+    Of users and items the smaller of both.
+
     Parameters
     ----------
     sums : ClusterSums
@@ -51,12 +53,14 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
     n_effective : ndarray of shape (G,)
         ``1 / Σ_q h_q²`` of the smallest sample behind the estimate; 0 without data.
     """
-    none = np.zeros(0, dtype=int)
-    trace, products, square = _moments(sums, finalize, none, none)
+    none, df, effective = np.zeros(0, dtype=int), [], []
     with np.errstate(divide="ignore", invalid="ignore"):
-        df = trace.sum(0) ** 2 / products.sum((0, 1))
-        effective = np.where(square > 0, 1 / square, np.inf).min(axis=0)
-    return df, np.where(np.isfinite(effective), effective, 0.0)
+        for way in sums.ways:
+            trace, products, square = _moments(way, finalize, none, none)
+            df.append(trace.sum(0) ** 2 / products.sum((0, 1)))
+            effective.append(np.where(square > 0, 1 / square, np.inf).min(axis=0))
+    fewest = np.min(effective, axis=0)
+    return np.min(df, axis=0), np.where(np.isfinite(fewest), fewest, 0.0)
 
 
 def contrast_degrees(
@@ -67,11 +71,14 @@ def contrast_degrees(
         return np.zeros(0)
     used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
     a, b = place[: first.size], place[first.size :]
-    trace, products, _ = _moments(sums.of_groups(used), finalize, a, b)
-    total = trace.sum(0)[a] + trace.sum(0)[b]
-    of_groups, of_pairs = np.split(products.sum((0, 1)), [used.size])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return total**2 / (of_groups[a] + of_groups[b] + 2 * of_pairs)
+    df = []
+    for way in sums.of_groups(used).ways:
+        trace, products, _ = _moments(way, finalize, a, b)
+        total = trace.sum(0)[a] + trace.sum(0)[b]
+        of_groups, of_pairs = np.split(products.sum((0, 1)), [used.size])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            df.append(total**2 / (of_groups[a] + of_groups[b] + 2 * of_pairs))
+    return np.asarray(np.min(df, axis=0))
 
 
 def _moments(

@@ -138,14 +138,13 @@ def _is_nan(value: Any) -> bool:
 def warn_small(result: GroupEstimates) -> None:
     """Warn of groups whose errors rest on few clusters, where errors are asked for."""
     if few := fmt.small_groups(result):
-        unit = "clusters" if result.variance == "cluster" else "items"
         warn_user(
             f"The errors of {result.name} rest on fewer than {fmt.FEW_EFFECTIVE} "
-            f"effective {unit} in {fmt.some(few)}: intervals are wide and tests can "
-            "hardly reject. Larger groups or more clusters help; where a few clusters "
-            "hold most of the data, so does average='clusters', the mean over clusters "
-            "of the value of each, which is another estimand: that of a typical "
-            "cluster.",
+            f"effective {fmt.units(result.variance)} in {fmt.some(few)}: intervals are "
+            "wide and tests can hardly reject. Larger groups or more clusters help; "
+            "where a few clusters hold most of the data, so does average='clusters', "
+            "the mean over clusters of the value of each, which is another estimand: "
+            "that of a typical cluster.",
             SmallSampleWarning,
         )
 
@@ -160,7 +159,7 @@ def warn_undefined(
     """
     lacking = result.metric.unit if lacking is None else lacking
     name = result.name
-    few = "clusters" if result.variance == "cluster" else "pairs"
+    few = "pairs" if result.variance == "item" else fmt.units(result.variance)
     undefined = np.isnan(result.estimate)
     unsure = np.isnan(result.standard_error) if unsure is None else unsure
     unsure = unsure & np.isfinite(result.estimate)

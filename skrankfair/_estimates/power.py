@@ -335,7 +335,7 @@ def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
     """
     df, n_effective = degrees_of_freedom(sums, finalize)
     few, uneven = doubts(sums, finalize, df, n_effective)
-    names, unit = [fmt.label(group) for group in sums.groups], f"{sums.kind}s"
+    names, unit = [fmt.label(group) for group in sums.groups], fmt.units(sums.kind)
     small = [f"{names[i]} ({n_effective[i]:.1f})" for i in np.flatnonzero(few)]
     extreme = [names[i] for i in np.flatnonzero(uneven)]
     for groups, why in (

@@ -324,6 +324,24 @@ class Rows:
         shared = np.concatenate([self.shared, other.shared])
         return self._with(other, self.n_rows, shared, np.concatenate(labels))
 
+    def by_label(self) -> Rows:
+        """Return the rows with those of one label added."""
+        import pandas as pd
+
+        code, labels = pd.factorize(self.labels)
+        shared = np.zeros((len(labels), self.shared.shape[1]))
+        np.add.at(shared, code, self.shared)
+        return Rows.from_entries(
+            code[self.row],
+            self.group,
+            self.values,
+            n_rows=len(labels),
+            n_groups=self.n_groups,
+            shared=shared,
+            labels=labels,
+            member=self.member,
+        )
+
     def joined(self, other: Rows, order: Array) -> Rows:
         """Return the sums of both over the same clusters, `other` in this order."""
         other = other.take(order)

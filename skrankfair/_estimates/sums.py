@@ -128,6 +128,11 @@ class ClusterSums:
         return self.leading if self.table is None else self.table
 
     @property
+    def ways(self) -> tuple[ClusterSums, ...]:
+        """The sums whose rows are independent of each other, each of which counts."""
+        return (self,)
+
+    @property
     def totals(self) -> tuple[Array, Array]:
         """The column totals by group (G, C) and the shared ones (D,)."""
         return self.by_group, self.shared
@@ -383,10 +388,11 @@ class ClusterSums:
                 "The bootstrap needs the table of clusters, which compact() dropped; "
                 "use method='t', or keep replicates by compact(n_replicates=...)."
             )
-        if self.kind == "item":
+        if self.kind != "cluster":
             raise ValueError(
                 "The bootstrap resamples clusters, and this result has items of one "
-                "list (variance='item'); use method='t', or pass cluster= or qid=."
+                "list (variance='item'), or users and items (two columns of cluster=); "
+                "use method='t', or pass one column of cluster=."
             )
         return self.table
 
@@ -470,8 +476,17 @@ class ClusterSums:
         """
         one, two = self.layout.with_columns_of(other.layout)
         supports = supports_of_both(self, other)
-        first = replace(self.placed(one, self.groups), supports=supports)
-        return first + replace(other.placed(two, other.groups), supports=supports)
+        first = self.placed(one, self.groups).with_supports(supports)
+        return first + other.placed(two, other.groups).with_supports(supports)
+
+    def with_supports(self, supports: tuple[Finalize, ...]) -> Self:
+        """Return the sums with other supports."""
+        return replace(self, supports=supports)
+
+    def by_label(self) -> Self:
+        """Return the sums whose rows of one label are one, as they are of one item."""
+        table = self.rows.by_label()
+        return replace(self, table=table, count=float(table.n_rows))
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums of the union of the clusters, groups aligned by label."""

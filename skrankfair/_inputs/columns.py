@@ -198,7 +198,7 @@ class ReadColumns:
     numbers : dict of str to ndarray of shape (n,)
     groups : Groups or None
     codes : dict of str to Codes
-        The labels of queries and clusters, where these were given.
+        The labels of queries, clusters and items, where these were given.
     weights : dict of str to ndarray of shape (n,)
         The positive weights that were given.
     kept : ndarray of shape (n,), int64, or None
@@ -289,9 +289,10 @@ def read_labels(
 ) -> tuple[Groups | None, dict[str, Codes], dict[str, Array], int]:
     """Return groups, labels and weights by name, of those given, and their number.
 
-    All of them must have as many rows as the `lengths` of other columns say.
+    A second column of `cluster` are the items, which recur among the clusters. All of
+    them must have as many rows as the `lengths` of other columns say.
     """
-    labels = {"qid": qid, "cluster": cluster}
+    labels = {"qid": qid, **_ways(cluster)}
     weights = {"sample_weight": sample_weight, "item_weight": item_weight}
     groups = None if sensitive_features is None else as_groups(sensitive_features)
     codes = {name: encode(v, name) for name, v in labels.items() if v is not None}
@@ -303,3 +304,25 @@ def read_labels(
         **{name: column.size for name, column in weight.items()},
     )
     return groups, codes, weight, n_rows
+
+
+def check_one_way(item: Codes | None) -> None:
+    """Raise a ValueError for a second column of clusters, which few metrics take."""
+    if item is not None:
+        raise ValueError(
+            "cluster must be one column here: two, users and items, are for metrics "
+            "that are sums over pairs or rows. Pass the users alone."
+        )
+
+
+def _ways(cluster: Any) -> dict[str, Any]:
+    """Return the columns of users and items that are the clusters, or the only one."""
+    if cluster is None:
+        return {}
+    columns, _ = as_columns(cluster, "cluster")
+    if len(columns) > 2:
+        raise ValueError(
+            "cluster must be one column of labels, or two, users and items; got "
+            f"{len(columns)} columns."
+        )
+    return dict(zip(("cluster", "item"), columns, strict=False))

@@ -84,6 +84,11 @@ class Codes:
             present, codes = np.unique(self.codes, return_inverse=True)
         return Codes(codes, present.size, self.decode(present))
 
+    def crossed(self, other: Codes) -> Codes:
+        """Return dense codes of the pairs of labels that occur, labelled by number."""
+        codes = self.codes * np.int64(other.size) + other.codes
+        return Codes(codes, self.size * other.size, None).dense()
+
 
 def encode(values: Any, name: str) -> Codes:
     """Give every distinct label of a column an integer, in any order.

@@ -355,6 +355,8 @@ class RankedData:
     item_weight: Array | None = None
     #: How many rows lacked a value, as `GroupEstimates.missing`.
     missing: Mapping[str, int] = field(default_factory=dict)
+    #: Items of the *input* rows that recur among the clusters, dense codes.
+    item: Codes | None = None
     #: Intermediate results that several metrics of one audit share.
     cache: dict[str, Any] = field(default_factory=dict)
 
@@ -496,7 +498,8 @@ def ranked_data(
         required=("y_score",),
         **columns,
     )
-    queries, clusters = read.codes.get("qid"), read.codes.get("cluster")
+    queries = read.codes.get("qid")
+    clusters, recurring = (read.codes.get(name) for name in ("cluster", "item"))
     score, outcome = read.numbers["y_score"], read.numbers.get("y_true")
     weight, items = (read.weights.get(n) for n in ("sample_weight", "item_weight"))
     ranking = Ranking.from_scores(score, None if queries is None else queries.codes)
@@ -518,6 +521,7 @@ def ranked_data(
         index=read.index,
         item_weight=None if items is None else items[ranking.order],
         missing=read.missing,
+        item=None if recurring is None else recurring.dense(),
     )
 
 

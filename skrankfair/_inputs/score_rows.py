@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import read_columns
+from .columns import check_one_way, read_columns
 from .groups import Codes, Groups
 from .validation import Array, check_choice, check_magnitude
 
@@ -154,6 +154,7 @@ class ScoreRows:
     kept: Array  # shape (n,), int64: numbers of these rows in the input
     #: How many rows lacked a value, as `GroupEstimates.missing`.
     missing: Mapping[str, int] = field(default_factory=dict)
+    item: Codes | None = None  # dense codes of items that recur among the clusters
 
     def take(self, rows: Array) -> ScoreRows:
         """Return some rows; groups keep their numbers, clusters are counted anew."""
@@ -165,6 +166,7 @@ class ScoreRows:
             None if self.weight is None else self.weight[rows],
             self.kept[rows],
             self.missing,
+            None if self.item is None else self.item.take(rows).dense(),
         )
 
     def of_positive_weight(self) -> ScoreRows:
@@ -180,7 +182,8 @@ class ScoreRows:
 
     @property
     def cluster_codes(self) -> Array | None:
-        """Codes of the clusters, if there are any."""
+        """Codes of the clusters, if there are any; a ValueError for two columns."""
+        check_one_way(self.item)
         return None if self.cluster is None else self.cluster.codes
 
     @property
@@ -232,7 +235,7 @@ def score_rows(
     )
     y, x = (read.numbers[name] for name in names)
     check_magnitude(**{names[0]: y})
-    clusters = read.codes.get("cluster")
+    clusters, items = (read.codes.get(name) for name in ("cluster", "item"))
     return ScoreRows(
         y,
         x,
@@ -241,4 +244,5 @@ def score_rows(
         read.weights.get("sample_weight"),
         np.arange(x.size) if read.kept is None else read.kept,
         read.missing,
+        None if items is None else items.dense(),
     )

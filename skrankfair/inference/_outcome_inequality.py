@@ -13,6 +13,7 @@ from scipy import special
 from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
 from .._estimates.scales import check_level
+from .._inputs.columns import check_one_way
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
@@ -98,6 +99,7 @@ class MomentSums:
 
 def _moment_sums(data: RankedData, positions: Array, classes: Array) -> MomentSums:
     """Sum the moments over clusters, a chunk of clusters at a time."""
+    check_one_way(data.item)
     weight, cluster = data.query_weight, data.cluster_of_query
     if cluster is None:
         raise ValueError(

@@ -15,6 +15,7 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.resampled import ResampledSums
 from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
 from .._estimates.sums import ClusterSums, Refit
+from .._inputs.columns import check_one_way
 from .._inputs.groups import Groups
 from .._inputs.ranking import (
     Cells,
@@ -443,6 +444,7 @@ def ranked_sample(data: RankedData, cluster_weight: str) -> Sample:
     """Return the rows in ranked order, by the clusters that the errors are over."""
     ranking = data.ranking
     cluster = ranking.query.astype(np.int64)
+    check_one_way(data.item)
     if data.cluster is not None:
         cluster = data.cluster.codes[ranking.order]
     elif not data.has_queries:

@@ -271,9 +271,10 @@ def equalized_odds(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -357,9 +358,10 @@ def demographic_parity_difference(
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -430,9 +432,10 @@ def impact_ratio(
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -502,9 +505,10 @@ def equal_opportunity_difference(
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -579,9 +583,10 @@ def equalized_odds_difference(
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -655,9 +660,10 @@ def equalized_odds_ratio(
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -731,9 +737,10 @@ def predictive_parity_difference(
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None

@@ -15,6 +15,7 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, metric_of_totals, warn_undefined
 from .._estimates.rows import cluster_table
 from .._estimates.sums import ClusterSums
+from .._estimates.two_way import sums_of_rows
 from .._inputs.columns import may_lack
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.score_rows import ScoreRows, score_rows
@@ -127,13 +128,18 @@ class MadeMetric:
         made = self._row_columns(self.columns(*values, **options), rows)
         everyone = np.stack(made, axis=1)
         del made, values, columns
-        sample = rows.sample("row")
         if rows.weight is not None:
             everyone *= rows.weight[:, None]
-        table = cluster_table(rows, sample, list(everyone[sample.row].T), everyone)
         supports = self.supports or (self.metric.support,)
         rests = [OfRest(support, 0) for support in supports]
-        sums = ClusterSums.from_rows(rows.groups.labels, table, [*supports, *rests])
+
+        def sums_over(rows: ScoreRows) -> ClusterSums:
+            sample = rows.sample("row")
+            columns = list(everyone[sample.row].T)
+            table = cluster_table(rows, sample, columns, everyone)
+            return ClusterSums.from_rows(rows.groups.labels, table, [*supports, *rests])
+
+        sums = sums_of_rows(rows, sums_over)
         metric = replace(
             self.metric,
             pooled=not rows.groups.overlapping,

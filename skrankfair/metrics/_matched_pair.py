@@ -220,10 +220,11 @@ def matched_pair_calibration(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries, or items of one list. None makes each query its own unit, or each item
-        of one list.
+        of one list. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     epsilon : float, mapping of group to float, or None, default=None
         Largest difference of the scores of a matched pair, in units of the score. A
         mapping names every group, unless it is a `collections.defaultdict`.

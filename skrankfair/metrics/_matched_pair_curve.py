@@ -194,9 +194,11 @@ def matched_pair_curve(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
-        queries. None makes each query its own unit.
+        queries. None makes each query its own unit. Two columns are users and the items
+        that recur among them: both ways have errors, ``V_users + V_items -
+        V_users×items``.
     epsilon : array-like of shape (E,) or None, default=None
         Largest difference of the scores of a matched pair, in units of the score. None
         takes 20 values, evenly spaced on a logarithmic scale, from the closest 1% of

@@ -229,10 +229,11 @@ def pairwise_accuracy(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries, or items of one list. None makes each query its own unit, or each item
-        of one list.
+        of one list. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     comparison : {"all", "intra", "inter"}, default="all"
         Which worse items j count: all, those of the group of i (intra-group), or those
         outside it (inter-group). ``all = share_intra · intra + share_inter · inter``
@@ -356,10 +357,11 @@ def auc(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries, or items of one list. None makes each query its own unit, or each item
-        of one list.
+        of one list. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     comparison : {"intra", "inter", "all"}, default="intra"
         Whose negatives the positives of the group are compared with: those of the
         group (its AUC), those of the others (xAUC), or all.
@@ -506,10 +508,11 @@ def pairwise_exposure(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries, or items of one list. None makes each query its own unit, or each item
-        of one list.
+        of one list. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     k : int or None, default=None
         How many positions count, from the top: only pairs with an item in the first k
         of its query, whose exchange would change what is there. Tied items are there
@@ -607,10 +610,11 @@ def pairwise_preference(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries, or items of one list. None makes each query its own unit, or each item
-        of one list.
+        of one list. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
         "clusters" takes the mean over clusters of the value of each, whose queries are

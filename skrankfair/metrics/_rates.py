@@ -169,9 +169,10 @@ def group_mean(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -242,9 +243,10 @@ def selection_rate(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -318,9 +320,10 @@ def true_positive_rate(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -400,9 +403,10 @@ def false_positive_rate(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -481,9 +485,10 @@ def true_negative_rate(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -556,9 +561,10 @@ def false_negative_rate(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -632,9 +638,10 @@ def precision(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -715,9 +722,10 @@ def accuracy(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -791,9 +799,10 @@ def balanced_accuracy(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -868,9 +877,10 @@ def f1(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -946,9 +956,10 @@ def log_loss(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -1018,9 +1029,10 @@ def brier_score(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -1089,9 +1101,10 @@ def mean_squared_error(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -1155,9 +1168,10 @@ def mean_absolute_error(
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
         None makes all rows one group, "all".
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units, such as the person that a row is about. None makes each row
-        its own unit.
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"

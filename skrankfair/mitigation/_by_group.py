@@ -20,7 +20,7 @@ from .._inputs.by_name import (
     numeric_features,
     take_column,
 )
-from .._inputs.columns import read_labels
+from .._inputs.columns import check_one_way, read_labels
 from .._inputs.groups import Codes, Groups
 from .._inputs.score_rows import CLUSTER_WEIGHTS, ScoreRows
 from .._inputs.sklearn_private import names_of_features
@@ -50,6 +50,7 @@ def columns_of_rows(
             f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
             "crossed."
         )
+    check_one_way(codes.get("item"))
     clusters = codes.get("cluster")
     clusters = None if clusters is None else clusters.dense()
     return groups, clusters, weights.get("sample_weight")

@@ -22,6 +22,7 @@ from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import Metric, warn_undefined
 from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
+from ..._inputs.columns import check_one_way
 from ..._inputs.groups import Groups
 from ..._inputs.ranking import Cells, Memberships, RankedData, Ranking
 from ..._inputs.validation import Array, check_choice
@@ -338,6 +339,7 @@ def sum_over_queries(data: RankedData, sums: QuerySums) -> Rows:
         np.add.at(number, cells.group, by_cell)
         unweighted = number, shared.sum(axis=0)
         by_cell, shared = by_cell * weight[query, None], shared * weight[:, None]
+    check_one_way(data.item)
     if data.cluster is not None:
         cluster = data.cluster_of_query
         if cluster is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import warn_undefined
 from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
+from ..._estimates.two_way import TwoWaySums
 from ..._inputs.groups import Codes, Groups
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import (
@@ -113,6 +115,14 @@ def pair_sums(
             )
         variance = "cluster" if variance == "auto" else variance
     variance = resolve_variance(data, variance, average)
+    if data.cluster is not None and data.item is not None:
+        if variance == "item" or average != "pairs" or k is not None:
+            raise ValueError(
+                "cluster must be one column with variance='item', with average="
+                f"{average!r} or with k: two columns, users and items, need the sums "
+                "of all pairs."
+            )
+        return two_way_sums(data, make_pairs, data.cluster, data.item)
     if variance == "cluster":
         return cluster_sums(data, make_pairs, average, of_query, k)
     return item_sums(data, make_pairs)
@@ -128,21 +138,54 @@ def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
         unweighted = totals
         rows, shared = rows * weight[:, None, None], shared * weight[:, None]
         totals = rows.sum(axis=0) / 2, shared.sum(axis=0) / 2
+    table = _item_table(data, data.cluster, make_pairs, rows, shared, totals[0])
+    table = replace(table, unweighted=unweighted)
+    return ClusterSums.from_rows(pairs.groups.labels, table, supports_of(pairs), totals)
+
+
+def two_way_sums(
+    data: RankedData, make_pairs: MakePairs, cluster: Codes, item: Codes
+) -> ClusterSums:
+    """Return the sums of a pair metric over users, and over items that recur."""
+    users = cluster_sums(replace(data, item=None), make_pairs, "pairs", None, None)
+    _, rows, shared = _item_rows(data, make_pairs)
+    if (weight := data.row_weight) is not None:
+        rows, shared = rows * weight[:, None, None], shared * weight[:, None]
+    tables = (
+        _item_table(data, codes, make_pairs, rows, shared, users.by_group)
+        for codes in (item, cluster.crossed(item))
+    )
+    items, crossed = (
+        ClusterSums.from_rows(users.groups, table, users.supports, users.totals)
+        for table in tables
+    )
+    return TwoWaySums.of_ways(users, items, crossed)
+
+
+def _item_table(
+    data: RankedData,
+    cluster: Codes | None,
+    make_pairs: MakePairs,
+    rows: Array,
+    shared: Array,
+    total: Array,
+) -> Rows:
+    """Return the table of the sums of ranked items, or of clusters of them.
+
+    `total` are the column totals by group over the pairs.
+    """
     order = data.ranking.order
     labels = order if data.kept is None else data.kept[order]
     # Of all rows, where the pairs may be of the last ones.
     member: Array | None = _members(data.groups)
-    if data.cluster is not None:
-        rows, shared, member = _item_clusters(
-            data, data.cluster, make_pairs, rows, shared
-        )
-        labels = data.cluster.all_labels
+    if cluster is not None:
+        rows, shared, member = _item_clusters(data, cluster, make_pairs, rows, shared)
+        labels = cluster.all_labels
     if data.item_weight is not None:
         # A row that is in all pairs leaves nothing, and not what rounding leaves.
-        all_of_it = np.abs(rows - totals[0]) <= NOTHING * np.abs(totals[0])
-        np.copyto(rows, totals[0], where=all_of_it)
-    table = Rows.of_all(rows, shared, labels, member, unweighted)
-    return ClusterSums.from_rows(pairs.groups.labels, table, supports_of(pairs), totals)
+        all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)
+        rows = np.where(all_of_it, total, rows)
+    return Rows.of_all(rows, shared, labels, member)
 
 
 def _members(groups: Groups) -> Array:

@@ -1,0 +1,164 @@
+"""Sums over users and over the items that recur among them, for two-way errors.
+
+The same film in many users' lists makes their errors alike: leaving out users alone
+says how sure the result is of these items, and of no others. With V of the users, of
+the items, and of the items within users, the variance is ``V_users + V_items -
+V_users×items`` and never less than that of the users (Cameron, Gelbach and Miller 2011;
+Aronow, Samii and Assenova 2015 for pairs). A pair stands in the rows of both its items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from .._inputs.score_rows import ScoreRows
+from .._inputs.validation import Array
+from .finalize import Finalize
+from .rows import Layout
+from .storage import stored
+from .sums import ClusterSums
+
+
+@stored("TwoWaySums")
+@dataclass(frozen=True, kw_only=True)
+class TwoWaySums(ClusterSums):
+    """Totals over users, with the rows of the items and of the items within users.
+
+    Attributes
+    ----------
+    items : ClusterSums
+        The same totals, with a row per item. Its rows are kept, as an item of one part
+        may recur in another: rows of one label are added.
+    crossed : ClusterSums
+        The same totals, with a row per item of each user.
+    """
+
+    items: ClusterSums
+    crossed: ClusterSums
+
+    @classmethod
+    def of_ways(
+        cls, users: ClusterSums, items: ClusterSums, crossed: ClusterSums
+    ) -> Self:
+        """Return the sums of users together with those of their items."""
+        given = {each.name: getattr(users, each.name) for each in fields(ClusterSums)}
+        items = replace(items, kind="item")
+        ways = {"kind": "two-way", "items": items, "crossed": crossed}
+        return cls(**given | ways)
+
+    @cached_property
+    def users(self) -> ClusterSums:
+        """The sums over users alone."""
+        given = {each.name: getattr(self, each.name) for each in fields(ClusterSums)}
+        return ClusterSums(**given | {"kind": "cluster"})
+
+    @property
+    def ways(self) -> tuple[ClusterSums, ...]:
+        """The sums whose units are independent: users, and items."""
+        return self.users, self.items
+
+    def _each(self, change: Any) -> Self:
+        """Return the sums with those of items and of both ways changed."""
+        return replace(self, items=change(self.items), crossed=change(self.crossed))
+
+    def variance(self, finalize: Finalize) -> Array:
+        """Return ``V_users + max(V_items - V_users×items, 0)``, shape (G,)."""
+        more = self.items.variance(finalize) - self.crossed.variance(finalize)
+        return self.users.variance(finalize) + np.maximum(more, 0.0)
+
+    def covariance(self, finalize: Finalize) -> Array:
+        """Return the covariance whose diagonal is `variance`, shape (G, G)."""
+        users, items, crossed = (
+            sums.covariance(finalize) for sums in (*self.ways, self.crossed)
+        )
+        a = np.diag(users), np.diag(items - crossed)
+        b = a[0][:, None], a[1][:, None]
+        return _sums_of(users, items - crossed, a, b)[2]
+
+    def covariances(
+        self, finalize: Finalize, first: Array, second: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return variances and covariances of pairs of groups, given by number."""
+        users, items, crossed = (
+            np.array(sums.covariances(finalize, first, second))
+            for sums in (*self.ways, self.crossed)
+        )
+        a, b, between = zip(users, items - crossed, strict=True)
+        return _sums_of(*between, a, b)
+
+    def concentration(self, finalize: Finalize) -> Array:
+        """Return how much of a variance few users, or few items, make."""
+        return np.fmax(*(way.concentration(finalize) for way in self.ways))
+
+    @property
+    def has_covariance(self) -> bool:
+        """Whether the covariance of two groups is known, and not folded away."""
+        return self.users.has_covariance and self.crossed.has_covariance
+
+    def undefined(self, finalize: Finalize) -> Array:
+        """Return which groups have no standard error, shape (G,)."""
+        return np.any([way.undefined(finalize) for way in self.ways], axis=0)
+
+    def compact_among(self, n_results: int) -> Self:
+        """Return the same sums with the rows of items alone."""
+        kept = super().compact_among(2 * n_results)
+        return replace(kept, crossed=self.crossed.compact_among(2 * n_results))
+
+    def placed(self, to: Layout, groups: tuple[Any, ...]) -> Self:
+        """Return the sums with groups, of these labels, and columns elsewhere."""
+        return super().placed(to, groups)._each(lambda sums: sums.placed(to, groups))
+
+    def with_supports(self, supports: tuple[Finalize, ...]) -> Self:
+        """Return the sums with other supports."""
+        changed = super().with_supports(supports)
+        return changed._each(lambda sums: sums.with_supports(supports))
+
+    def __add__(self, other: ClusterSums) -> ClusterSums:
+        """Return the sums of the union of the users; items of one label are one."""
+        users = super().__add__(other)
+        a, b = (sums.aligned(users.groups) for sums in (self, other))
+        if not (isinstance(a, TwoWaySums) and isinstance(b, TwoWaySums)):
+            return users
+        items = (a.items + b.items).by_label()
+        return TwoWaySums.of_ways(users, items, a.crossed + b.crossed)
+
+    def join_columns(self, other: ClusterSums) -> Self:
+        """Return both sums over the same users and items, side by side."""
+        joined = super().join_columns(other)
+        if not isinstance(other, TwoWaySums):
+            return joined
+        return replace(
+            joined,
+            items=self.items.join_columns(other.items),
+            crossed=self.crossed.join_columns(other.crossed),
+        )
+
+
+def sums_of_rows(
+    rows: ScoreRows, sums_over: Callable[[ScoreRows], ClusterSums]
+) -> ClusterSums:
+    """Return the sums over the clusters of rows, and over items that recur there."""
+    if rows.cluster is None or rows.item is None:
+        return sums_over(rows)
+    ways = rows.cluster, rows.item, rows.cluster.crossed(rows.item)
+    one_way = [replace(rows, cluster=codes, item=None) for codes in ways]
+    return TwoWaySums.of_ways(*map(sums_over, one_way))
+
+
+def _sums_of(
+    users: Array, more: Array, a: tuple[Array, Array], b: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
+    """Return variances of two groups and their covariance: of users, and what is more.
+
+    No variance of a difference or ratio is less than that of the users alone, and no
+    correlation beyond -1 or 1.
+    """
+    more_a, more_b = np.maximum(a[1], 0.0), np.maximum(b[1], 0.0)
+    between = users + np.minimum(more, np.sqrt(more_a * more_b))
+    of_a, of_b = a[0] + more_a, b[0] + more_b
+    return of_a, of_b, np.maximum(between, -np.sqrt(of_a * of_b))

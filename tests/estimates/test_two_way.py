@@ -1,0 +1,136 @@
+"""Users and the items that recur among them: naive loops, and sums of parts."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skrankfair.inference import compare, compare_independent
+from skrankfair.metrics import (
+    GroupEstimates,
+    dips,
+    group_mean,
+    matched_pair_calibration,
+    pairwise_accuracy,
+    pairwise_exposure,
+)
+from tests.reference.two_way import two_way_variances
+
+METRICS = {
+    "inter": (pairwise_accuracy, {"comparison": "inter"}),
+    "exposure": (pairwise_exposure, {}),
+    "matched": (matched_pair_calibration, {"epsilon": 0.5}),
+}
+
+
+def lists(n_users=12, n_items=20, size=8, seed=0):
+    """Return outcomes, scores, and columns of lists of a catalogue."""
+    rng = np.random.default_rng(seed)
+    items = [rng.choice(n_items, size, replace=False) for _ in range(n_users)]
+    item, user = np.concatenate(items), np.repeat(np.arange(n_users), size)
+    group = np.array(list("aabbb"))[np.arange(n_items) % 5][item]
+    score = rng.normal(size=item.size).round(1)
+    y = (score + rng.normal(size=item.size) > 0) * 1.0
+    query = user * 2 + (np.arange(item.size) % size >= size // 2)
+    columns = {"sensitive_features": group, "qid": query}
+    return y, score, columns | {"cluster": np.column_stack([user, item])}
+
+
+def part(data, rows):
+    y, score, columns = data
+    return y[rows], score[rows], {name: x[rows] for name, x in columns.items()}
+
+
+def measured(name, data):
+    metric, options = METRICS[name]
+    y, score, columns = data
+    return metric(y, score, **columns, **options)
+
+
+@pytest.mark.parametrize("name", [*METRICS, "rate"])
+def test_naive_reference(name):
+    y, score, columns = data = lists()
+    group, query, cluster = columns.values()
+    if name == "rate":
+        result = group_mean(y, sensitive_features=group, cluster=cluster)
+    else:
+        result = measured(name, data)
+    ways = two_way_variances(name, y, score, group, query, *cluster.T, epsilon=0.5)
+    for sums, expected in zip(
+        (*result.sums.ways, result.sums.crossed), ways, strict=True
+    ):
+        assert_allclose(sums.covariance(result.metric.finalize), expected)
+    variance = np.diag(ways[0] + np.maximum(ways[1] - ways[2], 0))
+    assert_allclose(result.standard_error**2, variance)
+    one, two = (result.sums.users, result.sums.items)
+    df = [GroupEstimates(result.metric, way).df for way in (one, two)]
+    assert_allclose(result.df, np.min(df, axis=0))
+    both = ways[0] + ways[1] - ways[2]
+    of_difference = [cov[0, 0] + cov[1, 1] - 2 * cov[0, 1] for cov in (both, ways[0])]
+    if (np.diag(ways[1] - ways[2]) > 0).all():
+        contrast = result.contrast("a", "b").standard_error ** 2
+        assert_allclose(contrast, max(of_difference))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_sums_of_parts(name):
+    data = lists(n_users=36, seed=3)
+    whole, first = measured(name, data), data[2]["qid"] < 30
+    parts = [measured(name, part(data, rows)) for rows in (first, ~first)]
+    compacted = parts[0].compact() + parts[1].compact()
+    stored = GroupEstimates.from_json(compacted.to_json())
+    for result in (sum(parts), compacted, stored, whole.compact()):
+        assert_allclose(result.covariance, whole.covariance)
+        assert_allclose(result.df, whole.df)
+        assert "36 clusters, 20 items" in str(result)
+
+
+def test_comparisons():
+    y, score, columns = lists(seed=4)
+    a = pairwise_exposure(y, score, **columns)
+    b = pairwise_exposure(y, score + 0.3 * y, **columns)
+    difference = compare(a, b)
+    ways = [
+        compare(*(GroupEstimates(r.metric, getattr(r.sums, way)) for r in (a, b)))
+        for way in ("users", "items", "crossed")
+    ]
+    users, items, crossed = (way.standard_error**2 for way in ways)
+    expected = users + np.maximum(items - crossed, 0)
+    assert_allclose(difference.standard_error**2, expected)
+    # Samples of one catalogue have its items in common.
+    apart = compare_independent(a, b)
+    assert (apart.standard_error > 0).all()
+
+
+def test_a_catalogue_without_recurrence_changes_nothing():
+    y, score, columns = lists()
+    columns["cluster"][:, 1] = np.arange(y.size)
+    two = pairwise_accuracy(y, score, **columns)
+    columns["cluster"] = columns["cluster"][:, 0]
+    one = pairwise_accuracy(y, score, **columns)
+    assert_allclose(two.standard_error, one.standard_error)
+    assert_allclose(two.df, one.df)
+
+
+@pytest.mark.parametrize("weight", [2.5, np.arange(24) % 3 + 1.0])
+def test_weights_of_queries(weight):
+    y, score, columns = lists()
+    weights = np.broadcast_to(weight, 24)[columns["qid"]]
+    result = pairwise_accuracy(y, score, sample_weight=weights, **columns)
+    scaled = pairwise_accuracy(y, score, sample_weight=7 * weights, **columns)
+    assert_allclose(result.covariance, scaled.covariance)
+    plain = pairwise_accuracy(y, score, **columns)
+    same = np.allclose(result.covariance, plain.covariance)
+    assert same == (np.ndim(weight) == 0)
+
+
+def test_refusals():
+    y, score, columns = lists()
+    with pytest.raises(ValueError, match="cluster must be one column here"):
+        dips(y, score, **columns)
+    with pytest.raises(ValueError, match="cluster must be one column with"):
+        pairwise_accuracy(y, score, average="queries", **columns)
+    with pytest.raises(ValueError, match="The bootstrap resamples clusters"):
+        pairwise_accuracy(y, score, **columns).resampled()
+    columns["cluster"] = np.repeat(columns["cluster"], 2, axis=1)
+    with pytest.raises(ValueError, match="cluster must be one column of labels, or"):
+        group_mean(y, cluster=columns["cluster"])
