@@ -7,7 +7,12 @@ import pytest
 
 from benchmarks.simulations.common import coverage, quiet, tolerance
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
-from skrankfair.metrics import GroupEstimates, mean_squared_error
+from skrankfair.metrics import (
+    GroupEstimates,
+    mean_squared_error,
+    pairwise_accuracy,
+    pairwise_exposure,
+)
 from tests.estimates.test_simultaneous import make_covariance, with_fair_value
 from tests.metrics.common import result_of
 
@@ -28,6 +33,34 @@ def contrast_of(loss, group, cluster):
         sensitive_features=group,
         cluster=cluster,
     ).contrast("a", "b")
+
+
+def catalogue(rng, n_items=60, n_users=200, size=12):
+    """Return a ranking of items for many users, whose group says nothing."""
+    quality = rng.normal(size=n_items)
+    group = np.where(rng.random(n_items) < 0.33, "a", "b")
+    group[:2] = "a"
+    lists = [rng.choice(n_items, size, replace=False) for _ in range(n_users)]
+    item, user = np.concatenate(lists), np.repeat(np.arange(n_users), size)
+    score = 0.6 * quality[item] + 0.5 * rng.normal(size=item.size)
+    y = 0.5 * quality[item] + 0.4 * score + rng.normal(size=item.size)
+    return y, score, group[item], user, item
+
+
+def test_random_labels_of_a_catalogue():
+    n_replications, metrics = 150, (pairwise_exposure, pairwise_accuracy)
+    rejected = np.zeros((2, 2))
+    for seed in range(n_replications):
+        y, score, group, user, item = catalogue(np.random.default_rng(seed))
+        who = {"sensitive_features": group, "qid": user}
+        for way, cluster in enumerate((user, np.column_stack([user, item]))):
+            for number, metric in enumerate(metrics):
+                result = metric(y, score, cluster=cluster, **who)
+                difference = result.contrast("a", "b")
+                rejected[way, number] += difference.pvalue < 0.05
+    one_way, two_way = rejected / n_replications
+    assert (one_way > 0.4).all()
+    assert (two_way < 0.05 + tolerance(0.05, n_replications)).all()
 
 
 def test_simultaneous_intervals_hold_all_at_once():

@@ -320,9 +320,11 @@ def _ways(cluster: Any) -> dict[str, Any]:
     if cluster is None:
         return {}
     columns, _ = as_columns(cluster, "cluster")
+    if len(columns) < 2:
+        return {"cluster": cluster}
     if len(columns) > 2:
         raise ValueError(
             "cluster must be one column of labels, or two, users and items; got "
             f"{len(columns)} columns."
         )
-    return dict(zip(("cluster", "item"), columns, strict=False))
+    return dict(zip(("cluster", "item"), columns, strict=True))

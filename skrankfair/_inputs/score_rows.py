@@ -11,6 +11,7 @@ import numpy as np
 
 from .columns import check_one_way, read_columns
 from .groups import Codes, Groups
+from .ranking import stable_order
 from .validation import Array, check_choice, check_magnitude
 
 CLUSTER_WEIGHTS = ("cluster", "row")
@@ -71,7 +72,7 @@ class Sample:
         codes = rows if cluster is None else cluster[rows]
         key = codes * n_groups + group
         if (key[1:] < key[:-1]).any():
-            order = np.argsort(key, kind="stable")
+            order = stable_order(key)
             key, rows, codes = key[order], rows[order], codes[order]
             group, share = group[order], share[order]
         if together:

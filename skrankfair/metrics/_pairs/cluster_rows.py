@@ -415,7 +415,9 @@ def query_estimates(
 
 
 def sum_rows(rows: Array, codes: Array, size: int) -> Array:
-    """Sum the rows of equal code; every code below `size` occurs."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(size))
-    return np.add.reduceat(rows[order], starts, axis=0)
+    """Sum the rows of equal code; codes are below `size`."""
+    columns = rows.reshape(len(rows), -1).T
+    sums = np.empty((size, len(columns)))
+    for number, column in enumerate(columns):
+        sums[:, number] = np.bincount(codes, column, size)
+    return sums.reshape(size, *rows.shape[1:])

@@ -151,15 +151,17 @@ def two_way_sums(
     _, rows, shared = _item_rows(data, make_pairs)
     if (weight := data.row_weight) is not None:
         rows, shared = rows * weight[:, None, None], shared * weight[:, None]
+    crossed = cluster.crossed(item)
+    apart = crossed.size == len(rows)
     tables = (
-        _item_table(data, codes, make_pairs, rows, shared, users.by_group)
-        for codes in (item, cluster.crossed(item))
+        _item_table(data, codes, make_pairs, rows, shared, users.by_group, apart)
+        for codes in (item, crossed)
     )
-    items, crossed = (
+    of_items, of_both = (
         ClusterSums.from_rows(users.groups, table, users.supports, users.totals)
         for table in tables
     )
-    return TwoWaySums.of_ways(users, items, crossed)
+    return TwoWaySums.of_ways(users, of_items, of_both)
 
 
 def _item_table(
@@ -169,17 +171,21 @@ def _item_table(
     rows: Array,
     shared: Array,
     total: Array,
+    apart: bool = False,
 ) -> Rows:
     """Return the table of the sums of ranked items, or of clusters of them.
 
-    `total` are the column totals by group over the pairs.
+    `total` are the column totals by group over the pairs. `apart`: whether it is known
+    that no list has two items of one cluster.
     """
     order = data.ranking.order
     labels = order if data.kept is None else data.kept[order]
     # Of all rows, where the pairs may be of the last ones.
     member: Array | None = _members(data.groups)
     if cluster is not None:
-        rows, shared, member = _item_clusters(data, cluster, make_pairs, rows, shared)
+        rows, shared, member = _item_clusters(
+            data, cluster, make_pairs, rows, shared, apart
+        )
         labels = cluster.all_labels
     if data.item_weight is not None:
         # A row that is in all pairs leaves nothing, and not what rounding leaves.
@@ -247,6 +253,7 @@ def _item_clusters(
     make_pairs: MakePairs,
     rows: Array,
     shared: Array,
+    apart: bool,
 ) -> tuple[Array, Array, Array | None]:
     """Sum the items' rows by cluster; a pair inside a cluster counts once in it.
 
@@ -256,10 +263,11 @@ def _item_clusters(
     ranking, size = data.ranking, cluster.size
     ranked = cluster.codes[ranking.order]
     rows, shared = sum_rows(rows, ranked, size), sum_rows(shared, ranked, size)
-    parts, part_of_row = np.unique(
-        ranking.query * np.int64(size) + ranked, return_inverse=True
-    )
-    if parts.size == ranking.n_rows:
+    if not apart:
+        parts, part_of_row = np.unique(
+            ranking.query * np.int64(size) + ranked, return_inverse=True
+        )
+    if apart or parts.size == ranking.n_rows:
         return rows, shared, sum_rows(_members(data.groups), ranked, size).astype(bool)
     of_input = np.empty_like(part_of_row)
     of_input[ranking.order] = part_of_row
