@@ -14,15 +14,16 @@ has ``M = Σ M_c`` over them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._inputs.validation import Array
-from .entries import Entries
 from .finalize import needs_of
 
 if TYPE_CHECKING:
+    from .entries import Entries
     from .finalize import Finalize
     from .rows import Rows
     from .sums import ClusterSums
@@ -101,10 +102,9 @@ def _moments(
         for i, a in enumerate(shares):
             square[i] += a["h"].dot(a["h"])
             for j, b in enumerate(shares):
-                if samples[i][1] != samples[j][1] and not first.size:
-                    continue  # no row is in two strata of a group
                 for number, (x, y) in enumerate(_PRODUCTS):
-                    sums_of[number, i, j, :n_groups] += a[x].dot(b[y])
+                    if samples[i][1] == samples[j][1]:  # else no row is in both
+                        sums_of[number, i, j, :n_groups] += a[x].dot(b[y])
                     if first.size:
                         of_pairs = a[x].products(b[y], first, second)
                         sums_of[number, i, j, n_groups:] += of_pairs
@@ -140,19 +140,14 @@ def _shares(
     shares = []
     for (k, s), factor in zip(samples, scale, strict=True):
         size = supports[k][s]
-        h = size.value * factor[rows.group]
+        h = size.value * factor[size.group]
         v = h / np.where(1 - h > _ROUNDING, 1 - h, np.nan)
         u, d = v * h, v * v
         powers = {"h": (h, 1), "v": (v, 1), "u": (u, 2), "d": (d, 2), "e": (d * h, 3)}
+        left, right = size.left, size.right * factor[:, None]
         shares.append(
             {
-                name: Entries(
-                    rows.row,
-                    rows.group,
-                    value,
-                    size.left**power,
-                    (size.right * factor[:, None]) ** power,
-                )
+                name: replace(size, value=value, left=left**power, right=right**power)
                 for name, (value, power) in powers.items()
             }
         )

@@ -185,7 +185,10 @@ class Remainder:
         strata = [rows.support_by_stratum(support) for support in supports]
         shape = len(supports), len(strata[0]), rows.n_groups + 1
         samples = [sample for of_support in strata for sample in of_support]
-        of_entry = np.stack([sample.value for sample in samples], axis=1)
+        of_entry = np.zeros((rows.row.size, len(samples)))
+        for values, sample in zip(of_entry.T, samples, strict=True):
+            every = sample.value.size == values.size  # or those of members
+            values[slice(None) if every else rows.member] = sample.value
         of_row = np.stack([sample.left.sum(axis=1) for sample in samples], axis=1)
 
         def total(function: Callable[[Array], Array]) -> Array:

@@ -172,7 +172,8 @@ class Rows:
     @cached_property
     def starts(self) -> Array:
         """First entry of each row, and the number of entries."""
-        return np.searchsorted(self.row, np.arange(self.n_rows + 1))
+        rows = np.arange(self.n_rows + 1, dtype=self.row.dtype)
+        return np.searchsorted(self.row, rows)
 
     @property
     def by_group(self) -> Array:
@@ -197,16 +198,27 @@ class Rows:
         With `totals`, (G, C) and (D,), of these without the row of the entry.
         """
         values = np.empty(self.row.size)
-        step = max(1, _BLOCK // max(1, self.n_columns + self.shared.shape[1]))
+        width = self.n_groups if self.complete else 1  # entries of a row at once
+        numbers = width * max(1, self.n_columns + self.shared.shape[1])
+        step = width * max(1, _BLOCK // numbers)
         for start in range(0, self.row.size, step):
             some = slice(start, start + step)
-            columns = dense_values(self.values[some])
-            common = self.shared.take(self.row[some], axis=0)
+            columns = dense_values(self.values[some]).reshape(-1, width, self.n_columns)
+            common = self.shared.take(self.row[some][::width], axis=0)
             if totals is not None:
-                columns = totals[0].take(self.group[some], axis=0) - columns
+                own = totals[0]
+                if not self.complete:
+                    own = own.take(self.group[some], axis=0)[:, None]
+                columns = own - columns
                 common = totals[1] - common
-            values[some] = function(columns[:, None], common)[:, 0]
+            values[some] = function(columns, common).ravel()
         return values
+
+    def at_groups(self, numbers: Array) -> Array:
+        """Return the number of the group of each entry, shape (N,)."""
+        if self.complete:
+            return np.tile(numbers, self.n_rows)
+        return numbers.take(self.group)
 
     def without_entry(self, function: Finalize) -> Array:
         """Return a function of the shared columns of each row alone, shape (Q,)."""
@@ -231,8 +243,10 @@ class Rows:
             without_entry = self.without_entry(support)[:, None], ones
         if self.member is None:
             return [self.entries(value, *without_entry)]
-        of_members = self.entries(value * self.member, *none)
-        return [of_members, self.entries(value * ~self.member, *without_entry)]
+        own = np.flatnonzero(self.member)
+        of_members = Entries(self.row[own], self.group[own], value[own], *none)
+        value[own] = 0.0
+        return [of_members, self.entries(value, *without_entry)]
 
     def blocks(self, size: int) -> Iterator[Rows]:
         """Yield the rows, those of about so many entries at a time."""

@@ -218,7 +218,7 @@ class ClusterSums:
         for support, of_strata in zip(self.supports, totals, strict=True):
             strata = exact.support_by_stratum(support)
             for amount, total in zip(strata, of_strata, strict=True):
-                np.maximum.at(share, exact.row, amount.value / total[exact.group])
+                np.maximum.at(share, amount.row, amount.value / total[amount.group])
         first = np.argsort(-share, kind="stable")
         first = first[share[first] > LARGE_SHARE]
         sizes = np.diff(rows.starts) * (rows.n_columns + 2) + rows.shared.shape[1]
@@ -265,12 +265,12 @@ class ClusterSums:
         for rows in self.exact_rows.blocks(_BLOCK):
             with np.errstate(divide="ignore", invalid="ignore"):
                 change = rows.at_entries(finalize, self.totals)
-                change -= estimate.take(rows.group)
-                change *= np.abs(change) > noise.take(rows.group)
-            if rows.member is None:
-                change *= factor[0].take(rows.group)
-            else:
-                change *= factor[1 - rows.member, rows.group]
+                change -= rows.at_groups(estimate)
+                change[np.abs(change) <= rows.at_groups(noise)] = 0.0
+            weight = rows.at_groups(factor[-1])
+            if rows.member is not None:
+                np.copyto(weight, rows.at_groups(factor[0]), where=rows.member)
+            change *= weight
             yield rows.entries(change, rows.shared, right)
 
     def _moments(

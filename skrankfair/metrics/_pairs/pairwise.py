@@ -166,25 +166,25 @@ def _add_level(
 ) -> None:
     """Add the pairs that are decided at one level: halves of them, and their number."""
     counted, sought = (bit, ~bit) if focal else (~bit, bit)
-    rows, sizes, at = level.rows, np.diff(level.starts), np.flatnonzero(counted)
-    target = at if isinstance(rows, slice) else rows[at]
+    rows = target = at = level.rows
+    if not isinstance(rows, slice):
+        at = np.flatnonzero(counted)
+        target = rows[at]
+    counted, sizes = counted[at], np.diff(level.starts)
     weight = None if weight is None else weight[rows]
     for mask, (halves, number) in zip(masks, counts, strict=True):
         before = exclusive_cumsum(
             sought if mask is None else sought & mask[rows], weight
         )
-        begin, end = (
-            np.repeat(before[edges], sizes)
-            for edges in (level.starts[:-1], level.starts[1:])
-        )
+        begin, end = before[level.starts[:-1]], before[level.starts[1:]]
         if level.bounds is None:  # the row itself is not sought
-            above = 2 * before[:-1]
+            above = 2 * before[:-1][at]
         else:
-            above = before[level.bounds[0]] + before[level.bounds[1]]
+            above = before[level.bounds[0][at]] + before[level.bounds[1][at]]
         # Partners after the row, or focal rows before it.
-        half = 2 * end - above if focal else above - 2 * begin
-        halves[target] += half[at]
-        number[target] += (end - begin)[at]
+        edge = np.repeat(2 * (end if focal else begin), sizes)[at]
+        halves[target] += (edge - above if focal else above - edge) * counted
+        number[target] += np.repeat(end - begin, sizes)[at] * counted
 
 
 @dataclass(frozen=True)
