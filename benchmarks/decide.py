@@ -10,6 +10,7 @@ what there is into docs/decide.md.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import warnings
 from collections.abc import Callable, Iterable
@@ -609,6 +610,7 @@ def main() -> None:
         "margins": {name: partial(margins_of, name, samples) for name in DESIGNS},
         "power": {name: partial(power_of, name, samples) for name in DESIGNS},
     }
+    gc.freeze()  # `multipletests` of statsmodels collects garbage in each call
     arguments.folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, dict[str, Any]] = {part: {} for part in parts}
     for part, measures in parts.items():
