@@ -47,7 +47,7 @@ def measure(
     y_score: str | None = None,
     sensitive_features: Any = None,
     qid: str | None = None,
-    cluster: str | None = None,
+    cluster: str | Sequence[str] | None = None,
     engagement: str | None = None,
     sample_weight: str | None = None,
     item_weight: str | None = None,
@@ -94,9 +94,10 @@ def measure(
         Column of the groups; several are crossed. None makes all rows one group.
     qid : str or None, default=None
         Column of the query, for metrics of rankings.
-    cluster : str or None, default=None
+    cluster : str, list of str or None, default=None
         Column of the independent units, such as users with several queries. None makes
-        each query its own unit, or each row where there are no queries.
+        each query its own unit, or each row where there are no queries. Two columns are
+        users and the items that recur among them, for metrics that take both.
     engagement : str or None, default=None
         Column of the engagement after the click.
     sample_weight : str or None, default=None
@@ -214,7 +215,7 @@ def measure(
 def _total(plan: MeasurePlan, source: Source) -> Results:
     """Return the sums of the results of all parts of a source."""
     plan.check_columns(source.data.columns)
-    qid, cluster = plan.columns.get("qid"), plan.columns.get("cluster")
+    qid, cluster = plan.columns.get("qid"), plan.partition_by
     if qid is not None and cluster not in (None, qid):
         query = source.query_of_several(qid, cluster)
         if query is not None:

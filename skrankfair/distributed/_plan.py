@@ -31,8 +31,8 @@ class MeasurePlan:
     ----------
     metrics : dict of str to callable
     columns : dict of str to str or list of str
-        The name of the column (the names, of groups that are crossed) of each argument
-        that is given.
+        The name of the column (the names, of groups that are crossed, or of users and
+        items) of each argument that is given.
     n_replicates, random_state : int
         As `GroupEstimates.compact` takes them.
     sampled : dict of str to dict
@@ -56,7 +56,8 @@ class MeasurePlan:
     @property
     def partition_by(self) -> str | None:
         """The column whose equal values must be in one part; None for rows."""
-        return self.columns.get("cluster", self.columns.get("qid"))
+        by = self.columns.get("cluster", self.columns.get("qid"))
+        return by if by is None or isinstance(by, str) else by[0]  # the users
 
     def check_columns(self, columns: Iterable[Any]) -> None:
         """Raise a ValueError if the data lack a column."""
@@ -208,7 +209,8 @@ def make_plan(
     functions = named_metrics(metrics)
     given = {name: column for name, column in columns.items() if column is not None}
     for argument, column in given.items():
-        several = argument == "sensitive_features" and isinstance(column, Sequence)
+        may_be_several = argument in ("sensitive_features", "cluster")
+        several = may_be_several and isinstance(column, Sequence) and len(column) > 0
         if not (isinstance(column, str) or several):
             raise ValueError(
                 f"{argument} must be the name of a column; got {column!r}."

@@ -91,6 +91,8 @@ ROWS = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
         (brier_score, {**ROWS, "cluster": "q"}),
         (brier_score, {**ROWS, "qid": "q"}),  # queries are the units
         (pairwise_accuracy, {**WHO, "item_weight": "i"}),
+        (pairwise_accuracy, {**WHO, "cluster": ["u", "i"]}),  # users and items
+        (brier_score, {**ROWS, "cluster": ["u", "i"]}),
         (matched_pair_calibration, {**WHO, "item_weight": "i"}),
         (METRICS["ndcg"], WHO),
         (pairwise_exposure, {**WHO, "sensitive_features": ["g", "h"]}),
@@ -186,6 +188,7 @@ class TestErrors:
             (partial(matched_pair_calibration, quantile=2), {}, "quantile must"),
             (partial(pairwise_accuracy, bins=0), {"engagement": "s"}, "bins must"),
             ("dips", {"cluster": "s"}, "s must be constant within a query; q"),
+            ("dips", {"cluster": ["u", "s"]}, "cluster must be one column here"),
         ],
     )
     def test_say_what_to_do(self, metrics, columns, message, sources):
