@@ -96,14 +96,15 @@ def _target_values(
 
 def _share_sums(
     data: RankedData, weight: PositionWeight, target: str | None
-) -> QuerySums:
+) -> tuple[QuerySums, Array]:
     """Return exposure, target (if there is one) and items by query.
 
-    By cell, shape (E, C), the items last; and totals, shape (Q, C - 1).
+    By cell, shape (E, C), the items last; and totals, shape (Q, C - 1). Also exposure
+    and target of each ranked row, shape (n, C - 1).
     """
     visits = weight.visits(int(data.ranking.lengths.max()))
     y = data.y_true if target in ("expected", "relevance") else None
-    parts = []
+    parts, of_rows = [], []
     for rows, _, block in data.ranking.blocks():
         columns = [block.tie_means(visits[block.position()])]
         if target is not None:
@@ -114,6 +115,7 @@ def _share_sums(
             by_cell = [lists.sums_by_cell(values) for values in columns]
             totals = [np.add.reduceat(values, block.starts[:-1]) for values in columns]
         by_cell.append(lists.sizes)
+        of_rows.append(np.stack(columns, axis=1))
         parts.append(
             QuerySums(lists.cells, np.stack(by_cell, axis=1), np.stack(totals, axis=1))
         )
@@ -125,7 +127,7 @@ def _share_sums(
         )
     valid, query = np.all(sums.shared > 0, axis=1), sums.cells.query
     sums.by_cell[~valid[query]], sums.shared[~valid] = 0.0, 0.0
-    return sums
+    return sums, np.concatenate(of_rows) * valid[data.ranking.query, None]
 
 
 @stored("exposure_gap.breakdown")
@@ -156,7 +158,7 @@ def _share_estimates(
             f"{data.y_true.min():g}."
         )
     check_choice(average, "average", AVERAGES)
-    sums = _share_sums(data, weight, target)
+    sums, of_rows = _share_sums(data, weight, target)
     parameters = {**weight.parameters, "average": average}
     metric = Metric("exposure", Share(), ItemCount(), unit="items", share=True)
     if target is not None:
@@ -172,7 +174,15 @@ def _share_estimates(
             relative=not data.groups.overlapping,
         )
     supports = [HasItems()] if average == "clusters" else None
-    return query_estimates(data, metric, sums, parameters, supports, means_of_shares)
+    by_row = None
+    if average != "clusters":
+        if average == "queries":
+            total = np.where(sums.shared > 0, sums.shared, 1.0)
+            of_rows = of_rows / total[data.ranking.query]
+        by_row = np.column_stack([of_rows, np.ones(len(of_rows))]), of_rows
+    return query_estimates(
+        data, metric, sums, parameters, supports, means_of_shares, by_row
+    )
 
 
 def exposure(
@@ -210,9 +220,11 @@ def exposure(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list. One list has no standard error.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
-        queries. None makes each query its own unit.
+        queries. None makes each query its own unit. Two columns are users and the items
+        that recur among them: both ways have errors, ``V_users + V_items -
+        V_users×items``.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="dcg"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -320,9 +332,11 @@ def exposure_gap(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list. One list has no standard error.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
-        queries. None makes each query its own unit.
+        queries. None makes each query its own unit. Two columns are users and the items
+        that recur among them: both ways have errors, ``V_users + V_items -
+        V_users×items``.
     target : {"expected", "relevance", "population"}, default="expected"
         The share that the group merits: "expected": its share of exposure in the
         ranking by relevance, items of equal relevance in random order (expected

@@ -47,7 +47,7 @@ def top_estimates(
         numerator, denominator = lists.sums_by_cell(data.y_true * chance), top
         if name == "recall_at_k":
             denominator = lists.sums_by_cell(data.y_true)
-    unit, against_rest = _UNITS[name], None
+    unit, against_rest, of_rows = _UNITS[name], None, None
 
     def means(units: QuerySums) -> QuerySums:
         if name == "share_at_k":
@@ -63,6 +63,7 @@ def top_estimates(
         every = relevant, chance if name == "precision_at_k" else data.y_true
         starts = ranking.starts[:-1]
         shared = np.stack([np.add.reduceat(column, starts) for column in every], axis=1)
+        of_rows = np.stack(every, axis=1), np.stack(every, axis=1)
     sums = QuerySums(cells, np.stack([numerator, denominator], axis=1), shared)
     support = ColumnSum(1, 2)
     supports: list[Finalize] = [support]
@@ -81,7 +82,7 @@ def top_estimates(
         better=None if name == "share_at_k" else "high",
     )
     parameters = {"k": k, "average": average}
-    return query_estimates(data, metric, sums, parameters, supports, means)
+    return query_estimates(data, metric, sums, parameters, supports, means, of_rows)
 
 
 def precision_at_k(
@@ -116,9 +117,11 @@ def precision_at_k(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
-        queries. None makes each query its own unit.
+        queries. None makes each query its own unit. Two columns are users and the items
+        that recur among them: both ways have errors, ``V_users + V_items -
+        V_users×items``.
     k : int, default=10
         How many positions count, from the top. A shorter list counts
         whole.
@@ -209,9 +212,11 @@ def recall_at_k(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
-        queries. None makes each query its own unit.
+        queries. None makes each query its own unit. Two columns are users and the items
+        that recur among them: both ways have errors, ``V_users + V_items -
+        V_users×items``.
     k : int, default=10
         How many positions count, from the top. A shorter list counts
         whole.
@@ -300,9 +305,11 @@ def share_at_k(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
-        queries. None makes each query its own unit.
+        queries. None makes each query its own unit. Two columns are users and the items
+        that recur among them: both ways have errors, ``V_users + V_items -
+        V_users×items``.
     k : int, default=10
         How many positions count, from the top. A shorter list has as
         many places as items.

@@ -8,6 +8,7 @@ from skrankfair.inference import compare, compare_independent
 from skrankfair.metrics import (
     GroupEstimates,
     dips,
+    exposure,
     group_mean,
     matched_pair_calibration,
     pairwise_accuracy,
@@ -82,6 +83,40 @@ def test_sums_of_parts(name):
         assert_allclose(result.covariance, whole.covariance)
         assert_allclose(result.df, whole.df)
         assert "36 clusters, 20 items" in str(result)
+
+
+@pytest.mark.parametrize("average", ["queries", "amortized"])
+def test_shares_of_exposure(average):
+    y, score, columns = lists(n_users=24)
+    score = score + np.arange(score.size) / 1e4
+    result = exposure(
+        y, score, position_weight="reciprocal", average=average, **columns
+    )
+    group, query, cluster = columns.values()
+    same = query[:, None] == query
+    visits = 1 / (same & (score >= score[:, None])).sum(1)
+    if average == "queries":
+        visits /= (same * visits).sum(1)
+    for way, sums in zip((1, 0), (result.sums.items, result.sums.users), strict=True):
+        change = []
+        for unit in np.unique(cluster[:, way]):
+            left = cluster[:, way] != unit
+            without = visits[left & (group == "a")].sum() / visits[left].sum()
+            change.append(without - result.estimate[0])
+        number = len(set(cluster[group == "a", way]))
+        expected = (number - 1) / number * np.sum(np.square(change))
+        assert_allclose(sums.variance(result.metric.finalize)[0], expected)
+    more = result.sums.items.variance(result.metric.finalize)
+    more -= result.sums.crossed.variance(result.metric.finalize)
+    one = exposure(
+        y,
+        score,
+        position_weight="reciprocal",
+        average=average,
+        **columns | {"cluster": cluster[:, 0]},
+    )
+    expected = one.standard_error**2 + np.maximum(more, 0)
+    assert_allclose(result.standard_error**2, expected)
 
 
 def test_comparisons():

@@ -22,8 +22,9 @@ from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import Metric, warn_undefined
 from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
+from ..._estimates.two_way import TwoWaySums
 from ..._inputs.columns import check_one_way
-from ..._inputs.groups import Groups
+from ..._inputs.groups import Codes, Groups
 from ..._inputs.ranking import Cells, Memberships, RankedData, Ranking
 from ..._inputs.validation import Array, check_choice
 
@@ -397,20 +398,49 @@ def query_estimates(
     parameters: Mapping[str, Any],
     supports: Sequence[Finalize] | None = None,
     means: Callable[..., QuerySums] | None = None,
+    of_rows: tuple[Array, Array] | None = None,
 ) -> GroupEstimates:
     """Return the estimates of sums over queries, with a warning of what is undefined.
 
     Without `supports` the metric needs its support alone. With `means`, which
-    `averaged_rows` explains, the parameters name an average.
+    `averaged_rows` explains, the parameters name an average. `of_rows`: what each
+    ranked row adds to the columns of its groups, (n, C), and to the shared, (n, D),
+    for a metric that takes items which recur among the clusters.
     """
+    cluster, item = data.cluster, data.item
+    users = data if of_rows is None else replace(data, item=None)
     if means is None:
-        rows = sum_over_queries(data, sums)
+        rows = sum_over_queries(users, sums)
     else:
-        rows = averaged_rows(data, sums, parameters["average"], means)
-    supports = supports or [metric.support]
-    clusters = ClusterSums.from_rows(data.groups.labels, rows, supports)
+        rows = averaged_rows(users, sums, parameters["average"], means)
+    supports, labels = supports or [metric.support], data.groups.labels
+    clusters = ClusterSums.from_rows(labels, rows, supports)
+    if of_rows is not None and item is not None and cluster is not None:
+        both = (item, cluster.crossed(item))
+        ways = [_sum_over_rows(data, *of_rows, codes) for codes in both]
+        clusters = TwoWaySums.of_ways(
+            clusters, *(ClusterSums.from_rows(labels, way, supports) for way in ways)
+        )
     return warn_undefined(
         GroupEstimates(metric, clusters, parameters, missing=data.missing)
+    )
+
+
+def _sum_over_rows(
+    data: RankedData, columns: Array, shared: Array, codes: Codes
+) -> Rows:
+    """Return the table of what ranked rows add, those of one code together."""
+    ranked, cells = codes.codes[data.ranking.order], Cells.of_rows(data.groups)
+    if (weight := data.row_weight) is not None:
+        columns, shared = columns * weight[:, None], shared * weight[:, None]
+    return Rows.from_entries(
+        ranked[cells.query],
+        cells.group,
+        columns[cells.query],
+        n_rows=codes.size,
+        n_groups=cells.n_groups,
+        shared=sum_rows(shared, ranked, codes.size),
+        labels=codes.all_labels,
     )
 
 
