@@ -392,13 +392,11 @@ class GroupEstimates(ReadOnlyArrays):
         """
         check_level(confidence_level)
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
-        every = np.arange(len(self.groups))
-        alone = np.stack([every, np.full(every.size, -1)], axis=1)
-        correlated = every.size <= _MOST_CORRELATED and self.sums.has_covariance
+        correlated = len(self.groups) <= _MOST_CORRELATED and self.sums.has_covariance
         spread = self.covariance if correlated else self.standard_error**2
-        reach = simultaneous(
-            spread, alone, self.df, n_resamples, random_state
-        ).quantile(confidence_level, "sup_t")
+        reach = simultaneous(spread, self.df, n_resamples, random_state).quantile(
+            confidence_level, "sup_t"
+        )
         warn_small(self)
         return ConfidenceInterval(*self.ends(reach))
 
@@ -803,8 +801,10 @@ class GroupEstimates(ReadOnlyArrays):
         Returns
         -------
         float
-            An upper bound; for "ratio" and "worst" a lower one. It is the worst value
-            within simultaneous intervals, so it holds with at least this confidence.
+            An upper bound; for "ratio" and "worst" a lower one. It is the worst of the
+            one-sided limits of all pairs of groups, or of all groups: the pair that is
+            truly the farthest apart is within its own limit with this confidence, so
+            that a maximum needs no correction for the number of pairs.
         """
         check_level(confidence_level)
         kind = self.metric.disparity if kind is None else kind

@@ -12,6 +12,7 @@ from scipy import special
 from .._inputs.validation import Array, check_choice, generator
 from .arrays import cached_read_only
 from .estimates import contrasts_of, correct
+from .scales import quantile_of
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
@@ -67,62 +68,53 @@ def why_undefined(estimate: Array) -> str:
 def disparity_bound(
     result: GroupEstimates, kind: str, confidence_level: float
 ) -> float:
-    """Return the worst disparity within simultaneous intervals.
+    """Return the largest confidence limit of what the disparity is the maximum of.
 
-    Intervals of all distances whose maximum or sum the disparity is hold at once, so
-    the bound is crossed with at most the probability that they do not. They are those
-    of all pairs of groups, or of the groups themselves where there are many pairs or
-    pairs have no contrast.
+    The limit of the truly largest pair of groups, or of the group farthest from fair,
+    is crossed with at most the probability that is allowed, and the largest limit is at
+    least that one: a maximum needs no correction for the number of pairs. Nor does a
+    sum of distances, whose error is at most the sum of their errors. Of many groups, or
+    those without contrasts, the limits of the largest and of the smallest hold at once.
     """
     estimate = result.estimate
     value = disparity(estimate, estimate, result.metric, kind)
     if not np.isfinite(value) or (kind == "ratio" and value == 0):
         return value  # no ratio is below that of a group at 0
-    n_groups = estimate.size
-    alone = n_groups > MOST_TOGETHER or result.metric.not_compared is not None
-    if kind in (*_FROM_FAIR, "worst") or alone:
-        low, high = map(np.asarray, result.simultaneous_interval(confidence_level))
+    tail = 1 - confidence_level
+    between = kind in ("difference", "ratio")
+    if between and estimate.size <= MOST_TOGETHER and not result.metric.not_compared:
+        contrasts = contrasts_of(result, *np.triu_indices(estimate.size, 1), kind)
+        low, high = contrasts.ends(quantile_of(tail, contrasts.df))
         if kind == "ratio":
-            low = np.maximum(low, 0.0)
-        return disparity(low, high, result.metric, kind)
-    first, second = np.triu_indices(n_groups, 1)
-    contrasts = contrasts_of(result, first, second, kind)
-    reach = simultaneous(
-        result.covariance, np.stack([first, second], 1), contrasts.df
-    ).quantile(confidence_level, "sup_t")
-    low, high = contrasts.ends(reach)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return float(np.minimum(low, 1 / high).min())
+        return float(np.maximum(high, -low).max())
+    low, high = result.ends(quantile_of(tail / 2 if between else tail, result.df))
     if kind == "ratio":
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return float(np.minimum(low, 1 / high).min())
-    return float(np.maximum(high, -low).max())
+        low = np.maximum(low, 0.0)
+    return disparity(low, high, result.metric, kind)
 
 
 def simultaneous(
-    covariance: Array,
-    contrasts: Array,
-    df: Array,
-    n_resamples: int = 20_000,
-    random_state: Any = 0,
+    covariance: Array, df: Array, n_resamples: int, random_state: Any
 ) -> Simultaneous:
-    """Return the simultaneous quantiles of estimates (-1: alone) or their contrasts.
+    """Return the simultaneous quantiles of estimates.
 
     Estimates whose variance is 0, because all clusters agree, count as independent. So
-    do all where `covariance` is only the variances, of shape (K,), of estimates alone.
+    do all where `covariance` is only the variances, of shape (K,).
     """
     variance = np.array(covariance if covariance.ndim == 1 else np.diag(covariance))
     known = variance[variance > 0]
     variance[variance == 0] = known.mean() if known.size else 1.0
-    first, second = contrasts.T
     blocks: Sequence[Array] | Array = variance
-    error = variance[first]
     if covariance.ndim == 2:
         scaled = covariance.copy()
         np.fill_diagonal(scaled, variance)
-        other = variance[second] - 2 * scaled[first, second]
-        error, blocks = error + np.where(second >= 0, other, 0.0), (scaled,)
-    estimate = np.where(np.isnan(error), np.nan, 1.0)
+        blocks = (scaled,)
+    alone = np.stack([np.arange(variance.size), np.full(variance.size, -1)], axis=1)
+    estimate = np.where(np.isnan(variance), np.nan, 1.0)
     return Simultaneous(
-        *(estimate, np.sqrt(np.maximum(error, 0.0)), df, blocks, contrasts),
+        *(estimate, np.sqrt(np.maximum(variance, 0.0)), df, blocks, alone),
         *(n_resamples, random_state),
     )
 

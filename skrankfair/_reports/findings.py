@@ -105,14 +105,15 @@ class FairnessDistances(NamedTuple):
         return read_only(cls(values[0], values[1], error))
 
     def pvalues(self, change: GroupEstimates) -> Array:
-        """Return the p-values that groups are as far from fair as before.
+        """Return one-sided p-values that groups are not closer, or not further.
 
         ``now² - before²`` is the change times the sum of both signed distances, so that
-        each of the two has to differ from 0 (the intersection-union test).
+        each of the two has to be on its side of 0, at the whole level (the
+        intersection-union test). Each of both verdicts is false at most at this rate.
         """
         with np.errstate(invalid="ignore"):
             total = PlainScale(self.before + self.now, self.error)
-        return np.maximum(change.pvalue, total.test(0.0, change.df)[1])
+        return np.maximum(change.pvalue, total.test(0.0, change.df)[1]) / 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -348,7 +348,9 @@ def mitigation_report(
     interval. It is "closer to fair" or "further from fair" where the change and the sum
     of both signed distances from fair are beyond chance, by Holm's method over the
     metrics and their groups: only then is it shown that its absolute value has changed.
-    Where the change alone is beyond chance, one cannot tell whether it is closer.
+    The sum is tested on the side of the verdict, so that each of the two verdicts is
+    false with at most one minus the confidence level. Where the change alone is beyond
+    chance, one cannot tell whether it is closer.
     AUC is the pairwise accuracy of one list of all rows, for two outcomes. The
     logarithmic loss is for probabilities; other scores have their mean squared error
     instead.

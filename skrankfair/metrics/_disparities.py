@@ -10,8 +10,10 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
+from .._estimates.estimates import contrasts_of
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.scales import ConfidenceInterval, check_level
+from .._estimates.metric import warn_small
+from .._estimates.scales import ConfidenceInterval, check_level, t_quantile
 from .._inputs.validation import (
     check_choice,
     check_given,
@@ -83,12 +85,13 @@ class EqualizedOdds(ReadOnlyArrays):
         Returns
         -------
         float
-            An upper bound; for "ratio" a lower one. The bounds of both rates hold at
-            once, each with half of the error.
+            An upper bound; for "ratio" a lower one. It is that of the rate whose bound
+            is farther: the rate with the truly larger disparity has no nearer one.
         """
         check_level(confidence_level)
-        level = (1 + confidence_level) / 2
-        return self._worse(kind, lambda rate, k: rate.disparity_bound(level, k))
+        return self._worse(
+            kind, lambda rate, k: rate.disparity_bound(confidence_level, k)
+        )
 
     def _worse(
         self, kind: str | None, value: Callable[[GroupEstimates, str], float]
@@ -196,9 +199,10 @@ class Disparity(float):
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
         """Return an interval of the disparity.
 
-        That of the difference or ratio of two groups; of more, the range of the
-        disparity while all pairs of groups are within intervals that hold at once
-        (Bonferroni's), whichever group turns out lowest and highest.
+        That of the difference or ratio of two groups. Of more, the end that is farther
+        from equality is the farthest end of the intervals of all pairs of groups, which
+        need no correction, since the interval of the truly largest pair is one of them.
+        The nearer end is that of intervals which hold at once (Bonferroni's).
 
         Parameters
         ----------
@@ -215,20 +219,24 @@ class Disparity(float):
         n_pairs = len(self._rates) * n_groups * (n_groups - 1) // 2
         if np.isnan(self) or not n_pairs:
             return ConfidenceInterval(np.nan, np.nan)
-        level = 1 - (1 - confidence_level) / n_pairs
-        frames = [
-            rate.contrasts(self.kind, None, "holm", level) for rate in self._rates
+        for rate in self._rates:
+            warn_small(rate)
+        pairs = [
+            contrasts_of(rate, *np.triu_indices(n_groups, 1), self.kind)
+            for rate in self._rates
         ]
-        low, high = (
-            np.concatenate([frame[end].to_numpy() for frame in frames])
-            for end in ("ci_low", "ci_high")
+        (low, high), alone = (
+            ConfidenceInterval(
+                *np.hstack([p.ends(t_quantile(level, p.df)) for p in pairs])
+            )
+            for level in (1 - (1 - confidence_level) / n_pairs, confidence_level)
         )
         if self.kind == "difference":
             nearest = np.maximum(np.maximum(low, -high), 0.0)
-            farthest = np.maximum(high, -low)
+            farthest = np.maximum(alone.high, -alone.low)
             return ConfidenceInterval(float(nearest.max()), float(farthest.max()))
         with np.errstate(divide="ignore"):
-            smallest = np.minimum(low, 1 / high)
+            smallest = np.minimum(alone.low, 1 / alone.high)
             largest = np.where(low > 1, 1 / low, np.minimum(high, 1.0))
         return ConfidenceInterval(float(smallest.min()), float(largest.min()))
 

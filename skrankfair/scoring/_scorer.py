@@ -560,7 +560,7 @@ def standard_error(result: Result, kind: str | None) -> tuple[float, float]:
     with collected_warnings():
         margin = abs(result.disparity_bound(_LEVEL, kind) - result.disparity(kind))
         df = float(_df(result, kind).max(initial=0.0))
-    return margin / float(stdtrit(df, (1 + _LEVEL) / 2)), df
+    return margin / float(stdtrit(df, _LEVEL)), df
 
 
 def _df(result: GroupEstimates, kind: str) -> Any:
