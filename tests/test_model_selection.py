@@ -199,7 +199,7 @@ class TestConfidence:
                         "a", "b", kind=kind or "difference"
                     ).df
                 values.append(abs(score))
-                error = (bound - values[-1]) / t.ppf(0.975, df)
+                error = (bound - values[-1]) / t.ppf(0.95, df)
                 variance += error**2
                 spread += error**4 / df
             margin = t.ppf(0.9, variance**2 / spread) * np.sqrt(variance) / 4

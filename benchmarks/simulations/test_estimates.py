@@ -123,6 +123,7 @@ def test_power_is_as_promised(sizes, n_clusters):
         ("difference", [0.5, 0.6]),
         ("difference", [0.5, 0.5, 0.56]),
         ("difference", [0.5, 0.58, 0.42, 0.5]),
+        ("difference", [0.45, *[0.5] * 6, 0.55]),
         ("ratio", [0.5, 0.5, 0.56]),
         ("max_abs", [0.5, 0.47, 0.53]),
         ("l1", [0.5, 0.47, 0.53]),

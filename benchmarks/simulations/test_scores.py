@@ -109,3 +109,15 @@ def test_disparities(truth, disparity):
     difference = disparity is demographic_parity_difference
     value = max(truth) - min(truth) if difference else min(truth) / max(truth)
     assert_covers(intervals, value, at_least=True)
+
+
+def test_the_bound_of_eight_groups_is_no_wider_than_it_has_to_be():
+    """The largest limit of 28 pairs, each on its own, holds."""
+    rng, bounds = np.random.default_rng(0), []
+    group = np.repeat(np.arange(8), 100)
+    for _ in range(60):
+        decided = (rng.random(800) < np.array([0.2, *[0.3] * 6, 0.4])[group]).astype(int)
+        r = demographic_parity_difference(None, decided, sensitive_features=group)
+        bounds.append([r.estimates.disparity_bound(), r.confidence_interval().high])
+    assert (np.mean(np.array(bounds) >= 0.2, axis=0) >= 0.95).all()
+    assert (np.mean(bounds, axis=0) < 0.36).all()

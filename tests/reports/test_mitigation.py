@@ -125,7 +125,7 @@ class TestVerdicts:
             t = np.abs([t, total / np.sqrt(2 * each - error**2)])
             p = 2 * stats.t.sf(t, moved.df)
             changed += p[0].tolist()
-            unequal += p.max(axis=0).tolist()
+            unequal += (p.max(axis=0) / 2).tolist()
             once += [True, not np.isclose(*moved.pvalue)]
         frame = report.to_frame()
         frame = frame[frame["kind"] == "disparity"]

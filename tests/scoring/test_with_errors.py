@@ -70,7 +70,7 @@ class TestNumbers:
         scorer = get_scorer(name, **WHO)
         scores = with_errors({"gap": scorer})(fitted, data.pandas, data.y)
         result = scorer(fitted, data.pandas, data.y).estimates
-        margin = scores["gap_standard_error"] * t.ppf(0.975, scores["gap_df"])
+        margin = scores["gap_standard_error"] * t.ppf(0.95, scores["gap_df"])
         bound = result.disparity_bound(0.95, kind)
         assert margin == pytest.approx(abs(bound - result.disparity(kind)))
         dfs = result.df
