@@ -288,7 +288,7 @@ class TestNoise:
     def test_disparity_is_bounded_by_the_intervals(self):
         y, s, group, _ = rows(n_users=60)
         r = calibration_error(y, s, sensitive_features=group)
-        low, high = r.simultaneous_interval(0.9)
+        low, high = r.confidence_interval(0.9)
         assert r.disparity_bound(0.9) == pytest.approx(high.max() - low.min())
         with pytest.raises(ValueError, match="method must be 't' for calibration_err"):
             r.confidence_interval(method="bootstrap")

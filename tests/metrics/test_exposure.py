@@ -213,7 +213,7 @@ def test_test_and_bound():
     assert (unfair.test().pvalue < 1e-6).all()
     assert unfair.estimate[0] < 0 < unfair.estimate[1]
     # With two groups the gaps are one number and its negative.
-    _, high = unfair.confidence_interval(0.9)
+    _, high = unfair.confidence_interval(0.8)
     assert unfair.disparity() == pytest.approx(2 * unfair.estimate[1])
     bound = unfair.disparity_bound(0.9)
     assert bound == pytest.approx(2 * high[1], rel=0.01)

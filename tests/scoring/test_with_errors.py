@@ -37,9 +37,9 @@ class TestNumbers:
         contrast = result.contrast(*result.groups)
         assert scores["gap"] == -abs(contrast.estimate)
         assert scores["gap_df"] == contrast.df
-        low, high = contrast.confidence_interval()
+        low, high = contrast.confidence_interval(0.9)
         margin = max(high, -low) - abs(contrast.estimate)
-        expected = margin / t.ppf(0.975, contrast.df)
+        expected = margin / t.ppf(0.95, contrast.df)
         assert scores["gap_standard_error"] == pytest.approx(expected, rel=1e-9)
         # The interval of a difference of shares is not quite symmetric.
         assert expected == pytest.approx(contrast.standard_error, rel=0.1)
