@@ -279,7 +279,8 @@ def fairness_constrained(
     The confidence bound is that of the mean of the folds: their variances add up, and
     Student's t has Satterthwaite's degrees of freedom. It takes the models as given and
     the folds as independent, so split by cluster, as `GroupKFold` does, and do not
-    repeat the split. With several constraints, each of them holds at the level.
+    repeat the split; of clusters that are users and items it leaves out that items
+    recur in several folds. With several constraints, each of them holds at the level.
 
     The choice needs ``cv_results_`` alone: it works in any number of processes, and
     ``constraint(search.cv_results_)`` makes it again after the search. The halving

@@ -63,14 +63,19 @@ def recommender(data: str | None, say: Callable[[str], object]) -> AuditReport:
     genres = movielens.genres.iloc[positions]
     say(f"auditing {len(held_out):,} ratings by {genres.shape[1]} genres")
     report = audit(
-        held_out["rating"], scores, sensitive_features=genres, qid=held_out["user_id"]
+        held_out["rating"],
+        scores,
+        sensitive_features=genres,
+        qid=held_out["user_id"],
+        cluster=held_out[["user_id", "movie_id"]],
     )
     note = (
         "MovieLens: F. M. Harper and J. A. Konstan (2015), The MovieLens Datasets: "
         "History and Context, ACM TiiS 5(4). "
         f"{int(train.sum()):,} ratings trained the ranker, a truncated SVD; of the "
         f"{int((~train).sum()):,} later ones those are ranked whose user and movie "
-        "were seen. Each user is a query, and the outcome is the rating in stars."
+        "were seen. Each user is a query, and the outcome is the rating in stars. "
+        "Errors are of users and movies: verdicts are not about these movies alone."
     )
     return replace(
         report,

@@ -78,10 +78,11 @@ def read_arguments(
 
     The file is CSV (UTF-8, a header line), Parquet or the first sheet of an Excel file.
     `wanted` names the column of each argument; for ``sensitive_features`` it may be
-    several, separated by commas. Where it is None, so is the argument. `sep` and
-    `decimal` are those of a CSV file, which None recognises. `positive` is the outcome
-    that counts as 1. More distinct groups than `max_groups` are refused. `overlapping`:
-    the groups are columns of truth values, which `by` crosses with its labels.
+    several, separated by commas, and two for ``cluster``. Where it is None, so is the
+    argument. `sep` and `decimal` are those of a CSV file, which None recognises.
+    `positive` is the outcome that counts as 1. More distinct groups than `max_groups`
+    are refused. `overlapping`: the groups are columns of truth values, which `by`
+    crosses with its labels.
     """
     wanted = {**wanted, _BY: by}
     try:
@@ -157,7 +158,7 @@ def _columns(
         if text is None:
             continue
         names = [text]
-        if argument == "sensitive_features" and text not in present:
+        if argument in ("sensitive_features", "cluster") and text not in present:
             names = [name.strip() for name in text.split(",")]
         for name in names:
             if name not in present:

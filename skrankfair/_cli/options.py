@@ -22,7 +22,8 @@ COLUMNS = {
     ),
     "qid": "query; items are compared only within it, and without it the file is one "
     "list",
-    "cluster": "independent units that are larger than queries, such as users",
+    "cluster": "independent units that are larger than queries, such as users; or "
+    "user,item where items recur among users: errors hold for other items too",
     "engagement": "engagement after the click; items are compared within strata of it",
     "sample_weight": "weight of the query",
     "item_weight": "weight of the item, such as a survey weight",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from .._estimates.arrays import memory_limit
-from .._reports.audit import AuditReport, without_query_metrics
-from .._reports.catalog import chosen_metrics, not_named
+from .._inputs.columns import OneWayError
+from .._inputs.validation import collected_warnings
+from .._reports.audit import AuditReport, of_users_alone, without_query_metrics
+from .._reports.catalog import AuditMetric, chosen_metrics, not_named
 from .input import option
 from .terminal import InputError
 
@@ -53,6 +56,9 @@ def streamed(
     columns = {name: getattr(arguments, name) for name in _COLUMNS}
     groups = [name.strip() for name in columns["sensitive_features"].split(",")]
     columns["sensitive_features"] = groups if len(groups) > 1 else groups[0]
+    ways = [name.strip() for name in (columns["cluster"] or "").split(",")]
+    if len(ways) > 1:
+        columns["cluster"] = ways
     options = {name: getattr(arguments, name) for name in _PASSED}
     may_leave_out = not_named(arguments.metrics)
     chosen = chosen_metrics(arguments.metrics, "ranking", arguments.k)
@@ -70,18 +76,42 @@ def streamed(
         notes += [
             f"{title} is left out: {why}." for title, why in reasons.items() if why
         ]
-    results = measure(
-        path,
-        {metric.name: metric.on_columns for metric in chosen},
-        **columns,
-        memory_limit=memory,
-        temp_directory=folder,
-        n_jobs=jobs,
-        progress=lambda text: say(f"auditing {text}"),
-    )
+    alone = [metric for metric in chosen if len(ways) > 1 and not _takes_items(metric)]
+    if alone:
+        notes.append(of_users_alone([metric.title for metric in alone]))
+    results: dict[str, Any] = dict.fromkeys(metric.name for metric in chosen)
+    of_users = {**columns, "cluster": ways[0]}
+    both = [metric for metric in chosen if metric not in alone]
+    for metrics, by in ((both, columns), (alone, of_users)):
+        if metrics:
+            results |= measure(
+                path,
+                {metric.name: metric.on_columns for metric in metrics},
+                **by,
+                memory_limit=memory,
+                temp_directory=folder,
+                n_jobs=jobs,
+                progress=lambda text: say(f"auditing {text}"),
+            )
     return AuditReport.from_results(
         results, task="ranking", **options, **counts, notes=notes
     )
+
+
+def _takes_items(metric: AuditMetric) -> bool:
+    """Return whether it has errors of users and of the items that recur among them."""
+    rows: dict[str, Any] = {"y_true": [1, 0], "y_score": [1, 0], "qid": [0, 0]}
+    rows |= {"cluster": [[0, 0], [0, 1]]}
+    if metric.by_group:
+        rows["sensitive_features"] = ["a", "b"]
+    function = metric.on_columns
+    taken = rows.keys() & inspect.signature(function).parameters.keys()
+    with collected_warnings():
+        try:
+            function(**{name: rows[name] for name in taken})
+        except OneWayError:
+            return False
+    return True
 
 
 def _counted(rows: Any, columns: dict[str, Any]) -> tuple[dict[str, Any], float, bool]:

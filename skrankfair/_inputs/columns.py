@@ -306,13 +306,25 @@ def read_labels(
     return groups, codes, weight, n_rows
 
 
+class OneWayError(ValueError):
+    """Two columns of clusters, users and items, for what has errors of users alone."""
+
+
 def check_one_way(item: Codes | None) -> None:
     """Raise a ValueError for a second column of clusters, which few metrics take."""
     if item is not None:
-        raise ValueError(
+        raise OneWayError(
             "cluster must be one column here: two, users and items, are for metrics "
             "that are sums over pairs or rows. Pass the users alone."
         )
+
+
+def users_of(cluster: Any) -> Any:
+    """Return the users of two columns of clusters, or the only column as it is."""
+    if cluster is None:
+        return None
+    columns, _ = as_columns(cluster, "cluster")
+    return columns[0] if len(columns) > 1 else cluster
 
 
 def _ways(cluster: Any) -> dict[str, Any]:

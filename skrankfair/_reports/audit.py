@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._inputs.columns import missing_said, without_missing
+from .._inputs.columns import OneWayError, missing_said, users_of, without_missing
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
@@ -57,7 +57,7 @@ Margin: TypeAlias = float | Mapping[str, float] | None
 #: What `to_dict` has of a report as it is, and of a section.
 _PARTS = (
     *("title", "headline", "confidence_level", "n_rows", "n_queries", "n_clusters"),
-    *("n_pairs", "overlapping", "task", "favorable", "k", "by", "limits"),
+    *("n_items", "n_pairs", "overlapping", "task", "favorable", "k", "by", "limits"),
     *("provenance", "correction", "margin"),
 )
 _SECTION = ("title", "paragraphs", "header", "rows")
@@ -619,9 +619,18 @@ class AuditReport:
 
     @property
     def cluster_unit(self) -> str:
-        """What is independent of each other: clusters, or the items of one list."""
+        """What is independent: clusters, items of one list, or users (and items)."""
         alone = self.n_queries == 1 and self.n_clusters == self.n_rows
+        if self.n_items is not None:
+            return "user"
         return "independent item" if alone else "cluster"
+
+    @property
+    def n_items(self) -> int | None:
+        """Number of items that recur among the users; None without errors of both."""
+        two_way = [r for r in self.results.values() if r.variance == "two-way"]
+        counts = [int(result.sums.ways[-1].count) for result in two_way]
+        return max(counts, default=None)
 
     @property
     def counts(self) -> str:
@@ -631,6 +640,7 @@ class AuditReport:
             (self.n_rows, "row", "rows"),
             (self.n_queries, "query", "queries"),
             (self.n_clusters, self.cluster_unit, f"{self.cluster_unit}s"),
+            (self.n_items, "item", "items"),
             (self.n_pairs, "pair", "pairs"),
             (len(self.group_rows), group, f"{group}s"),
         ]
@@ -688,6 +698,8 @@ class AuditRows:
         Outcomes, scores, groups, units and weights, as metrics of rows take them.
     qid, engagement, item_weight : array-like of shape (n,) or None
     data : RankedData
+    cluster : array-like of shape (n,) or (n, 2), or None
+        Users and items, if both were given; those of `columns` are the users.
     """
 
     columns: Mapping[str, Any]
@@ -695,6 +707,7 @@ class AuditRows:
     engagement: Any
     item_weight: Any
     data: RankedData
+    cluster: Any
 
     @classmethod
     def of(cls, given: Mapping[str, Any], lists: Any = None) -> AuditRows:
@@ -716,8 +729,9 @@ class AuditRows:
             columns["sample_weight"] = of_row
             if columns["cluster"] is None:
                 columns["cluster"] = np.arange(data.n_input)
+        cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
         engagement, weight = given.get("engagement"), given.get("item_weight")
-        return cls(columns, given["qid"], engagement, weight, data)
+        return cls(columns, given["qid"], engagement, weight, data, cluster)
 
     @property
     def groups(self) -> tuple[Hashable, ...]:
@@ -748,15 +762,27 @@ class AuditRows:
             )
 
     def measured(self, metric: AuditMetric) -> GroupEstimates:
-        """Return the result of a metric, of the ordered rows or of the columns."""
+        """Return the result of a metric, of the ordered rows or of the columns.
+
+        Its errors are those of users alone where it takes no items.
+        """
+        try:
+            return self._measured(metric, self.data, self.cluster)
+        except OneWayError:
+            users = self.columns["cluster"]
+            return self._measured(metric, replace(self.data, item=None), users)
+
+    def _measured(
+        self, metric: AuditMetric, data: RankedData, cluster: Any
+    ) -> GroupEstimates:
         options = dict(metric.options)
         if metric.takes("engagement"):
             options["engagement"] = self.engagement
         if metric.ordered is not None:
-            return metric.ordered(self.data, **options)
+            return metric.ordered(data, **options)
         if metric.takes("qid"):
             options["qid"] = self.qid
-        return metric.function(**self.columns, **options)
+        return metric.function(**{**self.columns, "cluster": cluster}, **options)
 
     def defined(
         self, chosen: Sequence[AuditMetric]
@@ -869,10 +895,12 @@ def audit(
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
-    cluster : array-like of shape (n,) or None, default=None
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries, or items of one list. None makes each query its own unit, or each item
-        of one list.
+        of one list. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``, which hold for other
+        items too; what cannot take both has those of users alone, and a note says so.
     engagement : array-like of shape (n,) or None, default=None
         Engagement after the click. The accuracies are taken within strata of it, as in
         `pairwise_accuracy`.
@@ -1129,10 +1157,14 @@ def audit_of_rows(
         if said and not (may_leave_out and in_notes):
             warn_user(" ".join(said))
     sections, left_out = further_sections(rows, options)
+    titles = [section.title for section in sections]
     rates, counts = None, rows.counts()
     if options.impact_ratio:
         tables, rates = impact_sections(rows, options)
         sections += tables
+    titles += [m.title for m in chosen if results[m.name].variance != "two-way"]
+    if rows.data.item is not None and titles:
+        left_out.append(of_users_alone(titles))
     task, favorable = str(options.task), options.favorable
     return AuditReport(
         results,
@@ -1150,6 +1182,12 @@ def audit_of_rows(
         by=" × ".join(crossed_columns(rows.columns["sensitive_features"])),
         rates=rates,
     )
+
+
+def of_users_alone(titles: Sequence[str]) -> str:
+    """Return a note on what has errors of users, and not of items too."""
+    names = "; ".join(title.partition(":")[0] for title in titles)
+    return f"Errors are those of users alone, and hold for no other items: {names}."
 
 
 def _look_alikes(labels: Iterable[Hashable]) -> list[str]:

@@ -12,8 +12,8 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.by_name import resolved_columns
-from .._inputs.columns import may_lack, without_missing
-from .._inputs.groups import encode
+from .._inputs.columns import may_lack, users_of, without_missing
+from .._inputs.groups import as_columns, encode, frame_columns
 from .._inputs.sklearn_private import (
     call_once,
     consumed_metadata,
@@ -26,7 +26,7 @@ from .._inputs.sklearn_private import (
     rows_of,
     tags_of,
 )
-from .._inputs.validation import Array, check_given, check_lengths
+from .._inputs.validation import Array, check_given, check_lengths, to_numpy
 from ..mitigation._wrapper import fit_clone
 from ..scoring._score_function import as_outcomes
 from .audit import (
@@ -93,10 +93,12 @@ def audit_cv(
         `audit`: columns of X by name, a function of X, or the values. Only
         `sensitive_features` is needed. Without `qid` each test set is one list, whose
         items are the independent units, and there are no metrics of queries such as
-        NDCG. Weights of items are for the audit; `params` has those for `fit`.
+        NDCG. Weights of items are for the audit; `params` has those for `fit`. Two
+        columns of `cluster` are users and the items that recur among them. Where X has
+        such a column and `cluster` does not, a note says so.
     cv : int, splitter, iterable of splits or None, default=None
         As in `cross_validate`. None means five folds, of whole clusters or queries
-        (`GroupKFold`) if there are any, or else as in scikit-learn.
+        (of users, `GroupKFold`) if there are any, or else as in scikit-learn.
     groups : str or array-like of shape (n_samples,), default=None
         Groups for the splitter: a column of X or the values. None with ``cv=None``
         takes the clusters, or the queries.
@@ -222,7 +224,7 @@ def audit_cv(
     check_lengths(X=n_rows_of(X), y=len(y), **lengths)
     split_by = columns.pop("groups", None)
     if cv is None and split_by is None:
-        split_by = columns.get("cluster", columns.get("qid"))
+        split_by = users_of(columns.get("cluster", columns.get("qid")))
         cv = None if split_by is None else GroupKFold(_N_SPLITS)
     classifier = tags_of(estimator).estimator_type == "classifier"
     splitter = check_cv(cv, y, classifier=classifier)
@@ -259,8 +261,47 @@ def audit_cv(
     everything, said, lacking = without_missing(everything, missing)
     options = with_task(options, everything.get("qid"), everything["y_score"])
     audited, notes = _rows_of_models(everything)
+    if audited.data.item is None:
+        notes += _catalogue(X, columns)
     report = audit_of_rows(audited, options, [*notes, *said], lacking)
     return replace(report, title=_TITLE)
+
+
+def _catalogue(X: Any, columns: Mapping[str, Any]) -> list[str]:
+    """Return a note on a column of X, such as the film, whose values have one group.
+
+    They recur among the users, who have items of several groups: errors of users alone
+    are those of this catalogue.
+    """
+    import pandas as pd
+
+    users, frame = columns.get("cluster", columns.get("qid")), frame_columns(X)
+    if users is None or frame is None:
+        return []
+    labels = as_columns(columns["sensitive_features"], "sensitive_features")[0]
+    group = pd.MultiIndex.from_arrays(labels).factorize()[0]
+    user, best, recurring = pd.factorize(to_numpy(users, "cluster"))[0], 0, None
+
+    def count(*codes: Array) -> int:
+        return len(pd.MultiIndex.from_arrays(codes).unique())
+
+    for column, name in zip(*frame, strict=True):
+        values = to_numpy(column, "X")
+        if values.dtype.kind not in "iuOU" or count(user, group) == count(user):
+            continue
+        value = pd.factorize(values)[0]
+        size = count(value)
+        of_one_group = count(value, group) == size > max(count(group), best)
+        if of_one_group and count(value, user) >= 2 * size:
+            best, recurring = size, name
+    if recurring is None:
+        return []
+    note = (
+        f"Each {recurring!r} has one group and recurs among clusters: errors are those "
+        f"of this catalogue. cluster= of two columns, the second {recurring!r}, has "
+        "errors that hold for others too."
+    )
+    return [note]
 
 
 def _fold_scores(

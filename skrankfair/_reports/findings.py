@@ -196,7 +196,7 @@ class MetricFinding:
     def _missing(self) -> list[str]:
         """Why groups have no estimate, interval or verdict; empty for the others."""
         result = self.result
-        unit = "clusters" if result.variance == "cluster" else "items"
+        unit = fmt.units(result.variance)
         numbers = (result.estimate, result.standard_error, self.judged.n_effective)
         reasons = []
         for estimate, error, effective in zip(*map(np.asarray, numbers), strict=True):

@@ -14,6 +14,7 @@ from .._estimates import formatting as fmt
 from .._estimates.estimates import correct, corrected_pvalues, one_test
 from .._estimates.scales import t_quantile
 from .._inputs.by_name import resolved_columns
+from .._inputs.columns import users_of
 from .._inputs.sklearn_private import positive_class
 from .._inputs.validation import Array, as_numbers, check_given, check_number
 from ..inference import compare, predictive_parity_test
@@ -21,7 +22,7 @@ from ..inference._predictive_parity import PredictiveParityTest
 from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_accuracy
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
-from .audit import AuditReport, audit
+from .audit import AuditReport, audit, of_users_alone
 from .catalog import catalog, chosen_metrics, not_named
 from .findings import FairnessDistances
 
@@ -292,9 +293,11 @@ def mitigation_report(
         Group labels, or a membership matrix of overlapping groups; or columns of `X`.
     qid : array-like of shape (n,), str or None, default=None
         Query of each row, or a column of `X`. None makes all rows one list.
-    cluster : array-like of shape (n,), str or None, default=None
+    cluster : array-like of shape (n,) or (n, 2), str, list of str or None, \
+            default=None
         Independent units that contain whole queries, or a column of `X`. None makes
-        each query its own unit, or each row of one list.
+        each query its own unit, or each row of one list. Two columns are users and the
+        items that recur among them, as in `skrankfair.audit`.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the query, constant within it.
     X : frame or array of shape (n, n_features) or None, default=None
@@ -432,15 +435,18 @@ def mitigation_report(
             disparities[name] = _change(*(result.against_rest() for result in pair))
     # Metrics of rows take the rows of a query for one unit.
     rows = {"cluster": columns.pop("qid", None), **columns}
+    users = {**rows, "cluster": users_of(rows["cluster"])}
     others, left_out = _costs(y, (first, second), rows)
     tests: list[PredictiveParityTest | None] = [None, None]
     try:
         tests = [
-            predictive_parity_test(y, score, **rows, bandwidth=bandwidth)
+            predictive_parity_test(y, score, **users, bandwidth=bandwidth)
             for score in (first, second)
         ]
     except ValueError as error:
         left_out.append(f"Predictive parity is left out: {error}")
+    if users["cluster"] is not rows["cluster"]:
+        left_out.append(of_users_alone(["AUC", "equal outcomes at equal scores"]))
     return MitigationReport(
         *(audits[0], audits[1], disparities, {**costs, **others}, tests[0], tests[1]),
         confidence_level=confidence_level,
@@ -481,7 +487,8 @@ def _costs(
     elif weight is not None and np.ptp(as_numbers(weight, "sample_weight")) > 0:
         notes.append("AUC is left out: it takes no weights.")
     else:
-        who = {"sensitive_features": np.full(y.size, "all"), "cluster": rows["cluster"]}
+        users = users_of(rows["cluster"])
+        who = {"sensitive_features": np.full(y.size, "all"), "cluster": users}
         costs["auc"] = _change(*(pairwise_accuracy(y, s, **who) for s in scores))
     ends = [bound for v in (y, *scores) for bound in (v.min(), v.max())]
     loss = log_loss

@@ -262,7 +262,8 @@ def make_fairness_scorer(
     sensitive_features, qid, cluster, engagement, sample_weight, item_weight : str, \
             list of str, callable, True or None, default=None
         Where the argument of the metric comes from: a column of X, several that are
-        crossed, a function of X, or True for metadata of that name. `set_score_request`
+        crossed (of `cluster` users and items, which recur among them), a function of X,
+        or True for metadata of that name. `set_score_request`
         changes requests of metadata as on scikit-learn's scorers, aliases included.
     disparity : {"difference", "ratio", "max_abs", "l1", "worst"} or None, default=None
         How the groups become one number (`GroupEstimates.disparity`); None is the

@@ -27,7 +27,7 @@ def numbers(arguments, tmp_path):
     path = tmp_path / "numbers.json"
     assert main(["audit", *arguments, *COLUMNS, "--json", str(path)]) == 0
     found = json.loads(path.read_text(encoding="utf-8"))
-    kept = ("n_rows", "n_queries", "n_clusters", "groups", "headline")
+    kept = ("n_rows", "n_queries", "n_clusters", "n_items", "groups", "headline")
     return {name: found[name] for name in kept}, pd.DataFrame(
         [row for metric in found["metrics"] for row in metric["groups"]]
     )
@@ -47,6 +47,19 @@ def test_several_files_are_one_data_set(folder, tmp_path, monkeypatch):
     found = numbers([str(folder / "all.csv"), *rest], tmp_path)
     assert found[0] == facts
     assert [path.name for path in tmp_path.iterdir()] == ["numbers.json"]
+
+
+def test_items_recur_among_users(tmp_path):
+    log = click_log()
+    log["i"] = log.index % 37
+    for kind in ("csv", "parquet"):
+        getattr(log, f"to_{kind}")(tmp_path / f"log.{kind}", index=False)
+    rest = ["--cluster", "u,i", "--metrics", "pairwise_exposure,ndcg"]
+    facts, expected = numbers([str(tmp_path / "log.csv"), *rest], tmp_path)
+    assert facts.pop("n_items") == 37
+    streamed = numbers([str(tmp_path / "log.parquet"), *rest, "--jobs", "1"], tmp_path)
+    assert streamed[0] == facts | {"n_items": 37}
+    pd.testing.assert_frame_equal(streamed[1], expected, rtol=0.01)  # first order
 
 
 def test_items_have_weights_and_what_is_not_defined_is_left_out(tmp_path):

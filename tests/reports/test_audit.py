@@ -30,6 +30,7 @@ from skrankfair.metrics import (
     share_at_k,
 )
 from tests.distributed.logs import WHO, assert_same, click_log
+from tests.estimates.test_two_way import lists
 
 from .common import NAMES, data, risks, same
 
@@ -44,6 +45,18 @@ MATCHED = "matched_pair_calibration"
 @pytest.fixture(scope="module")
 def report():
     return audit(**data())
+
+
+def test_errors_of_users_and_items_where_metrics_take_both():
+    y, score, columns = lists(n_users=60, n_items=40)
+    report = audit(y, score, **columns)
+    same(report.results["pairwise_exposure"], pairwise_exposure(y, score, **columns))
+    users = {"qid": columns["qid"], "cluster": columns["cluster"][:, 0]}
+    same(report.results["ndcg"], ndcg(y, score, **users))
+    assert report.notes[-1].endswith("hold for no other items: NDCG.")
+    for told in (report, AuditReport.from_json(report.to_json())):
+        assert "60 users, 40 items" in told.counts
+    assert report.to_dict()["n_items"] == 40
 
 
 class TestResults:

@@ -199,6 +199,18 @@ class TestUnits:
         with pytest.raises(ValueError, match="qid must be given for ndcg"):
             audit_cv(model(), X, y, metrics="ndcg", **who)
 
+    @pytest.mark.parametrize("cluster", ["user", ["user", "item"]])
+    def test_items_that_recur_among_users(self, cluster):
+        X, y = problem()
+        X["item"] = np.arange(len(X)) % 37
+        X["group"] = np.where(X["item"] % 3 > 0, "a", "b")
+        who = {"sensitive_features": "group", "qid": "query", "cluster": cluster}
+        report = audit_cv(model(), X, y, **who, metrics=SOME)
+        both = cluster != "user"
+        assert ("60 queries, 21 users, 37 items" in report.counts) == both
+        said = "hold for no other items: NDCG" if both else "Each 'item' has one group"
+        assert said in report.notes[1]
+
     def test_lists_of_one_cluster_each(self):
         X, y = problem(n_queries=12)
         who = {"sensitive_features": "group", "cluster": "user", "groups": "user"}

@@ -72,6 +72,11 @@ class TestNumber:
         assert score == -score.estimates.disparity()
         assert score.estimates.sums.table is None
 
+    def test_has_errors_of_users_and_items(self, model):
+        items = {"cluster": lambda X: np.column_stack([X["query"], X.index % 17])}
+        score = make_fairness_scorer(pairwise_exposure, **COLUMNS, **items)(model, X, Y)
+        assert score.estimates.variance == "two-way"
+
     @pytest.mark.parametrize(
         ("metric", "options", "expected"),
         [

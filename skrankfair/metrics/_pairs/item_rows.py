@@ -14,6 +14,7 @@ from ..._estimates.metric import warn_undefined
 from ..._estimates.rows import Rows
 from ..._estimates.sums import ClusterSums
 from ..._estimates.two_way import TwoWaySums
+from ..._inputs.columns import OneWayError
 from ..._inputs.groups import Codes, Groups
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import (
@@ -117,7 +118,7 @@ def pair_sums(
     variance = resolve_variance(data, variance, average)
     if data.cluster is not None and data.item is not None:
         if variance == "item" or average != "pairs" or k is not None:
-            raise ValueError(
+            raise OneWayError(
                 "cluster must be one column with variance='item', with average="
                 f"{average!r} or with k: two columns, users and items, need the sums "
                 "of all pairs."
