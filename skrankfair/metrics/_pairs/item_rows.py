@@ -212,8 +212,6 @@ def _item_rows(data: RankedData, make_pairs: MakePairs) -> tuple[Pairs, Array, A
     table, shared = np.zeros(0), []
     for rows, _, block in data.blocks():
         pairs, plain = make_pairs(block), None
-        if not table.size:
-            table = _empty_rows(data, pairs)
         if data.item_weight is not None:
             plain = make_pairs(block.with_equal_items)
         for group in range(len(pairs.groups)):
@@ -221,7 +219,10 @@ def _item_rows(data: RankedData, make_pairs: MakePairs) -> tuple[Pairs, Array, A
             if plain is not None:
                 exact = np.moveaxis(plain.item_sums(group), -1, 0)
                 sums = sums * have_pairs(exact, pairs.n_columns)
+            if not table.size:
+                table = _empty_rows(data, pairs)
             table[rows, group] = sums
+            del sums  # before those of the next group
         of_all = pairs.shared_item_sums()
         if pairs.has_shared:
             table[rows, :, REST] -= of_all[:, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -99,7 +99,9 @@ class MatchedPairs(NearPairs):
 
     def _focal_columns(self, matching: Matching, ranges: Ranges) -> tuple[Array, Array]:
         """Return the memberships with partners, and their columns, (n_columns, k)."""
-        some = np.flatnonzero(ranges.count)
+        some, count = slice(None), ranges.count
+        if not count.all():
+            some = np.flatnonzero(count)
         low, high, own_low, own_high = (end[some] for end in ranges.ends)
         rows, group = matching.members.rows[some], matching.group[some]
         of_all = PartnerRanges(slice(None), lambda place: place, low, high, rows, group)
@@ -204,30 +206,34 @@ class MatchedPairs(NearPairs):
         return out.transpose(1, 0, 2)
 
     @cached_property
-    def _members(self) -> tuple[Memberships, Ranges, Array, Array]:
-        """Memberships, and their ranges, columns and groups."""
+    def _members(self) -> tuple[Array, Array, Array, Array, Array]:
+        """The rows of memberships, their ranges of all rows, columns and groups."""
         members = Memberships.of(self.ranking, self.groups)
         matching = Matching(self.ranking, members, self.direction)
         ranges = matching.windows(self._epsilons)
+        matching = replace(matching)  # without what the search has kept
         some, columns = self._focal_columns(matching, ranges)
         full = np.zeros((self.n_columns, members.rows.size))
         full[:, some] = columns
-        return members, ranges, full, matching.group
+        return members.rows, ranges.low, ranges.high, full, matching.group
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
-        members, ranges, columns, group_of = self._members
+        members, *ends, columns, group_of = self._members
         some, n_rows = np.flatnonzero(group_of == group), self.ranking.n_rows
-        rows, every = members.rows[some], np.arange(n_rows)
+        rows, every = members[some], np.arange(n_rows)
         # Members that have a row in their range are next to each other.
         low, high = (
             np.cumsum(np.bincount(end[some], minlength=n_rows + 1))[:-1]
-            for end in (ranges.high, ranges.low)
+            for end in reversed(ends)
         )
-        before = exclusive_cumsum(self.groups.mask(group))
+
+        def place(at: Array) -> Array:
+            return exclusive_cumsum(self.groups.mask(group))[at]
+
         of_group = np.broadcast_to(group, n_rows)
         out = self._range_columns(
-            PartnerRanges(rows, lambda place: before[place], low, high, every, of_group)
+            PartnerRanges(rows, place, low, high, every, of_group)
         )
         out *= self.mirror[:, None]
         out[:, low == high] = 0.0  # what is left of the sums there is rounding

@@ -322,10 +322,8 @@ class Matching:
         the share `quantile` of them (of their weight), rounded up. Some groups at a
         time, since the search keeps many numbers of each membership.
         """
-        cells, thresholds = (
-            self.members.cells,
-            np.full(self.members.cells.n_groups, np.nan),
-        )
+        cells = self.members.cells
+        thresholds = np.full(cells.n_groups, np.nan)
         size = np.bincount(cells.group, self.members.sizes, minlength=cells.n_groups)
         at_once = max(self.ranking.n_rows / _PARTS, _SAMPLE)
         batch = ((np.cumsum(size) - size) // at_once).astype(np.int64)

@@ -62,7 +62,6 @@ class Level(NamedTuple):
     rows: Array | slice
     bit: Array | None
     starts: Array
-    block: Array
     bounds: tuple[Array, Array] | None
 
 
@@ -74,35 +73,31 @@ def outcome_levels(
     With `equal` the last level has the blocks of equal outcomes.
     """
     n = ranking.n_rows
-    starts, lengths = ranking.starts, ranking.lengths
+    starts = ranking.starts
     rows: Array | slice = slice(None)
     tie = ranking.tie if ranking.has_ties else None
     last = -1 if equal else 0
     for place in range(int(codes.max()).bit_length() - 1, last - 1, -1):
         bit = None if place < 0 else (codes >> place & 1).astype(bool)
-        if lengths.size == ranking.n_queries:
-            block = ranking.query
-        else:
-            block = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
         bounds = None if tie is None else _tie_bounds(n, starts, tie)
-        yield Level(rows, bit, starts, block, bounds)
+        yield Level(rows, bit, starts, bounds)
         if bit is None or place == last:
             return
-        moved, starts = _split(bit, starts, block)
+        moved, starts = _split(bit, starts)
         rows = moved if isinstance(rows, slice) else rows[moved]
         codes = codes[moved]
         tie = None if tie is None else tie[moved]
-        lengths = np.diff(starts)
 
 
-def _split(bit: Array, starts: Array, block: Array) -> tuple[Array, Array]:
+def _split(bit: Array, starts: Array) -> tuple[Array, Array]:
     """Return the rows with the zeros of each block before its ones, and new starts."""
-    n = bit.size
-    ones, zeros = np.flatnonzero(bit), np.flatnonzero(~bit)
+    ones, zeros, sizes = np.flatnonzero(bit), np.flatnonzero(~bit), np.diff(starts)
     before = np.searchsorted(ones, starts)
-    moved = np.empty(n, dtype=np.int64)
-    moved[np.arange(zeros.size) + before[block[zeros]]] = zeros
-    moved[np.arange(ones.size) + (starts[1:] - before[1:])[block[ones]]] = ones
+    moved = np.empty(bit.size, dtype=np.int64)
+    shift = np.repeat(before[:-1], sizes)[zeros]
+    moved[np.arange(zeros.size) + shift] = zeros
+    shift = np.repeat(starts[1:] - before[1:], sizes)[ones]
+    moved[np.arange(ones.size) + shift] = ones
     halves = np.empty(2 * starts.size - 1, dtype=np.int64)
     halves[::2] = starts
     np.subtract(starts[1:], np.diff(before), out=halves[1::2])

@@ -161,10 +161,10 @@ class _Sides:
         """Add Σ visits over the unfavourable pairs whose better item is the row."""
         level, at = self.level, np.flatnonzero(self.high)
         first = at if level.bounds is None else level.bounds[0][at]
-        start, rows = level.starts[:-1][level.block[at]], self._rows(at)
+        rows, sizes = self._rows(at), np.diff(level.starts)
         before = np.zeros(self.low.size + 1)
         np.cumsum(visits.single[level.rows] * self.low, out=before[1:])
-        value = before[first] - before[start]
+        value = before[first] - np.repeat(before[level.starts[:-1]], sizes)[at]
         if visits.tied is not None:
             value += visits.tied[rows] * self._tied(self.low, at)
         total[rows] += self.cost * value
@@ -174,7 +174,8 @@ class _Sides:
         level, at = self.level, np.flatnonzero(self.low)
         last = at + 1 if level.bounds is None else level.bounds[1][at]
         rows, number = self._rows(at), exclusive_cumsum(self.high)
-        below = number[level.starts[1:]][level.block[at]] - number[last]
+        ends = np.repeat(number[level.starts[1:]], np.diff(level.starts))
+        below = ends[at] - number[last]
         value = visits.single[rows] * below
         if visits.tied is not None:
             value += visits.tied[rows] * self._tied(self.high, at)
