@@ -291,6 +291,14 @@ class Rows:
         )
         return self._with(zeros, 0, self.shared, self.labels)
 
+    def completed(self) -> Rows:
+        """Return the rows with an entry for each group, of zeros if need be."""
+        member = None
+        if self.member is not None:
+            member = np.zeros((self.n_rows, self.n_groups), dtype=bool)
+            member[self.row, self.group] = self.member
+        return Rows.of_all(self.by_group, self.shared, self.labels, member)
+
     def placed(self, to: Layout) -> Rows:
         """Return the rows with groups and columns at other numbers."""
         entries = np.flatnonzero(to.groups[self.group] >= 0)

@@ -173,9 +173,10 @@ class ClusterSums:
         rows, n_groups = self.rows, len(self.groups)
         if rows.complete or not rows.shared.shape[1]:
             return rows
-        few = rows.n_rows * n_groups <= _FEW_PLACES
+        if rows.n_rows * n_groups <= _FEW_PLACES:
+            return rows.completed()
         share = self._shared_share()
-        large = np.flatnonzero(share > (-1 if few else LARGE_SHARE))
+        large = np.flatnonzero(share > LARGE_SHARE)
         large = large[np.argsort(-share[large], kind="stable")]
         large = large[: max(1, max(_FEW_PLACES, rows.row.size) // n_groups)]
         row = [np.repeat(large, n_groups)]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,8 @@ class MatchedPairs(NearPairs):
 
     def _focal_columns(self, matching: Matching, ranges: Ranges) -> tuple[Array, Array]:
         """Return the memberships with partners, and their columns, (n_columns, k)."""
-        some, count = slice(None), ranges.count
+        count = ranges.count
+        some: Any = slice(None)
         if not count.all():
             some = np.flatnonzero(count)
         low, high, own_low, own_high = (end[some] for end in ranges.ends)
