@@ -33,7 +33,8 @@ def impact_sections(
 ) -> tuple[list[ReportSection], GroupEstimates]:
     """Return a table per column of categories and one of all crossed, with rates."""
     selected, rate, meaning = _selected(rows, options)
-    units = {name: rows.columns[name] for name in ("cluster", "sample_weight")}
+    weight = rows.columns["sample_weight"]
+    units = {"cluster": rows.cluster, "sample_weight": weight}
     groups = rows.columns["sensitive_features"]
     crossed = crossed_columns(groups)
     name = " × ".join(crossed) or str(getattr(groups, "name", None) or "")
