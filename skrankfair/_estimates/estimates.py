@@ -18,6 +18,7 @@ from scipy import special
 from .._inputs.validation import Array, check_choice, check_number, generator
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, cached_read_only
+from .finalize import shares_of
 from .leverage import contrast_degrees, degrees_of_freedom
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise
 from .resampled import Resampler
@@ -26,6 +27,7 @@ from .scales import (
     ConfidenceInterval,
     DifferenceScale,
     LogScale,
+    MeanScale,
     PlainScale,
     PositiveScale,
     RatioScale,
@@ -37,7 +39,9 @@ from .scales import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .finalize import Finalize
     from .group_estimates import GroupEstimates
+    from .sums import ClusterSums
 
 # Of more groups than this only the covariances that are asked for are computed.
 _MOST_COVARIANCES = 64
@@ -369,17 +373,12 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     estimate, error = result.estimate, result.standard_error
     scale = PlainScale(estimate, error)
     if metric.parts is not None:
-        shares = []
-        for share in metric.parts:
-            side_df, effective = degrees_of_freedom(sums, share)
-            side_df = side_df if sums.kind == "item" else df
-            side_error = np.sqrt(sums.variance(share))
-            share_of = sums.estimate(share)
-            shares.append(ShareScale(share_of, side_error, effective, side_df))
-        first, second = shares
-        one, other = first.standard_error**2, second.standard_error**2
-        correlation = correlation_of((one + other - error**2) / 2, one, other)
-        scale = DifferenceScale(estimate, error, first, second, correlation)
+        side_df = None if sums.kind == "item" else df
+        both = [_scale_of_share(sums, share, side_df) for share in metric.parts]
+        correlation = _correlation_in(error, *both)
+        scale = DifferenceScale(estimate, error, *both, correlation)
+    elif shares_of(metric.finalize):
+        scale = _scale_of_share(sums, metric.finalize, df)
     elif metric.share:
         scale = ShareScale(estimate, error, result.n_effective, df)
     elif metric.positive:
@@ -394,6 +393,26 @@ def estimates_of(result: GroupEstimates) -> Estimates:
         scale = RootScale(estimate, error, noise, narrow, narrow_error)
     resampler = Resampler(sums, metric.finalize, np.arange(df.size))
     return Estimates(result.groups, scale, df, metric.fair_value, "value", resampler)
+
+
+def _scale_of_share(
+    sums: ClusterSums, share: Finalize, df: Array | None = None
+) -> ShareScale | MeanScale:
+    """Return a share, or the mean of two, on its scale; without `df` with its own."""
+    own_df, effective = degrees_of_freedom(sums, share)
+    df = own_df if df is None else df
+    estimate, error = sums.estimate(share), np.sqrt(sums.variance(share))
+    if not (shares := shares_of(share)):
+        return ShareScale(estimate, error, effective, df)
+    first, second = (_scale_of_share(sums, each) for each in shares)
+    correlation = _correlation_in(2 * error, first, second)
+    return MeanScale(estimate, error, first, second, correlation, df)
+
+
+def _correlation_in(error: Array, first: PlainScale, second: PlainScale) -> Array:
+    """Return the correlation of two estimates whose difference has this error."""
+    one, other = first.standard_error**2, second.standard_error**2
+    return correlation_of((one + other - error**2) / 2, one, other)
 
 
 def contrasts_of(
@@ -430,7 +449,7 @@ def contrasts_of(
     df = np.where(np.isnan(one + other), np.nan, df)
     scale = LogScale(value, error) if kind == "ratio" else PlainScale(value, error)
     shares = result.as_estimates.scale
-    if isinstance(shares, ShareScale) and not same.any():
+    if isinstance(shares, ShareScale | MeanScale) and not same.any():
         side_df = None if result.variance == "item" else df
         sides = shares.take(first, side_df), shares.take(second, side_df)
         of_shares = RatioScale if kind == "ratio" else DifferenceScale

@@ -28,6 +28,11 @@ def needs_of(finalize: Finalize) -> tuple[int, ...]:
     return tuple(getattr(finalize, "needs", (0,)))
 
 
+def shares_of(finalize: Finalize) -> tuple[Finalize, ...]:
+    """Return the two shares whose mean a metric is; none if it is no such mean."""
+    return tuple(getattr(finalize, "shares", ()))
+
+
 # Of derivatives by a complex step, which has no rounding.
 _STEP = 1e-200
 # Of those by differences: it balances what these leave out against rounding.
@@ -114,6 +119,11 @@ class OfRest:
         """The numbers of the supports that it needs."""
         return tuple(number + self.n_supports for number in needs_of(self.of))
 
+    @property
+    def shares(self) -> tuple[Finalize, ...]:
+        """The shares whose mean it is."""
+        return tuple(OfRest(each, self.n_supports) for each in shares_of(self.of))
+
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the values, shape (..., G)."""
         everyone = shared[..., None, : by_group.shape[-1]]
@@ -171,6 +181,15 @@ class Beside:
     n_shared: int
     second: bool = False  # whether it is the second one
     needs: tuple[int, ...] = (0,)  # the numbers of the supports that it needs
+
+    @property
+    def shares(self) -> tuple[Finalize, ...]:
+        """The shares whose mean it is."""
+        number = dict(zip(needs_of(self.function), self.needs, strict=False))
+        return tuple(
+            replace(self, function=each, needs=tuple(number[n] for n in needs_of(each)))
+            for each in shares_of(self.function)
+        )
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the values, shape (..., G)."""

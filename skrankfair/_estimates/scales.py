@@ -4,7 +4,7 @@ A share lies in [0, 1] and its interval too: Student's t on the scale of the log
 share of 0 or 1 (or clusters that all agree) has no variance to be seen, and gets the
 exact binomial interval (or the binomial variance) of as many trials as there are
 effective clusters. The mean of a loss is positive, and its interval that of its
-logarithm. A difference of two shares has the interval that follows from those
+logarithm. A difference or a mean of two shares has the interval that follows from those
 of both (Zou and Donner 2008, "MOVER"), a ratio the same on the scale of the logarithm.
 
 Every scale has `ends`, an interval of a number of standard errors each way, and `test`,
@@ -218,13 +218,13 @@ class DifferenceScale(PlainScale):
     Attributes
     ----------
     estimate, standard_error : ndarray
-    first, second : ShareScale
+    first, second : ShareScale or MeanScale
     correlation : ndarray
         Correlation of the two estimates.
     """
 
-    first: ShareScale
-    second: ShareScale
+    first: ShareScale | MeanScale
+    second: ShareScale | MeanScale
     correlation: Array
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
@@ -261,9 +261,8 @@ class DifferenceScale(PlainScale):
             low, high = self.ends(reach, df)
             return np.fmax(low - null_value, null_value - high)
 
-        with np.errstate(divide="ignore", invalid="ignore"):
-            a, b = map(self.link.forward, (self.first.estimate, self.second.estimate))
-            side = np.sign(self.link.back(a - b) - null_value)
+        with np.errstate(invalid="ignore"):
+            side = np.sign(self.estimate - null_value)
         # The largest reach at which the interval still excludes the null value.
         shape = np.broadcast(side, df).shape
         ends = np.full(shape, _SMALLEST_T), np.full(shape, _LARGEST_T)
@@ -287,6 +286,33 @@ class RatioScale(DifferenceScale):
         high = np.where(b <= 0, np.inf, np.where(a <= 0, a_high / b_low, high))
         unknown = np.isnan(a_low) | np.isnan(b_low) | ((a <= 0) & (b <= 0))
         return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanScale(DifferenceScale):
+    """Means of two shares: half of 1 and the first, minus what the second leaves of 1.
+
+    Attributes
+    ----------
+    df : ndarray
+        Degrees of freedom of each as a side of a contrast.
+    """
+
+    df: Array
+
+    def take(self, rows: Array, df: Array | None = None) -> MeanScale:
+        """Return some of the means, with these degrees of freedom if there are any."""
+        return MeanScale(
+            *(self.estimate[rows], self.standard_error[rows]),
+            *(self.first.take(rows), self.second.take(rows), self.correlation[rows]),
+            self.df[rows] if df is None else df,
+        )
+
+    def _between(self, first: _Side, second: _Side) -> tuple[Array, Array]:
+        """Return the interval of the mean of two shares with their intervals."""
+        b, b_low, b_high = second
+        low, high = super()._between(first, (1 - b, 1 - b_high, 1 - b_low))
+        return (1 + low) / 2, (1 + high) / 2
 
 
 @dataclass(frozen=True, eq=False)

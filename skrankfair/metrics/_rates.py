@@ -27,9 +27,30 @@ class MeanOfBoth:
 
     needs = (0, 1)
 
+    @property
+    def shares(self) -> tuple[Finalize, Finalize]:
+        """The two ratios."""
+        return OneOfBoth(0), OneOfBoth(1)
+
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the means, shape (..., G)."""
         return MeanOfRatios(2).parts(by_group, shared)[0].mean(-1)
+
+
+@dataclass(frozen=True)
+class OneOfBoth:
+    """The first or the second of these ratios."""
+
+    number: int
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """The number of the support that it needs."""
+        return (self.number,)
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the ratios, shape (..., G)."""
+        return MeanOfRatios(2).parts(by_group, shared)[0][..., self.number]
 
 
 def _rate(
