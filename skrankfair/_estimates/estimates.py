@@ -20,7 +20,7 @@ from . import formatting as fmt
 from .arrays import ReadOnlyArrays, cached_read_only
 from .finalize import shares_of
 from .leverage import contrast_degrees, degrees_of_freedom
-from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise
+from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise, uneven_errors
 from .resampled import Resampler
 from .scales import (
     LEAST_T,
@@ -34,6 +34,7 @@ from .scales import (
     RootScale,
     ShareScale,
     t_quantile,
+    welch_df,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 # Of more groups than this only the covariances that are asked for are computed.
 _MOST_COVARIANCES = 64
+#: Of fewer effective clusters events of one in a thousand may be few: at most ten.
+SMALL = 10_000
 METHODS = ("t", "bootstrap", "percentile")
 
 
@@ -374,9 +377,8 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     scale = PlainScale(estimate, error)
     if metric.parts is not None:
         side_df = None if sums.kind == "item" else df
-        both = [_scale_of_share(sums, share, side_df) for share in metric.parts]
-        correlation = _correlation_in(error, *both)
-        scale = DifferenceScale(estimate, error, *both, correlation)
+        a, b = (_scale_of_share(sums, share, side_df) for share in metric.parts)
+        scale = DifferenceScale(estimate, error, a, b, _correlation_in(error, a, b))
     elif shares_of(metric.finalize):
         scale = _scale_of_share(sums, metric.finalize, df)
     elif metric.share:
@@ -436,16 +438,22 @@ def contrasts_of(
     else:
         variance, shared = np.diag(result.covariance), result.covariance[first, second]
         one, other = variance[first], variance[second]
+    same, finalize, group_df = first == second, result.metric.finalize, result.df
+    if result.metric.heavy and (result.n_effective < SMALL).any():
+        behind = result.n_effective, group_df, result.concentration
+        of_first, of_second = ([x[at] for x in behind] for at in (first, second))
+        more, of_other = _unseen((one, *of_first), (other, *of_second))
+        one, other = one + more, other + of_other
     with np.errstate(divide="ignore", invalid="ignore"):
         value, u, v = a - b, np.ones(a.shape), -np.ones(a.shape)
         if kind == "ratio":
             value, u, v = a / b, 1 / b, -a / b**2
         error = u**2 * one + v**2 * other + 2 * u * v * shared
         error = np.sqrt(np.maximum(error, 0.0))
-    same = first == second
     error = np.where(same, 0.0 * error, error)
-    finalize = result.metric.finalize
     df = contrast_degrees(result.sums, finalize, first, second)
+    if result.metric.counted:
+        df = np.fmin(df, welch_df(one, other, group_df[first], group_df[second]))
     df = np.where(np.isnan(one + other), np.nan, df)
     scale = LogScale(value, error) if kind == "ratio" else PlainScale(value, error)
     shares = result.as_estimates.scale
@@ -457,6 +465,35 @@ def contrasts_of(
     null_value = 1.0 if kind == "ratio" else 0.0
     resampler = Resampler(result.sums, finalize, first, second, kind == "ratio")
     return Estimates(tuple(names), scale, df, null_value, kind, resampler)
+
+
+def _unseen(*sides: Sequence[Array]) -> list[Array]:
+    """Return what each variance lacks where the rows of the other side have a larger.
+
+    Each side is a variance, its effective clusters and degrees of freedom, and its
+    concentration. A small group into which no rare event fell shows no variance of such
+    events. Where in so few rows like those of a larger side even fewer would make most
+    of the error, its variance is at least that of so many of them.
+    """
+    unseen = []
+    for side, (other, n_other, _, concentration) in (sides, sides[::-1]):
+        variance, n, df, _ = side
+        with np.errstate(divide="ignore", invalid="ignore"):
+            times = n_other / n
+            rare = (times > 1) & uneven_errors(concentration * times, df)
+            least = np.where(rare & np.isfinite(times), other * times, 0.0)
+            unseen.append(np.fmax(least - variance, 0.0))
+    return unseen
+
+
+def unseen_in_rests(sums: ClusterSums, *both: Finalize) -> Array:
+    """Return what the variances of groups and of their rests lack, (G,); see above."""
+    sides = []
+    for finalize in both:
+        df, n_effective = degrees_of_freedom(sums, finalize)
+        variance, share = sums.variance(finalize), sums.concentration(finalize)
+        sides.append((variance, n_effective, df, share))
+    return np.sum(_unseen(*sides), axis=0)
 
 
 def correlation_of(covariance: Array, first: Array, second: Array) -> Array:
@@ -526,7 +563,8 @@ class GroupTest(_Tests):
     estimate : ndarray of shape (G,)
         What is tested: the metric, or its difference from the rest.
     standard_error : ndarray of shape (G,)
-        That of the estimate; by permutation, the spread under shuffled labels.
+        That of the estimate; by permutation, the spread under shuffled labels, unless
+        Student's t over clusters takes their mean as the null value.
     statistic : ndarray of shape (G,)
         Student's t, of shares on the logit scale; by permutation, estimate minus
         `null_value` in units of the spread.
@@ -628,7 +666,10 @@ def permutation_test(
 
     The p-value counts the estimate itself among the shuffled ones, so it is valid for
     any number of them: ``(1 + #{shuffled at least as extreme}) / (1 + n_resamples)``;
-    two-sided, twice the smaller of both ends.
+    two-sided, twice the smaller of both ends. Shuffles within lists know nothing of
+    clusters of several lists, which may each favour a group of their own. So values
+    with a sign then have Student's t over clusters, of the distance from the shuffles'
+    mean.
     """
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
     rng = generator(random_state)
@@ -651,13 +692,17 @@ def permutation_test(
             pvalue = np.minimum(1.0, 2 * np.minimum(pvalue, lower))
         center, spread = drawn.mean(axis=0), drawn.std(axis=0)
         statistic = np.where(spread > 0, (estimate - center) / spread, 0.0)
+    df = np.full(estimate.shape, np.nan)
+    if result.permutation.clustered(result.n_clusters):
+        spread, df = result.standard_error, result.df
+        statistic, pvalue = PlainScale(estimate, spread).test(center, df)
     return GroupTest(
         groups=result.groups,
         estimate=estimate,
         standard_error=spread,
         statistic=np.where(undefined, np.nan, statistic),
         pvalue=np.where(undefined, np.nan, pvalue),
-        df=np.full(estimate.shape, np.nan),
+        df=df,
         null_value=center,
         null_distribution=drawn,
     )

@@ -15,6 +15,7 @@ from . import formatting as fmt
 from . import storage
 from .arrays import ReadOnlyArrays, cached_read_only, check_memory
 from .estimates import (
+    SMALL,
     EquivalenceTest,
     Estimate,
     Estimates,
@@ -24,6 +25,7 @@ from .estimates import (
     estimates_of,
     one_test,
     permutation_test,
+    unseen_in_rests,
 )
 from .finalize import of_one_length
 from .leverage import degrees_of_freedom
@@ -34,7 +36,7 @@ from .metric import (
     warn_small,
     warn_undefined,
 )
-from .power import Pilot, RequiredSize
+from .power import Pilot, RequiredSize, uneven_errors
 from .resampled import Replicates
 from .rows import table_of_sums
 from .scales import ConfidenceInterval, check_level, t_quantile
@@ -196,8 +198,28 @@ class GroupEstimates(ReadOnlyArrays):
         return int(count) if float(count).is_integer() else count
 
     @cached_read_only
-    def _leverage(self) -> tuple[Array, Array]:
+    def _by_leverage(self) -> tuple[Array, Array]:
         return degrees_of_freedom(self.sums, self.metric.finalize)
+
+    @cached_read_only
+    def _leverage(self) -> tuple[Array, Array]:
+        df, effective = self._by_leverage
+        if self.metric.counted:
+            # As many as normal values have that make an error as unevenly.
+            df = np.where(self.uneven, 3 / self.concentration - 2, df)
+            effective = np.where(self.uneven, df + 1, effective)
+        return df, effective
+
+    @property
+    def uneven(self) -> Array:
+        """Which errors few extreme values make, shape (G,)."""
+        return uneven_errors(self.concentration, self._by_leverage[0])
+
+    @cached_read_only
+    def concentration(self) -> Array:
+        """How much of each variance few clusters make, ``Σ u⁴ / (Σ u²)²``."""
+        variance = self.standard_error**2
+        return self.sums.concentration(self.metric.finalize, variance)
 
     @property
     def df(self) -> Array:
@@ -230,7 +252,10 @@ class GroupEstimates(ReadOnlyArrays):
     @cached_read_only
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        return np.sqrt(self.sums.variance(self.metric.finalize))
+        variance = self.sums.variance(self.metric.finalize)
+        if self.metric.rest is not None and (self._by_leverage[1] < SMALL).any():
+            variance = variance + unseen_in_rests(self.sums, *self.metric.rest)
+        return np.sqrt(variance)
 
     @cached_property
     def as_estimates(self) -> Estimates:
@@ -420,9 +445,12 @@ class GroupEstimates(ReadOnlyArrays):
         metric = self.metric.as_difference(
             f"{self.name}_against_rest", self.metric.against_rest
         )
+        both = getattr(self.metric.against_rest, "parts", None)
         if self.metric.share:
-            parts = getattr(self.metric.against_rest, "parts", None)
-            metric = replace(metric, parts=parts)
+            metric = replace(metric, parts=both)
+        elif self.metric.heavy:
+            heavy, counted = not self.metric.positive, self.metric.counted
+            metric = replace(metric, rest=both, heavy=heavy, counted=counted)
         return replace(self, metric=metric)
 
     def as_gap(self) -> GroupEstimates:

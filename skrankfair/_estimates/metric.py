@@ -54,6 +54,14 @@ class Metric:
     #: Whether groups share out a total, so that the value of a group that is everybody
     #: follows from nothing, and one group is neither fair nor unfair.
     relative: bool = False
+    #: Whether it is a mean of rows that may be far apart, such as amounts or losses, so
+    #: that a few of them may make most of the error.
+    heavy: bool = field(default=False, compare=False)
+    #: Whether rows (or clusters) are counted, whatever denominators they have.
+    counted: bool = field(default=False, compare=False)
+    #: The values of the group and of the rest, if it is the difference of two means of
+    #: such rows, each with at least the variance that the rows of the other show.
+    rest: tuple[Finalize, Finalize] | None = field(default=None, compare=False)
     #: Which estimates are better for a group, "high" or "low", where either are. It
     #: says nothing about the numbers, so results without it can be added.
     better: str | None = field(default=None, compare=False)
@@ -108,6 +116,7 @@ def metric_of_totals(
         disparity="difference" if fair_value is None else "max_abs",
         share=share,
         better=better,
+        counted=support is None,
     )
 
 
@@ -145,6 +154,15 @@ def warn_small(result: GroupEstimates) -> None:
             "where a few clusters hold most of the data, so does average='clusters', "
             "the mean over clusters of the value of each, which is another estimand: "
             "that of a typical cluster.",
+            SmallSampleWarning,
+        )
+    extreme = result.metric.heavy and not result.metric.positive
+    if extreme and (uneven := np.flatnonzero(result.uneven)).size:
+        names = fmt.some([fmt.label(result.groups[i]) for i in uneven])
+        warn_user(
+            f"A few extreme values make most of the error of {result.name} in {names}: "
+            "where tails are heavy, intervals hold less often than they say. Those of "
+            "logarithms, or of clipped values, do better.",
             SmallSampleWarning,
         )
 

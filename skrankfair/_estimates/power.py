@@ -355,16 +355,20 @@ def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
 def doubts(
     sums: ClusterSums, finalize: Finalize, df: Array, n_effective: Array
 ) -> tuple[Array, Array]:
-    """Return the groups with few effective clusters, and those of uneven errors.
-
-    An error is uneven if few extreme values make it: ``Σ u⁴ / (Σ u²)²`` over what
-    clusters add to the error is more than one in ten, and 1.5 times what it is of
-    normal values with these degrees of freedom, ``3 / (df + 2)``.
-    """
+    """Return the groups with few effective clusters, and those of uneven errors."""
     few = (n_effective < ENOUGH - 1e-9) & ~sums.undefined(finalize)
-    share = sums.concentration(finalize)
-    uneven = (share > 1 / _FEW_BEHIND) & (share > 1.5 * 3 / (df + 2))
-    return few, uneven & ~few
+    return few, uneven_errors(sums.concentration(finalize), df) & ~few
+
+
+def uneven_errors(concentration: Array, df: Array) -> Array:
+    """Return which errors few extreme values make.
+
+    ``Σ u⁴ / (Σ u²)²`` over what clusters add to the error is more than one in ten, and
+    1.5 times what it is of normal values with these degrees of freedom,
+    ``3 / (df + 2)``.
+    """
+    most = np.maximum(1 / _FEW_BEHIND, 1.5 * 3 / (df + 2))
+    return np.asarray(concentration > most)
 
 
 def largest_distance(result: GroupEstimates) -> float:

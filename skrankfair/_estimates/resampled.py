@@ -306,7 +306,7 @@ class ResampledSums(ClusterSums):
         between = np.einsum("bm,bm->m", rows[:, first], rows[:, second])
         return variance[first], variance[second], between
 
-    def concentration(self, finalize: Finalize) -> Array:
+    def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
         """Return NaN for how much of the variance few rows make, which is unknown."""
         return np.full(len(self.groups), np.nan)
 

@@ -303,8 +303,11 @@ class MeanScale(DifferenceScale):
     def take(self, rows: Array, df: Array | None = None) -> MeanScale:
         """Return some of the means, with these degrees of freedom if there are any."""
         return MeanScale(
-            *(self.estimate[rows], self.standard_error[rows]),
-            *(self.first.take(rows), self.second.take(rows), self.correlation[rows]),
+            self.estimate[rows],
+            self.standard_error[rows],
+            self.first.take(rows),
+            self.second.take(rows),
+            self.correlation[rows],
             self.df[rows] if df is None else df,
         )
 

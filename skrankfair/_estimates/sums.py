@@ -353,16 +353,18 @@ class ClusterSums:
         both[np.isnan(variance[a]) | np.isnan(variance[b])] = np.nan
         return variance[a], variance[b], both
 
-    def concentration(self, finalize: Finalize) -> Array:
+    def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
         """Return how much of the variance few rows make, ``Σ u⁴ / (Σ u²)²``, by group.
 
         One in n where n rows add the same. Folded rows count as if they made nothing.
+        `variance` is the variance, if it is known.
         """
+        variance = self.variance(finalize) if variance is None else variance
         fourth = np.zeros(len(self.groups))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for rows in self.influence(finalize):
                 fourth += np.bincount(rows.group, rows.value**4, fourth.size)
-            return np.asarray(fourth / self.variance(finalize) ** 2)
+            return np.asarray(fourth / variance**2)
 
     @property
     def has_covariance(self) -> bool:

@@ -257,6 +257,10 @@ class Permutation:
             chunks.append(finalize(*self._totals(shuffled, times)))
         return np.concatenate(chunks)
 
+    def clustered(self, n_clusters: float) -> bool:
+        """Return whether clusters of several lists say how far values are by chance."""
+        return self.alternative == "two-sided" and 1 < n_clusters < self.lists.n_queries
+
     def _size(self) -> int:
         """Return how much of a block one shuffle takes."""
         groups, n_rows = self.lists.groups, self.lists.n_rows

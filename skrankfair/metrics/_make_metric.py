@@ -143,6 +143,7 @@ class MadeMetric:
         metric = replace(
             self.metric,
             pooled=not rows.groups.overlapping,
+            heavy=not self.metric.share,
             against_rest=minus_rest(self.metric.finalize, len(supports)),
         )
         return GroupEstimates(metric, sums, _taken(options), missing=rows.missing)

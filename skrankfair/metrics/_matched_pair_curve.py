@@ -11,9 +11,16 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.scales import ConfidenceInterval
+from .._estimates.scales import ConfidenceInterval, check_level
+from .._estimates.simultaneous import simultaneous
 from .._inputs.ranking import RankedData, measured
-from .._inputs.validation import Array, as_numbers, collected_warnings, warn_user
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_number,
+    collected_warnings,
+    warn_user,
+)
 from ._matched_pair import matched_pair_estimates
 
 if TYPE_CHECKING:
@@ -88,6 +95,55 @@ class MatchedPairCurve(ReadOnlyArrays):
             np.stack([np.asarray(low) for low, _ in ends]),
             np.stack([np.asarray(high) for _, high in ends]),
         )
+
+    def simultaneous_interval(
+        self,
+        confidence_level: float = 0.95,
+        n_resamples: int = 20_000,
+        random_state: int | np.random.Generator | None = 0,
+    ) -> ConfidenceInterval:
+        """Return a band per group that holds at all thresholds at once.
+
+        The quantile is that of the largest ``|t|`` over the thresholds. The pairs of a
+        threshold are among those of every larger one, so two estimates are taken to
+        correlate as the ratio of their standard errors, the root of the share of
+        information that they have in common.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Confidence level of the intervals.
+        n_resamples : int, default=20000
+            Number of simulated draws.
+        random_state : int, Generator or None, default=0
+            Seed or generator of the random numbers, 0 so that a result that is computed
+            when it is first asked for can be repeated.
+
+        Returns
+        -------
+        ConfidenceInterval
+            ``low`` and ``high``, each of shape (E, G).
+
+        Raises
+        ------
+        ValueError
+            If the level is outside (0, 1), or if there are no draws.
+        """
+        check_level(confidence_level)
+        check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
+        df = np.stack([result.df for result in self.results])
+        alone = np.stack([np.arange(len(df)), np.full(len(df), -1)], axis=1)
+        reach = np.empty(df.shape)
+        for group, error in enumerate(self.standard_error.T):
+            least = np.fmin.accumulate(np.where(error > 0, error, np.nan))
+            larger, smaller = np.fmax.outer(least, least), np.fmin.outer(least, least)
+            correlation = np.nan_to_num(smaller / larger)
+            reach[:, group] = simultaneous(
+                correlation * np.outer(error, error),
+                *(alone, df[:, group], n_resamples, random_state),
+            ).quantile(confidence_level, "sup_t")
+        ends = [result.ends(t) for result, t in zip(self.results, reach, strict=True)]
+        return ConfidenceInterval(*np.stack(ends, axis=1))
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per threshold and group.
@@ -238,7 +294,8 @@ def matched_pair_curve(
     -----
     Each point is `matched_pair_calibration` at that epsilon, with its variance. The
     pairs of one threshold are among those of the next, so the points of a curve depend
-    on each other, and its intervals hold at one threshold each.
+    on each other, and its intervals hold at one threshold each. The band of
+    `MatchedPairCurve.simultaneous_interval` holds at all of them.
 
     References
     ----------

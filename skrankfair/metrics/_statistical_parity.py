@@ -270,7 +270,9 @@ def exposure_parity(
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
     A fair ranking of few items is above 0 by chance, and the mean of the
-    signed value is not quite 0 either. This is why the test uses permutations.
+    signed value is not quite 0 either. This is why the test uses permutations. With
+    `signed` and clusters of several queries it compares the value with its mean over
+    permutations by Student's t over clusters, each of which may favour a group.
 
     References
     ----------
