@@ -29,6 +29,7 @@ from skrankfair.metrics import (
     exposure_gap,
     exposure_parity,
     matched_pair_calibration,
+    matched_pair_curve,
     ndkl,
     normalized_discounted_difference,
     normalized_discounted_kl,
@@ -481,3 +482,37 @@ def test_exact_shares_give_the_metric_of_the_mean():
     table = expected_advantage(matrix, sensitive_features=group, step=5)
     expected = table.loc[True, "pairwise_parity"]
     assert abs(r.estimate[1] - expected) < 5 * r.standard_error[1]
+
+
+def test_exposure_parity_of_users_that_differ():
+    """Shuffles within queries, which know of no user, rejected 14%."""
+    rng, pvalues = np.random.default_rng(0), []
+    user, query = np.repeat(np.arange(40), 40), np.repeat(np.arange(160), 10)
+    for seed in range(150):
+        member = rng.random(query.size) < 0.4
+        score = rng.normal(size=query.size) + 0.6 * rng.normal(size=40)[user] * member
+        who = {"sensitive_features": member, "qid": query, "cluster": user}
+        r = exposure_parity(None, score, signed=True, **who)
+        pvalues.append(r.test(n_resamples=99, random_state=seed).pvalue)
+    assert_level(pvalues)
+
+
+@pytest.mark.parametrize("options", [{}, {"direction": "both"}])
+def test_band_of_a_curve(options):
+    """At some threshold an interval misses in 13% to 25%."""
+    model, rng, ends, estimates = (
+        Model(user_outcome=0.5),
+        np.random.default_rng(0),
+        [],
+        [],
+    )
+    for _ in range(120):
+        p = model.rows(rng, np.full(60, 15), np.arange(60))
+        grid = np.geomspace(0.02, 1, 8)
+        who = {"sensitive_features": p.group, "qid": p.query, "epsilon": grid}
+        curve = matched_pair_curve(p.y, p.s, **who, **options)
+        ends.append(curve.simultaneous_interval(n_resamples=2000))
+        estimates.append(curve.estimate)
+    low, high = np.moveaxis(np.array(ends), 1, 0)
+    truth = np.mean(estimates, axis=0)
+    assert_level(((low <= truth) & (truth <= high)).all(axis=1), at_most=True)

@@ -694,8 +694,10 @@ def permutation_test(
         statistic = np.where(spread > 0, (estimate - center) / spread, 0.0)
     df = np.full(estimate.shape, np.nan)
     if result.permutation.clustered(result.n_clusters):
-        spread, df = result.standard_error, result.df
-        statistic, pvalue = PlainScale(estimate, spread).test(center, df)
+        error, known = result.standard_error, result.standard_error > 0
+        by_t = PlainScale(estimate, error).test(center, result.df)
+        spread, df = np.where(known, [error, result.df], [spread, df])
+        statistic, pvalue = np.where(known, by_t, [statistic, pvalue])
     return GroupTest(
         groups=result.groups,
         estimate=estimate,

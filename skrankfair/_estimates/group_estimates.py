@@ -212,8 +212,10 @@ class GroupEstimates(ReadOnlyArrays):
 
     @property
     def uneven(self) -> Array:
-        """Which errors few extreme values make, shape (G,)."""
-        return uneven_errors(self.concentration, self._by_leverage[0])
+        """Which errors few extreme values make, shape (G,); none of many clusters."""
+        df, n_effective = self._by_leverage
+        small = n_effective < SMALL
+        return small & uneven_errors(self.concentration, df) if small.any() else small
 
     @cached_read_only
     def concentration(self) -> Array:

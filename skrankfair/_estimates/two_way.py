@@ -92,8 +92,8 @@ class TwoWaySums(ClusterSums):
         a, b, between = zip(users, items - crossed, strict=True)
         return _sums_of(*between, a, b)
 
-    def concentration(self, finalize: Finalize) -> Array:
-        """Return how much of a variance few users, or few items, make."""
+    def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
+        """Return how much of their own variance few users, or few items, make."""
         return np.fmax(*(way.concentration(finalize) for way in self.ways))
 
     @property

@@ -358,7 +358,10 @@ def make_metric(
     -----
     Errors are those of the jackknife, ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over Q
     clusters: `finalize` is called with the totals that leave out each of them. Where
-    derivatives are needed they are taken by differences.
+    derivatives are needed they are taken by differences. Where rows are counted
+    (``support=None``) and fewer than ten of them make most of an error, as large
+    denominators do, the degrees of freedom are as many as normal values have that make
+    an error as unevenly: ``3 (Σ u²)² / Σ u⁴ - 2``, u what a row adds to the jackknife.
 
     Examples
     --------

@@ -217,6 +217,8 @@ def group_mean(
     UndefinedMetricWarning
         For a group without rows, whose mean is NaN, and for one with rows of a single
         cluster, which has no standard error.
+    SmallSampleWarning
+        From intervals and tests, if a few extreme values make most of an error.
 
     See Also
     --------

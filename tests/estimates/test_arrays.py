@@ -1,5 +1,7 @@
 """Results of many groups: what would not fit into memory is refused in words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -46,7 +48,9 @@ def result_of_many(n_groups=1200, n_rows=5000):
     g[n_groups : 2 * n_groups] = np.arange(n_groups)
     cluster = rng.integers(0, n_rows // 2, n_rows)
     score = np.full(n_rows, 0.5)
-    return mean_squared_error(y, score, sensitive_features=g, cluster=cluster)
+    result = mean_squared_error(y, score, sensitive_features=g, cluster=cluster)
+    # Without what rows of larger groups say of the variance of the smaller ones.
+    return replace(result, metric=replace(result.metric, heavy=False))
 
 
 def test_results_of_many_groups_make_no_table_of_all_pairs(monkeypatch):

@@ -142,6 +142,20 @@ class TestOptionsAndColumns:
         with pytest.raises(TypeError, match="'price'"):
             profit(Y, S, price=AMOUNT)
 
+    def test_denominators_have_the_degrees_of_freedom_of_the_jackknife(self):
+        amount = 1.5 ** np.arange(30.0)
+        share = make_metric(
+            lambda y_true, y_score: (y_true, y_score), ratio, name="share"
+        )
+        y = amount * np.sin(np.arange(30))
+        u = [np.delete(y, i).sum() / np.delete(amount, i).sum() for i in range(30)]
+        squares = (np.array(u) - y.sum() / amount.sum()) ** 2
+        result = share(y, amount)
+        expected = 3 * squares.sum() ** 2 / (squares**2).sum() - 2
+        np.testing.assert_allclose(result.df, expected, rtol=1e-9)
+        np.testing.assert_allclose(result.n_effective, expected + 1, rtol=1e-9)
+        assert share(y, np.ones(30)).df < 29 == share(np.sin(y), np.ones(30)).df
+
     def test_needs_no_scores(self):
         base_rate = make_metric(lambda y: (y, 1), ratio, name="rate", needs="y_true")
         assert base_rate(Y).estimate[0] == pytest.approx(Y.mean())

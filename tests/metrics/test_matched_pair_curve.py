@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skrankfair._estimates import sums
 from skrankfair.datasets import make_confounded_queries
@@ -54,6 +55,20 @@ def test_each_point_is_the_metric_there(options):
         low, high = single.confidence_interval(0.9)
         np.testing.assert_allclose(interval.low[i], low, rtol=1e-12)
         np.testing.assert_allclose(interval.high[i], high, rtol=1e-12)
+
+
+def test_band_holds_at_all_thresholds():
+    found = curve(variance="item", qid=None)
+    error = found.standard_error[:, 0]
+    assert (np.diff(error) < 0).all()
+    rng = np.random.default_rng(1)
+    steps = np.sqrt(np.diff(error**-2.0, prepend=0))
+    path = (rng.normal(size=(40_000, 4)) * steps).cumsum(1) * error
+    level = stats.norm.cdf(np.quantile(np.abs(path).max(1), 0.9))
+    reach = stats.t.ppf(level, [result.df[0] for result in found.results])
+    low, high = found.simultaneous_interval(0.9)
+    expected = [found.estimate[:, 0] + sign * reach * error for sign in (-1, 1)]
+    np.testing.assert_allclose([low[:, 0], high[:, 0]], expected, atol=0.02 * error[0])
 
 
 def test_default_grid_is_of_close_pairs_to_half_of_all():

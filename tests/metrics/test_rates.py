@@ -10,7 +10,7 @@ from fairlearn import metrics as fl
 
 from skrankfair import metrics
 from skrankfair.datasets._rdatasets import known_frame
-from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from tests.metrics.common import LOSSES, RATES
 from tests.reference import rates as naive
 from tests.seeds import rarely
@@ -222,6 +222,42 @@ class TestUndefined:
 def test_bad_input(metric, columns, options, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         getattr(metrics, metric)(*columns, **options)
+
+
+def test_balanced_accuracy_of_few_positives_has_the_limits_of_both_shares():
+    y, d, group = (
+        np.tile(np.eye(9, 50)[:5].sum(0), 2),
+        np.zeros(100),
+        np.arange(100) // 50,
+    )
+    d[[0, 1, 2, 3, 4, 9, 17, 33, 50, 51, 60, 70]] = 1
+    r = metrics.balanced_accuracy(y, d, sensitive_features=group)
+    negative = metrics.true_negative_rate(y, d, sensitive_features=group)
+    low, high = (end[0] for end in negative.confidence_interval())
+    tnr = negative.estimate[0]
+    expected = (1 + tnr - np.hypot(1 - 0.025 ** (1 / 5), tnr - low)) / 2
+    actual = [end[0] for end in r.confidence_interval()]
+    np.testing.assert_allclose(actual, [expected, (1 + high) / 2], rtol=1e-9)
+    contrast = r.contrast(0, 1)
+    assert contrast.pvalue == pytest.approx(r.test().pvalue[0], rel=1e-4)
+    ends = contrast.confidence_interval(1 - contrast.pvalue)
+    assert min(map(abs, ends)) < 1e-4
+
+
+def test_a_group_without_the_rare_event_has_the_variance_of_the_rest():
+    y, group = np.arange(2000) % 100 == 99, np.arange(2000) >= 90
+    s = np.linspace(0.005, 0.015, 2000)
+    r = metrics.brier_score(y, s, sensitive_features=group)
+    rest = ((y - s) ** 2)[90:].var(ddof=1)
+    expected = np.sqrt(rest / 90 + rest / 1910)
+    np.testing.assert_allclose(r.test().standard_error, expected, rtol=1e-9)
+    assert r.contrast(False, True).standard_error == pytest.approx(expected, rel=1e-9)
+    assert r.contrast(False, True).pvalue == pytest.approx(r.test().pvalue[0])
+
+
+def test_group_mean_warns_of_heavy_tails():
+    with pytest.warns(SmallSampleWarning, match="A few extreme values make most of"):
+        metrics.group_mean(np.exp(np.linspace(-12, 12, 120))).confidence_interval()
 
 
 def test_group_mean_is_that_of_pandas():

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import compare
@@ -195,6 +196,18 @@ def test_variance_is_that_of_a_mean_over_clusters(seeds):
         }
         r = pairwise_parity(p.y, p.s, cluster=p.cluster, **p.who)
         assert_covariance(r.covariance, covariance_of(seen, values, "cluster"), seed)
+
+
+def test_clusters_of_lists_say_how_far_signed_values_are_by_chance():
+    score, query = np.random.default_rng(0).random(240), np.arange(240) // 6
+    who = {"sensitive_features": np.arange(240) % 5 < 2, "qid": query, "signed": True}
+    r = exposure_parity(None, score, cluster=query // 4, **who)
+    test = r.test(random_state=0)
+    t = (r.estimate - test.null_distribution.mean(0)) / r.standard_error
+    np.testing.assert_allclose(test.statistic, t, rtol=1e-12)
+    np.testing.assert_allclose(test.pvalue, 2 * stats.t.sf(abs(t), r.df), rtol=1e-9)
+    alone = exposure_parity(None, score, **who).test(random_state=0)
+    assert np.isnan(alone.df).all()
 
 
 def ranked(pattern, **options):
