@@ -488,7 +488,7 @@ def test_exposure_parity_of_users_that_differ():
     """Shuffles within queries, which know of no user, rejected 14%."""
     rng, pvalues = np.random.default_rng(0), []
     user, query = np.repeat(np.arange(40), 40), np.repeat(np.arange(160), 10)
-    for seed in range(150):
+    for seed in range(100):
         member = rng.random(query.size) < 0.4
         score = rng.normal(size=query.size) + 0.6 * rng.normal(size=40)[user] * member
         who = {"sensitive_features": member, "qid": query, "cluster": user}
@@ -506,7 +506,7 @@ def test_band_of_a_curve(options):
         [],
         [],
     )
-    for _ in range(120):
+    for _ in range(60):
         p = model.rows(rng, np.full(60, 15), np.arange(60))
         grid = np.geomspace(0.02, 1, 8)
         who = {"sensitive_features": p.group, "qid": p.query, "epsilon": grid}
