@@ -132,15 +132,14 @@ class MatchedPairCurve(ReadOnlyArrays):
         check_level(confidence_level)
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
         df = np.stack([result.df for result in self.results])
-        alone = np.stack([np.arange(len(df)), np.full(len(df), -1)], axis=1)
         reach = np.empty(df.shape)
         for group, error in enumerate(self.standard_error.T):
             least = np.fmin.accumulate(np.where(error > 0, error, np.nan))
             larger, smaller = np.fmax.outer(least, least), np.fmin.outer(least, least)
             correlation = np.nan_to_num(smaller / larger)
+            covariance = correlation * np.outer(error, error)
             reach[:, group] = simultaneous(
-                correlation * np.outer(error, error),
-                *(alone, df[:, group], n_resamples, random_state),
+                covariance, df[:, group], n_resamples, random_state
             ).quantile(confidence_level, "sup_t")
         ends = [result.ends(t) for result, t in zip(self.results, reach, strict=True)]
         return ConfidenceInterval(*np.stack(ends, axis=1))
