@@ -108,6 +108,7 @@ SEEDED = (
     "predictive_parity_test",
     "rank_shift",
     "GroupEstimates.simultaneous_interval",
+    "MatchedPairCurve.simultaneous_interval",
 )
 
 
