@@ -126,6 +126,20 @@ def test_one_curve_and_different_scores(design):
     assert_level([t.pvalue for t in tests], at_most=True)
 
 
+@pytest.mark.parametrize(("level", "slope"), [(0.35, 0), (0, 2.2)])
+def test_level_and_slope_are_found_where_curves_alone_find_less(level, slope):
+    found = []
+    for rng in generators(40, 7):
+        logit, in_a = rng.normal(size=1000), rng.random(1000) < 0.5
+        s = special.expit(logit)
+        gap = in_a * (level + slope * (s - 0.5))
+        t = parity(rng, s, in_a, special.expit(logit + gap))
+        found.append([t.pvalue < 0.05, np.nanmin(t.pvalues) < 0.05])
+    both, curves = np.mean(found, axis=0)
+    assert both >= curves + 0.05
+    assert both > 0.4
+
+
 def test_a_gap_between_groups_of_different_scores_is_found():
     n, tests = 40, []
     for rng in generators(n, 6):

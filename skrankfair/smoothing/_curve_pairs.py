@@ -13,7 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import interpolate, sparse, special
 
 from .._estimates.arrays import (
     ReadOnlyArrays,
@@ -25,10 +25,13 @@ from .._estimates.simultaneous import MOST_TOGETHER
 from .._inputs.groups import Groups, sort_labels
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
+from ._bandwidth import enough
 from ._kernels import Kernel
 from ._sums import segment_sums
 
 _N_BARS = 40
+# Knots of the spline of the score, and its degree: eight columns.
+_KNOTS, _CUBIC = 6, 3
 # Relative eigenvalue below which the scores in the window have no such spread.
 _NO_SPREAD = 1e-9
 _ROUNDING = 1e-12
@@ -94,6 +97,9 @@ class CurveSums(NamedTuple):
         Smallest and largest score of the group, of its rest, or of everyone.
     bars : ndarray of shape (40,)
         Rows by score, in equal parts of the range of the grid.
+    spline : ndarray of shape (S,)
+        ``Σ w b_i b_j``, ``Σ w b_i y``, ``Σ w² b_i b_j`` over near i ≤ j and ``Σ w y²``
+        for the columns b of the spline, over rows in its range.
     """
 
     active: float
@@ -101,6 +107,7 @@ class CurveSums(NamedTuple):
     low: float
     high: float
     bars: Array
+    spline: Array
 
     def joined(self, other: CurveSums) -> CurveSums:
         """Return the sums over the clusters of both."""
@@ -110,7 +117,70 @@ class CurveSums(NamedTuple):
             min(self.low, other.low),
             max(self.high, other.high),
             self.bars + other.bars,
+            self.spline + other.spline,
         )
+
+
+class Spline(NamedTuple):
+    """Cubic B-splines between quantiles of a grid.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends of the grid.
+    knots : ndarray of shape (p + 4,)
+        In units of the range of the grid; p is 0 where the grid has no range.
+    """
+
+    low: float
+    high: float
+    knots: Array
+
+    @classmethod
+    def of_grid(cls, grid: Array) -> Spline:
+        """Return the splines of the grid."""
+        low, high = float(grid.min()), float(grid.max())
+        if not high > low:
+            return cls(low, high, np.zeros(_CUBIC + 1))
+        knots = np.quantile((grid - low) / (high - low), np.linspace(0, 1, _KNOTS))
+        knots = np.unique(np.round(knots, 9))
+        return cls(low, high, np.concatenate([[0.0] * _CUBIC, knots, [1.0] * _CUBIC]))
+
+    @property
+    def size(self) -> int:
+        """The number p of columns."""
+        return self.knots.size - _CUBIC - 1
+
+    @property
+    def pairs(self) -> tuple[Array, Array]:
+        """The columns of each product that is not 0 everywhere."""
+        first, second = np.triu_indices(self.size)
+        near = second - first <= _CUBIC
+        return first[near], second[near]
+
+    @property
+    def n_sums(self) -> int:
+        """The number S of sums."""
+        return 2 * self.pairs[0].size + self.size + 1
+
+    def __call__(self, x: Array) -> list[Array]:
+        """Return products, columns, products, and which scores are in the range."""
+        if not self.size:
+            return [np.zeros((x.size, n)) for n in (0, 0, 0, 1)]
+        at = (x - self.low) / (self.high - self.low)
+        inside = ((at >= 0) & (at <= 1)).astype(float)[:, None]
+        curves = interpolate.BSpline(self.knots, np.eye(self.size), _CUBIC)
+        columns = curves(np.clip(at, 0, 1)) * inside
+        first, second = self.pairs
+        products = columns[:, first] * columns[:, second]
+        return [products, columns, products, inside]
+
+    def square(self, products: Array) -> Array:
+        """Return symmetric matrices, shape (..., p, p), of products of columns."""
+        first, second = self.pairs
+        square = np.zeros((*products.shape[:-1], self.size, self.size))
+        square[..., first, second] = square[..., second, first] = products
+        return square
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +206,8 @@ class CurvePairs(ReadOnlyArrays):
         Of the columns of two curves at one point.
     scatter : dict of (Curve, Curve) to ndarray of shape (2 J, 2 J)
         Of ``Σ w K y`` and ``Σ w K`` of two curves at all points.
+    splines : dict of (Curve, Curve) to ndarray
+        Of ``Σ w b_i b_j`` and ``Σ w b_i y`` of two curves.
     outcomes : tuple of float
         The distinct outcomes if they are at most two, else the smallest, NaN and the
         largest.
@@ -149,12 +221,13 @@ class CurvePairs(ReadOnlyArrays):
     curves: Mapping[Curve, CurveSums]
     products: Products
     scatter: Products
+    splines: Products
     outcomes: tuple[float, ...]
 
     def __post_init__(self) -> None:
         """Make the arrays of the curves and the cross products read-only."""
         super().__post_init__()
-        for table in (self.curves, self.products, self.scatter):
+        for table in (self.curves, self.products, self.scatter, self.splines):
             for values in table.values():
                 read_only(values)
 
@@ -182,13 +255,17 @@ class CurvePairs(ReadOnlyArrays):
             f"The covariance of {len(curves)} curves with each other",
             "compare fewer groups at once, or each of many with its rest.",
         )
-        n_columns = 3 * degree + 2
+        n_columns, n_points = 3 * degree + 2, grid.size
         outcome_and_mass = [2 * degree + 1, 0]
+        spline = Spline.of_grid(grid if degree else grid[:1])
+        n_kernel = (n_columns + 2 * degree + 2) * n_points
+        score = slice(n_kernel, n_kernel + spline.n_sums - 1 - spline.pairs[0].size)
         active = np.zeros(len(curves))
-        sums = np.zeros((len(curves), n_columns + 2 * degree + 2, grid.size))
+        sums = np.zeros((len(curves), n_kernel + spline.n_sums))
         products: dict[tuple[Curve, Curve], Array] = {}
         scatter: dict[tuple[Curve, Curve], Array] = {}
-        blocks = _segments(sample, grid, bandwidth, kernel, degree, len(curves))
+        splines: dict[tuple[Curve, Curve], Array] = {}
+        blocks = _segments(sample, grid, bandwidth, kernel, degree, len(curves), spline)
         for cluster, curve, values in blocks:
             place = np.full((len(curves), int(cluster.max()) + 1), -1)
             place[curve, cluster] = np.arange(curve.size)
@@ -199,7 +276,7 @@ class CurvePairs(ReadOnlyArrays):
                 own = np.flatnonzero(curve < size)
                 where = size + curve[own], cluster[own]
                 rest = place[where]
-                less = np.where((rest < 0)[:, None, None], 0.0, values[rest])
+                less = np.where((rest < 0)[:, None], 0.0, values[rest])
                 less -= values[place[-1, cluster[own]]]
                 place[where] = len(values) + np.arange(own.size)
                 values = np.concatenate([values, less])
@@ -210,23 +287,32 @@ class CurvePairs(ReadOnlyArrays):
                 both = np.flatnonzero((place[a] >= 0) & (place[b] >= 0))
                 if not both.size:
                     continue
-                x, y = values[place[a, both]], values[place[b, both]]
+                x = values[place[a, both]]
+                y = x if a == b else values[place[b, both]]
+                pair = curves[a], curves[b]
+                at_score = x[:, score].T @ y[:, score]
+                splines[pair] = splines.get(pair, 0.0) + at_score
+                x, y = (
+                    v[:, :n_kernel].reshape(both.size, -1, n_points) for v in (x, y)
+                )
                 cross = x[:, :n_columns].transpose(2, 1, 0)
                 cross = cross @ y[:, :n_columns].transpose(2, 0, 1)
                 x, y = (v[:, outcome_and_mass].reshape(both.size, -1) for v in (x, y))
-                pair = curves[a], curves[b]
                 products[pair] = products.get(pair, 0.0) + cross
                 scatter[pair] = scatter.get(pair, 0.0) + x.T @ y
         ranges = _ranges(rows, grid, rests=rests)
         return cls(
             *(labels, grid, degree, rests, float(sample.n_clusters)),
             {
-                name: CurveSums(number, total, *where)
+                name: CurveSums(
+                    *(number, total[:n_kernel].reshape(-1, n_points), *where),
+                    total[n_kernel:],
+                )
                 for name, number, total, where in zip(
                     curves, active.tolist(), sums, ranges, strict=True
                 )
             },
-            *(products, scatter, _distinct(rows.y)),
+            *(products, scatter, splines, _distinct(rows.y)),
         )
 
     def _sums_of(self, curve: Curve) -> CurveSums:
@@ -237,20 +323,20 @@ class CurvePairs(ReadOnlyArrays):
         if curve[0] == "rest":
             low, high = self.curves[_EVERYONE].low, self.curves[_EVERYONE].high
         like = self._sums[0]
-        return CurveSums(
-            0.0, np.zeros_like(like.sums), low, high, np.zeros_like(like.bars)
-        )
+        zeros = map(np.zeros_like, (like.bars, like.spline))
+        return CurveSums(0.0, np.zeros_like(like.sums), low, high, *zeros)
 
     def __add__(self, other: CurvePairs) -> CurvePairs:
         """Return the sums over the union of the clusters, groups aligned by label."""
         groups = self.groups
         if set(groups) != set(other.groups):
             groups = tuple(sort_labels(list({*groups, *other.groups})))
-        products, scatter = (
+        products, scatter, splines = (
             {pair: np.add(a.get(pair, 0.0), b.get(pair, 0.0)) for pair in {**a, **b}}
             for a, b in (
                 (self.products, other.products),
                 (self.scatter, other.scatter),
+                (self.splines, other.splines),
             )
         )
         return replace(
@@ -263,6 +349,7 @@ class CurvePairs(ReadOnlyArrays):
             },
             products=products,
             scatter=scatter,
+            splines=splines,
             outcomes=_distinct(np.array(self.outcomes + other.outcomes)),
         )
 
@@ -474,6 +561,73 @@ class CurvePairs(ReadOnlyArrays):
                 variance,
             )
 
+    def level_and_slope_pvalue(self, first: int, second: int) -> float:
+        """Return the p-value of the score test of level and slope of the difference.
+
+        Outcomes, and the level and the slope of the first curve, are regressed on a
+        spline of the score in both; the sums of the products of their residuals have
+        the variance of clusters, and at least that of independent rows. NaN where too
+        few clusters, or outcomes that are too much alike, tell nothing.
+        """
+        spline, pair = Spline.of_grid(self.grid), (first, second)
+        if not (self.degree and spline.size):
+            return np.nan
+        i, j = spline.pairs
+        totals = np.stack(
+            [sum(self.curves[c].spline for c in self._parts[h]) for h in pair]
+        )
+        ends = np.cumsum([i.size, spline.size, i.size])
+        products, outcome, squares, outcome_squares = np.split(totals, ends, axis=1)
+        gram = spline.square(products)
+        mass, whole = gram.sum((1, 2)), gram.sum(0)
+        if not (mass > 0).all():
+            return np.nan
+        inverse = np.linalg.pinv(whole, rcond=_NO_SPREAD, hermitian=True)
+        fitted = inverse @ outcome.sum(0)
+        # 1 and the score itself are combinations of the columns.
+        at = [spline.knots[k + 1 : k + 1 + _CUBIC].mean() for k in range(spline.size)]
+        line = np.stack([np.ones(spline.size), at])
+        explained = line @ gram[0] @ inverse
+        factor = np.stack([line - explained, -explained])
+        of_products = factor[..., i] * fitted[j]
+        of_products += (i != j) * factor[..., j] * fitted[i]
+        columns = np.concatenate([-of_products, factor], axis=-1)
+        score = np.einsum("hkc,hc->k", columns, totals[:, : ends[1]])
+        robust = sum(
+            columns[a] @ self._cross(self.splines, pair[a], pair[b]) @ columns[b].T
+            for a, b in product((0, 1), repeat=2)
+        )
+        # The columns sum to one, and so do all products of them.
+        every = 1.0 + (i != j)
+        own = [self._cross(self.splines, h, h)[: i.size, : i.size] for h in pair]
+        squares_of_mass = np.array([every @ products @ every for products in own])
+        effective = (mass**2 / squares_of_mass).min()
+        mean = outcome.sum() / mass.sum()
+        variance = (outcome_squares.sum() - outcome.sum(0) @ fitted) / mass.sum()
+        information = effective
+        if len(self.outcomes) == 2:
+            information *= variance / (self.outcomes[1] - self.outcomes[0]) ** 2
+        some = variance > _ROUNDING * mean**2 and information >= 1
+        independent = np.einsum(
+            "hik,hkl,hjl->ij", factor, spline.square(squares), factor
+        )
+        alone = line @ spline.square(squares[0]) @ line.T
+        unexplained = np.diag(independent) > _NO_SPREAD * np.diag(alone)
+        if not (some and enough(effective) and unexplained.all()):
+            return np.nan
+        scale = np.sqrt(np.diag(independent))
+        score, independent, robust = (
+            score / scale,
+            independent / np.outer(scale, scale) * variance,
+            robust / np.outer(scale, scale),
+        )
+        rank = np.linalg.matrix_rank(independent, rtol=_NO_SPREAD, hermitian=True)
+        statistic = min(
+            score @ np.linalg.pinv(v, rcond=_NO_SPREAD, hermitian=True) @ score
+            for v in (independent, robust)
+        )
+        return float(special.fdtrc(rank, effective - 1, statistic / rank))
+
 
 def _with_rests(rows: ScoreRows) -> ScoreRows:
     """Return the rows with the rest of each group, in its clusters, and everyone."""
@@ -495,11 +649,12 @@ def _segments(
     kernel: Kernel,
     degree: int,
     n_curves: int,
+    spline: Spline,
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Yield the sums of the rows of a cluster in a curve, some thousand rows at a time.
 
     Clusters are whole. Yields the number of the cluster in the block and of the curve
-    of each, both of shape (m,), and the sums, of shape (m, C + 2 d + 2, J).
+    of each, both of shape (m,), and the sums: (C + 2 d + 2) J of the kernel, then S.
     """
     share, starts = sample.share, sample.segment_starts
 
@@ -513,15 +668,14 @@ def _segments(
         powers = np.stack([weight] + 2 * degree * [distance], axis=1)
         np.cumprod(powers, axis=1, out=powers)
         tables = powers, powers[:, : degree + 1], powers * weight[:, None], weight
-        return [table.reshape(x.size, -1) for table in tables]
+        return [table.reshape(x.size, -1) for table in tables] + spline(x)
 
     factors = share, share * sample.y, share**2, share * sample.y**2
     n_columns = (5 * degree + 4) * grid.size + n_curves
-    for segments, sums in segment_sums(sample, factors, features, n_columns):
+    for segments, sums in segment_sums(sample, 2 * factors, features, n_columns):
         cluster, curve = (c[starts[segments]] for c in (sample.cluster, sample.group))
         cluster = np.cumsum(np.diff(cluster, prepend=cluster[0]) > 0)
-        columns = [values.reshape(curve.size, -1, grid.size) for values in sums]
-        yield cluster, curve, np.concatenate(columns, axis=1)
+        yield cluster, curve, np.concatenate(sums, axis=1)
 
 
 def _pairs_of_curves(

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import special, stats
+from sklearn.preprocessing import SplineTransformer
 from statsmodels.stats.multitest import multipletests
 
 from skrankfair._estimates import arrays
@@ -216,7 +217,36 @@ class TestPValues:
         t = compared(y, s, group, cluster, correction=correction, **FIXED)
         expected = multipletests(t.pointwise_pvalues.ravel(), method=correction)[1]
         np.testing.assert_allclose(t.pvalues.ravel(), expected)
-        assert t.pvalue == expected.min()
+        of_gaps = 3 * t.level_and_slope_pvalues.min()
+        assert t.pvalue == min(1, 2 * min(expected.min(), of_gaps))
+
+    def test_level_and_slope_are_those_of_the_naive_score_test(self):
+        y, s, group, cluster = rows(n_clusters=120, labels="ab")
+        t = compared(y, s, group, cluster, cluster_weight="row", grid=GRID)
+        at = (s - GRID[0]) / np.ptp(GRID)
+        inside = (at >= 0) & (at <= 1)
+        y, at, in_a, cluster = (
+            y[inside],
+            at[inside],
+            group[inside] == "a",
+            cluster[inside],
+        )
+        knots = np.quantile((GRID - GRID[0]) / np.ptp(GRID), np.linspace(0, 1, 6))
+        spline = SplineTransformer(knots=knots[:, None]).fit_transform(at[:, None])
+        columns = np.column_stack([y, in_a, in_a * at])
+        residual = columns - spline @ np.linalg.lstsq(spline, columns)[0]
+        score = residual[:, :1] * residual[:, 1:]
+        of_clusters = np.zeros((120, 2))
+        np.add.at(of_clusters, cluster, score)
+        independent = residual[:, 1:].T @ residual[:, 1:] * np.mean(residual[:, 0] ** 2)
+        total, sizes = score.sum(0), [np.bincount(cluster, w) for w in (in_a, ~in_a)]
+        statistic = min(
+            total @ np.linalg.solve(v, total) / 2
+            for v in (independent, of_clusters.T @ of_clusters)
+        )
+        effective = min(n.sum() ** 2 / (n**2).sum() for n in sizes)
+        expected = stats.f.sf(statistic, 2, effective - 1)
+        np.testing.assert_allclose(t.level_and_slope_pvalues, [expected], rtol=1e-8)
 
     def test_sup_t_is_the_largest_of_correlated_normals(self):
         y, s, group, cluster = rows()
