@@ -743,8 +743,9 @@ def tested(result: Any) -> float:
 
 
 def effective(result: Any) -> float:
-    """Return the effective clusters behind the last group."""
-    return float(result.n_effective[-1])
+    """Return the effective clusters of the last group, 0 where tails are warned of."""
+    warned = result.metric.heavy and result.uneven[-1]
+    return 0.0 if warned else float(result.n_effective[-1])
 
 
 def held_last(
@@ -951,7 +952,7 @@ def one_scored(key: str, truth: dict[str, float], seed: int) -> Found:
         results = of_scores(rows["y"], rows["s"], design.threshold, columns, names)
         results["mean payment"] = group_mean(rows["paid"], **columns)
         for name, result in results.items():
-            out[f"size {name}"] = [tested(result), effective(result)]
+            out[f"size {name}"] = [tested(result), effective(result.as_gap())]
             covered(out, name, result, truth[name])
     return out
 
@@ -1228,7 +1229,7 @@ def one_own(key: str, truth: dict[str, float], seed: int) -> Found:
     with quiet():
         for name, result in own_results(rows).items():
             if result.has_pvalue:
-                out[f"size {name}"] = [tested(result), effective(result)]
+                out[f"size {name}"] = [tested(result), effective(result.as_gap())]
             covered(out, name, result, truth[name])
     return out
 
@@ -1874,8 +1875,8 @@ SLOW = {
 ABOUT = {
     POWER: (
         "**86/93 (4)**: a gap is found in 86% by the package and in 93% by the best\n"
-        "test, which knows the design, and said wrongly in 4% where there is none. The\n"
-        "best test knows the error of the estimate, and in rankings whether to pool\n"
+        "test, which knows the design, and said wrongly in 4% where there is none.\n"
+        "The best test knows the error of the estimate, and in rankings whether to pool\n"
         "or to let each query count alike; for curves it is the likelihood ratio at\n"
         "the known curve. Its critical value is that of the data sets without a gap,\n"
         "of which there are 200 of each design."
