@@ -1876,9 +1876,9 @@ ABOUT = {
     POWER: (
         "**86/93 (4)**: a gap is found in 86% by the package and in 93% by the best\n"
         "test, which knows the design, and said wrongly in 4% where there is none.\n"
-        "The best test knows the error of the estimate, and in rankings whether to pool\n"
-        "or to let each query count alike; for curves it is the likelihood ratio at\n"
-        "the known curve. Its critical value is that of the data sets without a gap,\n"
+        "The best test knows the error of the estimate, and in rankings whether to\n"
+        "pool or to let each query count alike; for curves it is the likelihood\n"
+        "ratio at the known curve. Its critical value is that of the data sets without a gap,\n"
         "of which there are 200 of each design."
     ),
 }
