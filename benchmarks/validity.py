@@ -1878,8 +1878,8 @@ ABOUT = {
         "test, which knows the design, and said wrongly in 4% where there is none.\n"
         "The best test knows the error of the estimate, and in rankings whether to\n"
         "pool or to let each query count alike; for curves it is the likelihood\n"
-        "ratio at the known curve. Its critical value is that of the data sets without a gap,\n"
-        "of which there are 200 of each design."
+        "ratio at the known curve. Its critical value is that of the data sets\n"
+        "without a gap, of which there are 200 of each design."
     ),
 }
 _LISTS = "Queries|Rare groups"
