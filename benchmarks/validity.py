@@ -926,7 +926,7 @@ SCORED = {
 
 def of_scored(key: str) -> dict[str, float]:
     """Return the true values of rates, from a very large sample."""
-    rows = SCORED[key].draw(np.random.default_rng([4, 10**6]), 4_000_000)
+    rows = SCORED[key].draw(np.random.default_rng([4, 10**6]), 1_000_000)
     names = (*RATES, *LOSSES)
     threshold = SCORED[key].threshold
     found = of_scores(rows["y"], rows["s"], threshold, {}, names)
