@@ -1620,9 +1620,9 @@ TITLES = {
 TITLES |= {key: title.split(", ")[1] for key, title in TITLES.items() if "list" in key}
 LIMITS = {"size ": 0.065, "cover ": 0.07, "beyond ": np.inf}
 COUNT, FEW = "*data sets*", " †"
-#: Rows and columns that are not shown: they say what others say. Dips and differences of
-#: two groups are wrong where inter-group accuracy is, bounds of disparities have tables
-#: of their own, and groups of 10% of a list are between those of 5% and 20%.
+#: Rows and columns that are not shown: they say what others say. Dips and differences
+#: of two groups are wrong where inter-group accuracy is, bounds have tables of their
+#: own, and groups of 10% of a list are between those of 5% and 20%.
 LEFT_OUT = ("dips", "inter, a - b", "inter, bound of disparity", "group of 10%")
 #: Rows by column, and columns by table, of text: what a page says.
 Column = dict[str, str]
