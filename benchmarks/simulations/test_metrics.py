@@ -235,6 +235,35 @@ def test_regression_removes_the_bias_of_a_wide_threshold(direction):
     assert_covers(intervals, truth)
 
 
+@pytest.mark.parametrize(("gap", "share"), [(0.0, 0.2), (0.0, 0.5), (0.15, 0.2)])
+def test_slope_is_no_unfairness(gap, share):
+    """From below with a wide threshold: random labels, and a group that is better."""
+    rng = np.random.default_rng(1)
+    n, query, pvalues, fits = 200, np.repeat(np.arange(60), 15), [], []
+    for _ in range(n):
+        member, score = rng.random(query.size) < share, rng.normal(size=query.size)
+        chance = 0.8 / (1 + np.exp(-2 * score)) + gap * member
+        r = matched_pair_calibration(
+            rng.random(query.size) < chance,
+            score,
+            sensitive_features=member,
+            qid=query,
+            epsilon=0.6,
+        )
+        pvalues.append(r.pvalue[1])
+        z = r.estimate / r.standard_error
+        fits.append((np.abs(z[1]) > 2, r.as_gap().estimate[1], r.slope_term[1]))
+    plain, mean, slope = np.mean(fits, axis=0)
+    spread = np.std([fit[1] for fit in fits]) / np.sqrt(n)
+    assert abs(mean - gap) < 4 * spread
+    assert slope < -0.04
+    if gap:
+        assert np.mean(np.array(pvalues) < 0.05) > 0.6
+    else:
+        assert plain > 0.2
+        assert_level(pvalues)
+
+
 OF_PEOPLE = {
     "pairs": (dips, {"position_weight": "dcg", "tie_cost": 0.5}),
     "queries": (dips, {"position_weight": "geometric", "average": "queries"}),

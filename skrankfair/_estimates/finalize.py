@@ -158,6 +158,32 @@ class PositionMean:
         return mean
 
 
+@stored("SlopeTerm")
+@dataclass(frozen=True)
+class SlopeTerm:
+    """What a mean over pairs of unequal scores would be if groups were treated alike.
+
+    The mean distance times the slope of a placebo, whose value and distance are the
+    first two shared columns.
+    """
+
+    of: Finalize  # the mean over pairs, of a value and a number
+    n_buckets: int = 1
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the terms, shape (..., G); 0 where no pair has a distance."""
+        size = self.n_buckets
+        number, total = by_group[..., size : 2 * size], by_group[..., 2 * size :]
+        total = total[..., :size]
+        distance = self.of(np.concatenate([total, number], axis=-1), shared)
+        value, base = shared[..., None, 0], shared[..., None, 1]
+        # What rounding leaves of the placebo is nothing.
+        some = np.abs(base.real) > NOTHING * np.abs(total.real).sum(-1)
+        slope = np.full(some.shape, np.nan, dtype=distance.dtype)
+        np.divide(value + 0 * distance, base, out=slope, where=some)
+        return np.where(distance.real == 0, distance, distance * slope)
+
+
 @stored("PairsAtPositions")
 @dataclass(frozen=True)
 class PairsAtPositions:

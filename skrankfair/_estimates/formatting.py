@@ -154,6 +154,8 @@ def _cells(result: GroupEstimates) -> tuple[list[str], list[list[str]]]:
         "95% interval": map(interval, low, high),
         result.metric.unit: map(count, result.support),
     }
+    if result.metric.slope is not None:
+        columns["slope"] = map(number, result.slope_term)
     if result.has_pvalue:
         columns["p"] = map(pvalue, result.pvalue)
     return list(columns), list(map(list, zip(*columns.values(), strict=True)))
@@ -201,6 +203,8 @@ def _footer(result: GroupEstimates) -> str:
         text += f"; fewer than {FEW_EFFECTIVE} effective {unit} in {some(few)}"
     if result.metric.test_method == "permutation":
         return f"{text}; test() shuffles the labels"
+    if result.metric.slope is not None:
+        return f"{text}; fair value {result.fair_value:g} plus slope"
     if result.fair_value is not None:
         return f"{text}; fair value {result.fair_value:g}"
     return f"{text}; fair: equal to the rest" if result.metric.against_rest else text

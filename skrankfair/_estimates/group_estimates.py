@@ -27,7 +27,7 @@ from .estimates import (
     permutation_test,
     unseen_in_rests,
 )
-from .finalize import of_one_length
+from .finalize import PairedDifference, needs_of, of_one_length
 from .leverage import degrees_of_freedom
 from .metric import (
     Metric,
@@ -257,6 +257,8 @@ class GroupEstimates(ReadOnlyArrays):
         variance = self.sums.variance(self.metric.finalize)
         if self.metric.rest is not None and (self._by_leverage[1] < SMALL).any():
             variance = variance + unseen_in_rests(self.sums, *self.metric.rest)
+        if self.metric.base is not None:
+            variance[self.sums.variance(self.metric.base) == 0] = 0.0
         return np.sqrt(variance)
 
     @cached_property
@@ -456,8 +458,28 @@ class GroupEstimates(ReadOnlyArrays):
         return replace(self, metric=metric)
 
     def as_gap(self) -> GroupEstimates:
-        """Return the result that is tested: itself, or its difference from the rest."""
-        return self if self.fair_value is not None else self.against_rest()
+        """Return the result that is tested.
+
+        It is itself, or its difference from the rest, or the estimates without the
+        slope term of pairs that lie to one side (`matched_pair_calibration`).
+        """
+        metric, slope = self.metric, self.metric.slope
+        if slope is None:
+            return self if self.fair_value is not None else self.against_rest()
+        tested = PairedDifference(metric.finalize, slope, needs_of(metric.finalize))
+        gap = metric.as_difference(f"{self.name}_without_slope", tested)
+        return replace(self, metric=replace(gap, base=metric.finalize))
+
+    @property
+    def slope_term(self) -> Array:
+        """What the slope of the outcome over the score adds to each estimate, (G,).
+
+        It is there under equal treatment too, and tests take it off. 0 for all metrics
+        but `matched_pair_calibration` from below, and NaN where nothing can tell it.
+        """
+        if self.metric.slope is None:
+            return np.zeros(len(self.groups))
+        return self.sums.estimate(self.metric.slope)
 
     def test(
         self,
@@ -878,6 +900,7 @@ class GroupEstimates(ReadOnlyArrays):
             "support": self.support,
             "n_effective": self.n_effective,
             "df": self.df,
+            **({} if self.metric.slope is None else {"slope_term": self.slope_term}),
             "pvalue": self.pvalue,
         }
         frame = fmt.groups_frame(self.groups, columns)

@@ -33,6 +33,12 @@ class Metric:
     #: Column totals to the value of the group minus that of the rest, for metrics whose
     #: fairness is equality.
     against_rest: Finalize | None = None
+    #: Column totals to the value of a group under equal treatment, where that is not
+    #: the fair value: the slope of the outcome over the distance of the pairs. Tests
+    #: are of the estimate without it.
+    slope: Finalize | None = None
+    #: What the slope is taken off: where that has no error, neither has the difference.
+    base: Finalize | None = None
     #: What `GroupEstimates.disparity` means by default.
     disparity: str = "difference"
     #: Column totals to estimates and support by stratum, each of shape (..., G, B).

@@ -106,6 +106,8 @@ def changes_of(
             notes.append(f"{metric.title} is only in one of the two audits.")
             continue
         old, fair = before.results[metric.name], result.fair_value
+        if result.metric.slope is not None:
+            result, old = result.as_gap(), old.as_gap()
         try:
             with collected_warnings():  # the table says which groups one sample lacks
                 pairs = [(_words(metric, fair), result, old, fair)]

@@ -151,8 +151,14 @@ class MetricFinding:
 
     @cached_property
     def judged(self) -> GroupEstimates:
-        """What is tested: the result, or its difference from the rest."""
-        return self.result.against_rest() if self.against_rest else self.result
+        """What is tested: the result, or its difference from the rest or a slope."""
+        return self.result.as_gap() if self.tested else self.result
+
+    @property
+    def compared_with(self) -> str:
+        """What the difference is from, where that is no constant; or empty."""
+        slope = "slope" if self.tested and self.result.metric.slope else ""
+        return "the rest" if self.against_rest else slope
 
     @cached_property
     def rows(self) -> tuple[GroupFinding, ...]:
@@ -162,7 +168,7 @@ class MetricFinding:
         result, judged = self.result, self.judged
         difference = np.full((3, len(result.groups)), np.nan)
         if self.tested:
-            fair = 0.0 if self.against_rest else result.fair_value
+            fair = 0.0 if self.compared_with else result.fair_value
             ends = judged.ends(t_quantile(self.confidence_level, judged.df))
             difference = np.array([judged.estimate, *ends]) - fair
         low, high = result.ends(t_quantile(self.confidence_level, result.df))
@@ -369,8 +375,8 @@ class MetricFinding:
         """Return the header and the rows of a table of text."""
         level = f"{100 * self.confidence_level:g}% interval"
         header = [self.group_name, "estimate", level, self.result.metric.unit]
-        if self.against_rest:
-            header.insert(3, "vs rest")
+        if self.compared_with:
+            header.insert(3, f"vs {self.compared_with.removeprefix('the ')}")
         if self.tested:
             header += ["p", f"p ({CORRECTION_NAMES[self.correction]})"]
             header += ["verdict"] if self.margin is not None else []
@@ -379,7 +385,7 @@ class MetricFinding:
             interval = f"[{fmt.number(row.ci_low)}, {fmt.number(row.ci_high)}]"
             estimate = row.estimate if np.isfinite(row.estimate) else np.nan
             cells = [row.label, fmt.number(estimate), row.missing or interval]
-            if self.against_rest:
+            if self.compared_with:
                 cells.append(fmt.number(row.difference))
             cells.append(fmt.count(row.support))
             if self.tested:

@@ -177,6 +177,9 @@ def _plot(finding: MetricFinding) -> ForestPlot:
     if finding.against_rest:
         names = ("difference", "difference_low", "difference_high")
         fair_value, label = 0.0, "percentage points above the rest"
+    elif finding.compared_with:
+        names = ("difference", "difference_low", "difference_high")
+        label = f"{label}, without {finding.compared_with}"
     estimate, low, high = (
         scale * np.array([getattr(row, name) for row in rows]) for name in names
     )

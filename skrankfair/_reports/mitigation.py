@@ -429,10 +429,8 @@ def mitigation_report(
             costs[name] = _change(*pair)
         if metric.on_request and metric.untested:
             continue
-        if pair[0].fair_value is not None:
-            disparities[name] = _change(*pair)
-        elif pair[0].metric.against_rest is not None:
-            disparities[name] = _change(*(result.against_rest() for result in pair))
+        if pair[0].fair_value is not None or pair[0].metric.against_rest is not None:
+            disparities[name] = _change(*(result.as_gap() for result in pair))
     # Metrics of rows take the rows of a query for one unit.
     rows = {"cluster": columns.pop("qid", None), **columns}
     users = {**rows, "cluster": users_of(rows["cluster"])}

@@ -121,10 +121,10 @@ def make_confounded_queries(
     ...     epsilon=0.05,
     ... )
     matched_pair_calibration(direction='below', average='pairs')
-    group  estimate        95% interval  pairs       p
-    1        0.0411    [0.0206, 0.0615]  3,605  <0.001
-    2       -0.1036  [-0.1243, -0.0830]  3,715  <0.001
-    5,000 clusters; fair value 0
+    group  estimate        95% interval  pairs    slope       p
+    1        0.0411    [0.0206, 0.0615]  3,605  -0.0298  <0.001
+    2       -0.1036  [-0.1243, -0.0830]  3,715  -0.0296  <0.001
+    5,000 clusters; fair value 0 plus slope
     """
     check_number(n_queries, "n_queries", 1, np.inf, integer=True)
     check_number(n_items, "n_items", 1, np.inf, integer=True)

@@ -174,8 +174,9 @@ class GroupEstimatesDisplay:
         """
         frame = result.to_frame(confidence_level)
         difference = None
-        if result.fair_value is None and result.metric.against_rest is not None:
-            difference = result.against_rest().estimate
+        metric = result.metric
+        if metric.against_rest is not None or metric.slope is not None:
+            difference = result.as_gap().estimate - (result.fair_value or 0.0)
         display = cls(
             result.groups,
             result.estimate,

@@ -9,7 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import Finalize, MeanOfRatios, PairsAtPositions, PositionMean
+from .._estimates.finalize import (
+    Finalize,
+    MeanOfRatios,
+    PairsAtPositions,
+    PositionMean,
+    SlopeTerm,
+)
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._inputs.ranking import Memberships, RankedData, measured
@@ -19,6 +25,7 @@ from ._pairs.item_rows import pair_sums, warn_undefined_pairs
 from ._pairs.local_linear import LinearPairs, LocalLinear, linear_columns
 from ._pairs.matched import (
     AdjacentPairs,
+    DistantPairs,
     MatchedPairs,
     centred,
     kth_smallest_adjacent,
@@ -114,7 +121,8 @@ def matched_pair_estimates(
         direction = "both"
         data = data.with_ties_in_row_order()
     chosen = _epsilon_of_groups(data, epsilon, n_pairs, quantile, direction, adjacent)
-    n_columns = n_columns_of_pair = 6 if linear else 2
+    one_sided = direction == "below" and not linear
+    n_columns = n_columns_of_pair = 6 if linear else 3 if one_sided else 2
     of_rank, weights = None, None
     if position_weight is not None or k is not None or patience is not None:
         of_rank = PositionWeight.of(position_weight, k, patience)
@@ -128,12 +136,14 @@ def matched_pair_estimates(
         variance = "cluster"
     n_positions = 0 if weights is None else weights.size
 
+    kind = DistantPairs if one_sided else LinearPairs if linear else MatchedPairs
+
     def make_pairs(ranked: RankedData) -> MatchedPairs | AdjacentPairs:
         ranking = ranked.ranking
         given = (ranking, centred(ranked.y_true, ranking), ranked.groups, chosen)
         options = direction, n_positions, ranked.item_weight
         if not adjacent:
-            return (LinearPairs if linear else MatchedPairs)(*given, *options)
+            return kind(*given, *options)
         whole = ranking.n_rows == data.ranking.n_rows
         return AdjacentPairs(
             *given,
@@ -150,7 +160,7 @@ def matched_pair_estimates(
     of_query = None
     if average != "pairs" and (linear or weights is not None):
         of_query, finalize = finalize, MeanOfRatios()
-        n_columns, n_buckets = 2, 1
+        n_columns, n_buckets = 3 if one_sided else 2, 1
     parameters = {
         "direction": direction,
         **({"adjacent": True} if adjacent else {}),
@@ -167,6 +177,7 @@ def matched_pair_estimates(
             finalize=finalize,
             support=support,
             fair_value=0.0,
+            slope=SlopeTerm(finalize, n_buckets) if one_sided else None,
             disparity="max_abs",
         ),
         sums=pair_sums(data, make_pairs, variance, average, of_query),
@@ -204,8 +215,10 @@ def matched_pair_calibration(
     For group a, the mean of ``y_i - y_j`` over pairs of one query with i in a, j not
     in a, and ``0 <= s_j - s_i <= epsilon``. The ranker was nearly indifferent between
     the two, so a fair score leaves no difference: the fair value is 0, and a positive
-    value says that the group is undervalued. Pairs are never listed, so memory is
-    linear in the number of rows even for one query of a million items.
+    value says that the group is undervalued. What is left of the slope of the outcome
+    over the score is beside the estimate, and tests take it off (see Notes). Pairs are
+    never listed, so memory is linear in the number of rows even for one query of a
+    million items.
 
     Parameters
     ----------
@@ -236,7 +249,7 @@ def matched_pair_calibration(
         is given, it is 0.01, the paper's "first percentile".
     direction : {"below", "both"}, default="below"
         "below": the group's item has the lower or equal score (Definition 1).
-        "both": ``|s_j - s_i| <= epsilon`` (§4.1.3).
+        "both": ``|s_j - s_i| <= epsilon`` (§4.1.3), where the slope cancels.
     adjacent : bool, default=False
         Only neighbours in the ranking, whichever of the two is above (so `direction`
         is "both"; §4.1.3), tied items in the order of the rows. `n_pairs` and
@@ -313,6 +326,16 @@ def matched_pair_calibration(
     the items of the group and all others are two samples, whose sums are added.
     The threshold is taken as given.
 
+    From below the other item scored up to `epsilon` higher, so that its outcome is
+    better under equal treatment too. This slope term is ``d · v' / d'``: d is the mean
+    of ``s_j - s_i`` over the matched pairs, and ``v' / d'`` the sum of ``y_i - y_j``
+    over that of ``s_j - s_i`` of a placebo, the pairs within the threshold whose items
+    are both in one group, whichever it is. The estimate and its interval are those of
+    the paper, with the term. ``slope_term`` holds it, the table has it as "slope", and
+    whatever tests (`test`, p-values, `equivalence_test`, plans, the verdicts of an
+    audit) is of the estimate without it, which ``as_gap()`` returns with intervals. It
+    is NaN where no group has two items of unequal scores within the threshold.
+
     With a `position_weight` the metric is taken at each rank of the lower item, and
     averaged with these weights over the ranks that have pairs (§4.1.2). A tied item is
     at each rank of its block with the same probability. None pools the pairs of all
@@ -342,9 +365,9 @@ def matched_pair_calibration(
     ... )
     >>> r
     matched_pair_calibration(direction='below', average='pairs')
-    group  estimate        95% interval  pairs       p
-    a        0.0906    [0.0593, 0.1219]  2,384  <0.001
-    b       -0.1406  [-0.1713, -0.1100]  2,254  <0.001
-    500 clusters; fair value 0
+    group  estimate        95% interval  pairs    slope       p
+    a        0.0906    [0.0593, 0.1219]  2,384  -0.0337  <0.001
+    b       -0.1406  [-0.1713, -0.1100]  2,254  -0.0335  <0.001
+    500 clusters; fair value 0 plus slope
     """
     return measured(matched_pair_estimates, **locals())

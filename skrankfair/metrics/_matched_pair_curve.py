@@ -291,7 +291,9 @@ def matched_pair_curve(
 
     Notes
     -----
-    Each point is `matched_pair_calibration` at that epsilon, with its variance. The
+    Each point is `matched_pair_calibration` at that epsilon, with its variance. From
+    below it falls with epsilon by the slope of the outcome over the score, which
+    `to_frame` has as ``slope_term`` and takes off in p-values. The
     pairs of one threshold are among those of the next, so the points of a curve depend
     on each other, and its intervals hold at one threshold each. The band of
     `MatchedPairCurve.simultaneous_interval` holds at all of them.

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from skrankfair.metrics import matched_pair_calibration
 from tests.reference import matched_pairs
 from tests.reference._common import orders
 from tests.reference.test_reference import assert_same, make_data
@@ -22,6 +23,44 @@ WAYS = [
     {"estimator": "local_linear", "adjacent": True},
     {"estimator": "local_linear", "position_weight": "dcg"},
 ]
+
+
+@pytest.mark.parametrize("variance", ["cluster", "item"])
+def test_slope_term_is_that_of_pairs_within_groups(variance):
+    rng = np.random.default_rng(0)
+    s, g = rng.integers(0, 30, 120) / 30, rng.choice(["a", "b", "c"], 120)
+    q, w = np.repeat(np.arange(12), 10), rng.integers(1, 4, 120)
+    y = 2 * s + rng.normal(size=120)
+    r = matched_pair_calibration(
+        *(y, s), sensitive_features=g, qid=q if variance == "cluster" else None,
+        epsilon=0.3, item_weight=w,
+    )  # fmt: skip
+    near = (s - s[:, None] >= 0) & (s - s[:, None] <= 0.3)
+    if variance == "cluster":
+        near &= q == q[:, None]
+    weight = near * np.outer(w, w)
+    same = weight * (g == g[:, None])
+    value, distance = y[:, None] - y, s - s[:, None]
+    slope = (same * value).sum() / (same * distance).sum()
+    assert r.variance == variance
+    for i, group in enumerate("abc"):
+        cross = weight * np.outer(g == group, g != group)
+        plain, far = ((cross * x).sum() / cross.sum() for x in (value, distance))
+        assert r.estimate[i] == pytest.approx(plain)
+        assert r.slope_term[i] == pytest.approx(far * slope)
+        assert r.test().estimate[i] == pytest.approx(plain - far * slope)
+        assert r.to_frame().loc[group, "slope_term"] == r.slope_term[i]
+    if variance == "cluster":
+        tested = r.as_gap()
+        parts = [
+            matched_pair_calibration(
+                *(y[rows], s[rows]), sensitive_features=g[rows], qid=q[rows],
+                epsilon=0.3, item_weight=w[rows],
+            )
+            for rows in (q < 5, q >= 5)
+        ]  # fmt: skip
+        stored = type(r).from_json(sum(parts).to_json())
+        np.testing.assert_allclose(stored.pvalue, tested.pvalue, rtol=1e-9)
 
 
 def test_adjacent_by_hand():

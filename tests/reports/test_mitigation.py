@@ -55,8 +55,7 @@ class TestNumbers:
             first, second = (
                 metric(data["y"], data[s], **who, **options) for s in ("unfair", "fair")
             )
-            if first.fair_value is None:
-                first, second = first.against_rest(), second.against_rest()
+            first, second = first.as_gap(), second.as_gap()
             moved = compare(second, first)
             low, high = moved.confidence_interval()
             for column, expected in [

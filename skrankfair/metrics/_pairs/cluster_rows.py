@@ -97,6 +97,10 @@ class Pairs(ABC):
         """The number of columns of a stratum."""
         return self.n_columns * self.n_sides
 
+    def sums(self, members: Memberships) -> QuerySums:
+        """Return the sums by query and group, (E, blocks, B), and the shared."""
+        return QuerySums(members.cells, self.cell_sums(members), self.query_sums())
+
     @abstractmethod
     def cell_sums(self, members: Memberships) -> Array:
         """Return the sums over the pairs of all cells, shape (E, n_blocks, B)."""
@@ -185,13 +189,12 @@ def supports_of(pairs: Pairs) -> list[ColumnSum]:
 
 def query_sums(pairs: Pairs) -> QuerySums:
     """Return the sums by query and group, (E, blocks, B), and the shared (Q, 2, B)."""
-    members = Memberships.of(pairs.ranking, pairs.groups)
-    return QuerySums(members.cells, pairs.cell_sums(members), pairs.query_sums())
+    return pairs.sums(Memberships.of(pairs.ranking, pairs.groups))
 
 
-def subtract_shared(sums: QuerySums) -> None:
+def subtract_shared(sums: QuerySums, pairs: Pairs) -> None:
     """Take the shared sums off those of the rest, in place."""
-    if sums.shared.shape[1]:
+    if pairs.has_shared:
         sums.by_cell[:, REST] -= sums.shared[sums.cells.query]
 
 
@@ -209,21 +212,26 @@ def means_of_units(table: Array, n_columns: int) -> None:
 
 
 def _means_of_pairs(
-    sums: QuerySums, of_query: Finalize | None, n_columns: int
+    sums: QuerySums, of_query: Finalize | None, pairs: Pairs
 ) -> QuerySums:
     """Return the value of every unit in place of its sums, and the number of pairs."""
     cells, table, shared = sums.cells, sums.by_cell, sums.shared
     if of_query is None:
-        pairs = table[:, 1:2].copy()
-        means_of_units(table, n_columns)
-        means_of_units(shared, 2)
-        means = QuerySums(cells, np.concatenate([table, pairs], axis=1), shared)
-        subtract_shared(means)
+        count = table[:, 1:2].copy()
+        means_of_units(table, pairs.n_columns)
+        if pairs.has_shared:
+            means_of_units(shared, 2)
+        means = QuerySums(cells, np.concatenate([table, count], axis=1), shared)
+        subtract_shared(means, pairs)
         return means
-    value = of_query(_flat(table)[:, None], _flat(shared)[cells.query])[:, 0]
-    table = np.stack(
-        [np.nan_to_num(value), ~np.isnan(value), table[:, 1].sum(-1)], axis=1
+    # Of three columns the last is of another value over the same number of pairs.
+    values = [table] if pairs.n_columns != 3 else [table[:, :2], table[:, 2:0:-1]]
+    value, *other = (
+        of_query(_flat(one)[:, None], _flat(shared)[cells.query])[:, 0]
+        for one in values
     )
+    columns = np.nan_to_num(value), ~np.isnan(value), *map(np.nan_to_num, other)
+    table = np.stack([*columns, table[:, 1].sum(-1)], axis=1)
     return QuerySums(cells, table[..., None], shared)
 
 
@@ -310,14 +318,14 @@ def cluster_sums(
     pairs, sums = _sums_of(data, make_pairs, k)
     supports = supports_of(pairs)
     if average == "pairs":
-        subtract_shared(sums)
+        subtract_shared(sums, pairs)
     elif of_query is not None:
         supports = [ColumnSum(1, 2)]
     rows = averaged_rows(
         data,
         sums,
         average,
-        lambda units: _means_of_pairs(units, of_query, pairs.n_columns),
+        lambda units: _means_of_pairs(units, of_query, pairs),
     )
     return ClusterSums.from_rows(pairs.groups.labels, rows, supports)
 

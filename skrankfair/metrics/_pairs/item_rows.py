@@ -279,7 +279,7 @@ def _item_clusters(
     if data.item_weight is not None:
         exact = query_sums(make_pairs(inner.with_equal_items))
         sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
-    subtract_shared(sums)
+    subtract_shared(sums, pairs)
     query, owner = np.divmod(parts, size)
     weight = np.ones(parts.size)
     if data.query_weight is not None:

@@ -13,8 +13,11 @@ import numpy as np
 from ..._inputs.groups import Groups
 from ..._inputs.ranking import Memberships, Ranking
 from ..._inputs.validation import Array
-from .cluster_rows import Pairs, exclusive_cumsum, sum_between, times
+from .cluster_rows import Pairs, QuerySums, exclusive_cumsum, sum_between, times
 from .near import Matching, PairWeight, Ranges, smallest_of_groups, wanted_rank
+
+#: Scores beyond it count as this when distances are summed, so that squares are finite.
+_LARGEST_SCORE = 1e100
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class NearPairs(Pairs):
     def _epsilons(self) -> Array:
         return np.array([self.epsilon[label] for label in self.groups.labels])
 
-    def _own(self, rows: Array) -> Array | None:
+    def _own(self, rows: Array | slice) -> Array | None:
         return None if self.item_weight is None else self.item_weight[rows]
 
 
@@ -89,11 +92,19 @@ class MatchedPairs(NearPairs):
 
     def cell_sums(self, members: Memberships) -> Array:
         """Return the sums over the pairs of all cells, shape (E, n_columns, B)."""
+        return self._sums_within(*self._ranges_of(members))
+
+    def _ranges_of(self, members: Memberships) -> tuple[Matching, Ranges]:
+        """Return the partners within the thresholds."""
         matching = Matching(self.ranking, members, self.direction)
-        ranges = matching.windows(self._epsilons)
+        return matching, matching.windows(self._epsilons)
+
+    def _sums_within(self, matching: Matching, ranges: Ranges) -> Array:
+        """Return the sums over the pairs of all cells, shape (E, n_columns, B)."""
         if self.n_positions:
             return self._sums_by_position(matching, ranges)
         some, columns = self._focal_columns(matching, ranges)
+        members = matching.members
         cell, size = members.cell[some], members.sizes.size
         sums = [np.bincount(cell, column, size) for column in columns]
         return np.stack(sums, axis=1).astype(float)[..., None]
@@ -124,7 +135,7 @@ class MatchedPairs(NearPairs):
 
         Without the weights of the focal rows themselves.
         """
-        weight = None if self.item_weight is None else self.item_weight[ranges.rows]
+        weight = self._own(ranges.rows)
         values = times(self.y[ranges.rows], weight)
         columns = np.empty((2, ranges.low.size))
         columns[1] = sum_between(ranges.low, ranges.high, weight)
@@ -211,8 +222,7 @@ class MatchedPairs(NearPairs):
     def _members(self) -> tuple[Array, Array, Array, Array, Array]:
         """The rows of memberships, their ranges of all rows, columns and groups."""
         members = Memberships.of(self.ranking, self.groups)
-        matching = Matching(self.ranking, members, self.direction)
-        ranges = matching.windows(self._epsilons)
+        matching, ranges = self._ranges_of(members)
         matching = replace(matching)  # without what the search has kept
         some, columns = self._focal_columns(matching, ranges)
         full = np.zeros((self.n_columns, members.rows.size))
@@ -242,6 +252,76 @@ class MatchedPairs(NearPairs):
         out = times(out, self.item_weight)
         out[:, rows] = columns[:, some]
         return out[:, None]
+
+
+@dataclass(frozen=True)
+class DistantPairs(MatchedPairs):
+    """Matched pairs from below with their distances s_j - s_i, and a placebo.
+
+    The placebo are the pairs (i, j) within the threshold that are both in one group,
+    whose outcomes differ as the score says. The sums of their values and distances over
+    all groups are shared columns.
+    """
+
+    n_columns = 3
+    mirror = np.array([-1.0, 1.0, -1.0])
+
+    @cached_property
+    def _score(self) -> Array:
+        """Scores, centred as the outcomes are."""
+        score = np.clip(self.ranking.score, -_LARGEST_SCORE, _LARGEST_SCORE)
+        return centred(score, self.ranking)
+
+    def _range_columns(self, ranges: PartnerRanges) -> Array:
+        """Return values, numbers and distances, (3, k), of focal rows."""
+        rows, focal, score = ranges.rows, ranges.focal, self._score
+        columns = super()._range_columns(ranges)
+        weighted = times(score[rows], self._own(rows))
+        distance = sum_between(ranges.low, ranges.high, weighted)
+        distance -= columns[1] * score[focal]
+        if self.ranking.has_ties:  # what is left of the sums there is rounding
+            listed, origin = self.ranking.tie[rows], self.ranking.tie[focal]
+            ends = np.minimum(ranges.low, listed.size - 1), ranges.high - 1
+            level = (listed[ends[0]] == origin) & (listed[ends[1]] == origin)
+            distance[level] = 0.0
+        return np.vstack([columns, distance])
+
+    def _within_groups(
+        self, members: Memberships, low: Array, high: Array
+    ) -> tuple[Array, Array]:
+        """Return the rows of memberships, and values and distances over ranges."""
+        some = np.flatnonzero(high - low > 1)  # others are with themselves alone
+        rows, group = members.rows[some], members.cells.group[members.cell[some]]
+        ranges = PartnerRanges(
+            members.rows, lambda place: place, low[some], high[some], rows, group
+        )
+        return rows, times(self._range_columns(ranges)[::2], self._own(rows))
+
+    def sums(self, members: Memberships) -> QuerySums:
+        """Return the sums by query and group, and those of the placebo by query."""
+        matching, ranges = self._ranges_of(members)
+        of_cells = self._sums_within(matching, ranges)
+        rows, columns = self._within_groups(members, ranges.own_low, ranges.own_high)
+        query, size = self.ranking.query[rows], self.ranking.n_queries
+        placebo = [np.bincount(query, column, size) for column in columns]
+        shared = np.stack(placebo, axis=1).astype(float)[..., None]
+        return QuerySums(members.cells, of_cells, shared)
+
+    def shared_item_sums(self) -> Array:
+        """Return each item's sums over the pairs of the placebo, shape (n, 2, 1)."""
+        members = Memberships.of(self.ranking, self.groups)
+        _, ranges = self._ranges_of(members)
+        size, out = members.rows.size, np.zeros((2, self.ranking.n_rows))
+        # Members that have a member in their range are next to each other.
+        low, high = (
+            np.cumsum(np.bincount(end, minlength=size + 1))[:-1]
+            for end in (ranges.own_high, ranges.own_low)
+        )
+        for sign, *ends in ((1, ranges.own_low, ranges.own_high), (-1, low, high)):
+            rows, columns = self._within_groups(members, *ends)
+            for total, column in zip(out, columns, strict=True):
+                total += sign * np.bincount(rows, column, total.size)
+        return out.T[..., None]
 
 
 def mean_columns(value: Array, difference: Array, epsilon: Array) -> Array:
