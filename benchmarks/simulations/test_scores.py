@@ -9,7 +9,10 @@ from benchmarks.simulations.common import (
     assert_level,
     coverage,
     quiet,
+    tolerance,
 )
+from skrankfair import audit
+from skrankfair.inference import predictive_parity_test
 from skrankfair.metrics import (
     balanced_accuracy,
     brier_score,
@@ -193,3 +196,52 @@ def test_means_of_heavy_tails_that_miss_have_warned():
             low, high = first_of(r)
         silent += (not low <= np.exp(2) <= high) and not r.uneven[0]
     assert silent <= 0.05 * 150
+
+
+def pareto_weights(seed, n_rows):
+    """Return scores of calibrated outcomes, and weights that say nothing of them."""
+    rng = np.random.default_rng([91, seed])
+    score = rng.random(n_rows)
+    columns = {"y_true": (rng.random(n_rows) < score) * 1.0, "y_score": score}
+    columns["sensitive_features"] = rng.choice(["a", "b"], n_rows)
+    return columns, 1 + rng.pareto(1.3, n_rows)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("cluster_weight", ["cluster", "row"])
+def test_parity_of_weighted_rows(cluster_weight):
+    """Importance of heavy tails: the test keeps its level, with clusters or without."""
+    pvalues = []
+    for seed in range(120):
+        columns, weight = pareto_weights(seed, 800)
+        if seed % 2:
+            columns["cluster"] = np.arange(800)
+        options = {"cluster_weight": cluster_weight, "n_resamples": 2000}
+        test = predictive_parity_test(**columns, sample_weight=weight, **options)
+        pvalues.append(test.pvalue)
+    assert_level(pvalues, at_most=True)
+
+
+@pytest.mark.simulation
+def test_smooth_error_of_a_weighted_population():
+    """Rows that stand for 20 are calibrated, those that stand for one are not."""
+    rng = np.random.default_rng(5)
+    score, rare = rng.random(20_000), rng.random(20_000) < 0.5
+    outcome = rng.random(20_000) < np.where(rare, score, score**2)
+    options = {"cluster": np.arange(20_000), "sample_weight": np.where(rare, 20, 1)}
+    result = calibration_error(outcome, score, **options)
+    # (∫ (s - s²)² ds)^(1/2) / 21; unweighted it is half of the integral.
+    assert abs(result.estimate[0] - 30**-0.5 / 21) < 0.01
+    assert calibration_error(outcome, score).estimate[0] > 0.08
+
+
+@pytest.mark.simulation
+def test_audit_of_weighted_items_accuses_nobody():
+    accused = []
+    for seed in range(20):
+        columns, weight = pareto_weights(seed, 800)
+        with quiet():
+            report = audit(**columns, item_weight=weight, task="risk")
+        parity = report.sections[0].paragraphs[0]
+        accused.append("do not show a difference" not in parity)
+    assert np.mean(accused) <= 0.05 + tolerance(0.05, 20)

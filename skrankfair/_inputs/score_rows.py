@@ -30,8 +30,7 @@ class Sample:
     group: Array  # shape (n,), int64: codes of groups
     n_clusters: int
     row: Array  # shape (n,), int64: the row of the input
-    #: The mean weight of the rows; 1 where those of a cluster have weight one together.
-    unit: float = 1.0
+    unit: float = 1.0  # the mean weight of the rows
     #: Whether a row of weight 2 is two rows, as in the fit of an estimator; where each
     #: is its own cluster.
     repeated: bool = False
@@ -51,10 +50,9 @@ class Sample:
         """Sort the rows and give each its share; a row of two groups is there twice.
 
         Without `groups` all rows are one. `cluster` are dense codes; without them each
-        row is its own cluster, whose sums are multiplied by its (positive) weight. With
-        ``cluster_weight="cluster"`` the rows of a given cluster in a group have weight
-        one together. With `rests` the rows outside of group g are a group of their own,
-        G + g.
+        row is its own cluster. The share of a row is its (positive) weight, with
+        ``cluster_weight="cluster"`` over the number of rows of its cluster in the
+        group. With `rests` the rows outside of group g are a group of their own, G + g.
         """
         groups = Groups.of_everyone(x.size) if groups is None else groups
         check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
@@ -66,8 +64,7 @@ class Sample:
             group = np.concatenate([group, *of_rest])
         n_groups = len(groups) * (2 if rests else 1)
         share = np.broadcast_to(1.0, rows.size) if weight is None else weight[rows]
-        together = cluster_weight == "cluster" and cluster is not None
-        unit = 1.0 if weight is None or together else float(weight.mean())
+        unit = 1.0 if weight is None else float(weight.mean())
         n_clusters = x.size if cluster is None else int(cluster.max()) + 1
         codes = rows if cluster is None else cluster[rows]
         key = codes * n_groups + group
@@ -75,10 +72,10 @@ class Sample:
             order = stable_order(key)
             key, rows, codes = key[order], rows[order], codes[order]
             group, share = group[order], share[order]
-        if together:
+        if cluster_weight == "cluster" and cluster is not None:
             starts = np.flatnonzero(np.diff(key, prepend=-1))
             lengths = np.diff(starts, append=key.size)
-            share = share / np.repeat(np.add.reduceat(share, starts), lengths)
+            share = share / np.repeat(lengths, lengths)
         del key
         return cls(x[rows], y[rows], share, codes, group, n_clusters, rows, unit)
 

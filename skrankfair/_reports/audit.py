@@ -713,8 +713,7 @@ class AuditRows:
     def of(cls, given: Mapping[str, Any], lists: Any = None) -> AuditRows:
         """Return the rows of columns, ordered within their queries or these lists.
 
-        Rows of a query depend on each other. Weights of items say how much a row
-        counts, and not how often it is there, which takes clusters.
+        Rows of a query depend on each other.
         """
         others = {n: v for n, v in given.items() if n not in ("qid", "engagement")}
         data = ranked_data(**others, qid=given["qid"] if lists is None else lists)
@@ -727,8 +726,6 @@ class AuditRows:
             order = data.ranking.order
             of_row[order if data.kept is None else data.kept[order]] = data.pair_weight
             columns["sample_weight"] = of_row
-            if columns["cluster"] is None:
-                columns["cluster"] = np.arange(data.n_input)
         cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
         engagement, weight = given.get("engagement"), given.get("item_weight")
         return cls(columns, given["qid"], engagement, weight, data, cluster)

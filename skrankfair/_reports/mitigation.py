@@ -299,7 +299,7 @@ def mitigation_report(
         each query its own unit, or each row of one list. Two columns are users and the
         items that recur among them, as in `skrankfair.audit`.
     sample_weight : array-like of shape (n,) or None, default=None
-        Weight of the query, constant within it.
+        Importance of the query, constant within it: a common factor changes nothing.
     X : frame or array of shape (n, n_features) or None, default=None
         The rows that estimators score, and the frame whose columns may be named.
     task : {"ranking", "risk", "decision"} or None, default=None
@@ -479,14 +479,12 @@ def _costs(
     """Return AUC and loss before and after, and notes on what is left out."""
     costs, notes = {}, []
     units: dict[str, Any] = {n: rows.get(n) for n in ("cluster", "sample_weight")}
-    weight = units["sample_weight"]
     if np.unique(y).size != 2:
         notes.append("AUC is left out: it needs two outcomes.")
-    elif weight is not None and np.ptp(as_numbers(weight, "sample_weight")) > 0:
-        notes.append("AUC is left out: it takes no weights.")
     else:
         users = users_of(rows["cluster"])
         who = {"sensitive_features": np.full(y.size, "all"), "cluster": users}
+        who["item_weight"] = units["sample_weight"]
         costs["auc"] = _change(*(pairwise_accuracy(y, s, **who) for s in scores))
     ends = [bound for v in (y, *scores) for bound in (v.min(), v.max())]
     loss = log_loss

@@ -512,10 +512,11 @@ def predictive_parity_test(
     Notes
     -----
     With ``u = (S - s) / h`` and row weights ``w = K(u) / n_m``, one over the number of
-    rows of cluster m in the group, the difference of two groups at s is the coefficient
-    of the first group's indicator in the weighted regression of the outcome on 1, u, u²
-    and the indicator: ``Σ w z r / Σ w z²``, z and r the residuals of the indicator and
-    of the outcome on 1, u and u² alone. Its variance is that of the score test, from
+    rows of cluster m in the group (times the weight of the row, if there are weights),
+    the difference of two groups at s is the coefficient of the first group's indicator
+    in the weighted regression of the outcome on 1, u, u² and the indicator: ``Σ w z r /
+    Σ w z²``, z and r the residuals of the indicator and of the outcome on 1, u and u²
+    alone. Its variance is that of the score test, from
     residuals under the null hypothesis of one curve: ``Σ_m (Σ_i w z r)² / (Σ w z²)²``
     over clusters, but at least ``σ² Σ w² z² / (Σ w z²)²``, what independent rows with
     the variance σ² of both groups near s would have. A rare group whose few outcomes

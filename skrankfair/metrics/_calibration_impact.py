@@ -449,19 +449,14 @@ def ranked_sample(data: RankedData, cluster_weight: str) -> Sample:
         cluster = data.cluster.codes[ranking.order]
     elif not data.has_queries:
         cluster = np.arange(ranking.n_rows)
-    weight = data.row_weight
-    sample = Sample.of_rows(
+    return Sample.of_rows(
         ranking.score,
         data.y_true,
         data.groups,
         cluster=cluster,
-        weight=None if data.cluster is None else weight,
+        weight=data.row_weight,
         cluster_weight=cluster_weight,
     )
-    if data.cluster is None and weight is not None:
-        # A query that is its own cluster is weighted as a whole.
-        return replace(sample, share=sample.share * weight[sample.row])
-    return sample
 
 
 def rank_shift(

@@ -131,7 +131,8 @@ class CalibratesByGroup(
         y : array-like of shape (n_samples,), or frame or array of shape (n_samples, K)
             Outcomes; `MultiObjectiveCalibrator` takes one column per objective.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
+            it; with clusters it is importance, and a common factor changes nothing.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -202,7 +203,8 @@ class CalibratesByGroup(
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), or frame or array of shape (n_samples, K)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
+            it; with clusters it is importance, and a common factor changes nothing.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.

@@ -45,13 +45,18 @@ def row_weights(
 ) -> Array:
     """Return the weight of each row of one group, shape (n,).
 
-    With ``cluster_weight="cluster"`` the rows of a cluster have weight one together.
+    With ``cluster_weight="cluster"`` it is divided by the number of rows of a cluster.
+    With clusters the sum is the number of units; without them a weight of 2 is two
+    rows, as scikit-learn has it.
     """
     weight = np.ones(n_rows) if weight is None else weight
-    if cluster is None or cluster_weight == "row":
+    if cluster is None:
         return weight
-    _, place = np.unique(cluster, return_inverse=True)
-    return weight / np.bincount(place, weight)[place]
+    if cluster_weight == "cluster":
+        _, place = np.unique(cluster, return_inverse=True)
+        size = np.bincount(place)
+        weight, n_rows = weight / size[place], size.size
+    return weight * (n_rows / weight.sum())
 
 
 def fit_curve(

@@ -71,9 +71,9 @@ class ScoreSums:
     @classmethod
     def of(cls, rows: ScoreRows, cluster_weight: str) -> ScoreSums:
         """Return the sums over the rows of a batch."""
-        weight = row_weights(
-            len(rows.x), rows.weight, rows.cluster_codes, cluster_weight
-        )
+        weight = row_weights(len(rows.x), None, rows.cluster_codes, cluster_weight)
+        if rows.weight is not None:
+            weight = weight * rows.weight
         labels = None if rows.cluster is None else rows.cluster_labels
         columns = tuple(
             Pooled.of(score[:, None], weight * rows.y[:, 0], weight, labels)
@@ -176,9 +176,9 @@ class GroupCalibrator(CalibratesByGroup):
     The scores must not be those of the rows that the model was trained on, because
     there they are too good. Each method makes the assumption stated above: isotonic
     regression fails where a curve falls and Platt's method where it is not logistic,
-    and binning is biased within its bins. With ``sample_weight`` w, a row of weight 2
-    is the row seen twice, and in a cluster the rows share its weight in proportion to
-    w.
+    and binning is biased within its bins. Without clusters a row of weight 2 is the row
+    seen twice; with clusters weights are importance: a row counts its weight over the
+    number of rows of its cluster, and clusters remain as many as they are.
 
     References
     ----------
@@ -250,7 +250,8 @@ class GroupCalibrator(CalibratesByGroup):
             Scores, with the columns of group and cluster that the constructor names.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
+            it; with clusters it is importance, and a common factor changes nothing.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -296,10 +297,13 @@ class GroupCalibrator(CalibratesByGroup):
 
         def fitted(of_group: ScoreSums) -> ScoreCurves:
             curves = []
+            n_units = of_group.n_rows if by_row else of_group.n_clusters
             for pooled, all_rows in zip(of_group.columns, whole.columns, strict=True):
-                score = pooled.features[:, 0]
+                score, weight = pooled.features[:, 0], pooled.weight
+                if of_group.cluster:  # weights have no scale
+                    weight = weight * (n_units / weight.sum())
                 odds = within_unit(all_rows.features)[0]
-                curves.append(self._curve(score, pooled.outcome, odds, pooled.weight))
+                curves.append(self._curve(score, pooled.outcome, odds, weight))
             return ScoreCurves(tuple(curves), of_group.n_rows)
 
         self._fit_groups(whole, sums.items(), fitted)

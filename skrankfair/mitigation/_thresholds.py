@@ -111,11 +111,13 @@ def extrapolated(curve: Curve, known: ScoreRows, low: float) -> Line:
     score, outcome = known.x[:, 0], known.y[:, 0]
     order = np.argsort(score, kind="stable")
     near = order[: max(_NEAR_ROWS, int(_NEAR_SHARE * score.size))]
-    start, mean = float(score[order[0]]), float(score[near].mean())
+    start, outcome = float(score[order[0]]), outcome[near]
+    weight = np.ones(near.size) if known.weight is None else known.weight[near]
+    mean = float(np.average(score[near], weights=weight))
     centred = score[near] - mean
-    spread = float(centred @ centred)
-    slope = max(float(centred @ outcome[near]) / spread, 0.0) if spread > 0 else 0.0
-    level = float(outcome[near].mean()) + slope * (start - mean)
+    pull, spread = weight * centred, float(weight @ centred**2)
+    slope = max(float(pull @ outcome) / spread, 0.0) if spread > 0 else 0.0
+    level = float(np.average(outcome, weights=weight)) + slope * (start - mean)
     knots, values = curve.knots
     above = knots > start
     points = np.concatenate([[min(low, start), start], knots[above]])

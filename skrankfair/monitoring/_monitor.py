@@ -95,14 +95,15 @@ class Alarm:
 def independent_rows(result: GroupEstimates) -> Array:
     """Return the number of rows of each group, and of those that count, (G, 2).
 
-    NaN unless the level is the share of them, and no cluster has two: then there are as
-    many effective clusters as rows.
+    NaN unless the level is the share of them, no cluster has two and all weigh alike:
+    then there are as many effective clusters as rows.
     """
     finalize, sums = result.metric.finalize, result.sums
     unknown = np.full((len(result.groups), 2), np.nan)
     if not (result.metric.share and isinstance(finalize, MeanOfRatios)):
         return unknown
-    ratio, rows = finalize.parts(sums.by_group, sums.shared)
+    ratio, _ = finalize.parts(sums.by_group, sums.shared)
+    _, rows = finalize.parts(*(sums.unweighted or sums.totals))
     if ratio.shape[-1] != 1:
         return unknown
     n, share = rows[:, 0], np.nan_to_num(ratio[:, 0])

@@ -190,7 +190,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
+            it; with clusters it is importance, and a common factor changes nothing.
         cluster : array-like of shape (n_samples,) or None, default=None
             Independent units, if the constructor names no column of X.
 
@@ -228,7 +229,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
+            it; with clusters it is importance, and a common factor changes nothing.
         cluster : array-like of shape (n_samples,) or None, default=None
             Independent units, if the constructor names no column of X.
 
@@ -257,9 +259,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         n_clusters = sample.n_active
         if known is not None:
             pooled, n_clusters = known + pooled, n_clusters + self.n_clusters_
-        whole = Sample.of_rows(
-            pooled.features[:, 0], pooled.outcome, weight=pooled.weight
-        )
+        weight = pooled.weight * (n_clusters / pooled.weight.sum())
+        whole = Sample.of_rows(pooled.features[:, 0], pooled.outcome, weight=weight)
         whole = replace(whole, repeated=True)
         self._X = pooled.features
         self._columns = np.stack([pooled.total, pooled.weight])

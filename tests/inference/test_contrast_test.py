@@ -73,33 +73,6 @@ def test_only_what_is_alike_adds_up(test, options, change):
         operator.add(*results)
 
 
-@pytest.mark.parametrize("clustered", [True, False])
-@pytest.mark.parametrize(
-    ("test", "options"),
-    [
-        *TESTS,
-        (nadaraya_watson, {"grid": GRID, "bandwidth": 0.1, "method": "exact"}),
-        (nadaraya_watson, {"grid": GRID, "bandwidth": 0.1, "method": "fast"}),
-    ],
-)
-def test_weights_are_importance(test, options, clustered):
-    """A common factor changes nothing, and 0 leaves a row out."""
-    columns = rows(n_clusters=200, labels="ab")
-    weight = np.random.default_rng(1).integers(0, 4, columns[0].size)
-    some, options = weight > 0, {"clustered": clustered, **options}
-    a = of_rows(test, columns, sample_weight=weight, **options)
-    for b in (
-        of_rows(test, columns, sample_weight=7.3 * weight, **options),
-        of_rows(test, columns, some, sample_weight=weight[some], **options),
-    ):
-        assert a.n_clusters == b.n_clusters
-        names = OF_CURVE if test is nadaraya_watson else OF_TEST
-        for name in ("standard_error", *names):
-            one, other = getattr(a, name), getattr(b, name)
-            atol = 0.02 if name == "pvalues" else 1e-15  # the former are simulated
-            np.testing.assert_allclose(one, other, rtol=1e-9, atol=atol)
-
-
 @pytest.mark.parametrize(
     ("test", "options", "name"),
     [

@@ -227,17 +227,6 @@ def test_invariances(adjacent, ties):
     same(first, outcome_inequality_test(**moved, adjacent=adjacent))
 
 
-def test_weights_have_no_scale_and_0_removes():
-    data = columns(4)
-    weight = data["qid"] % 3
-    weighted = outcome_inequality_test(**data, sample_weight=weight)
-    same(weighted, outcome_inequality_test(**data, sample_weight=weight / 7))
-    kept = {name: column[weight > 0] for name, column in data.items()}
-    same(weighted, outcome_inequality_test(**kept, sample_weight=weight[weight > 0]))
-    plain = outcome_inequality_test(**data)
-    same(plain, outcome_inequality_test(**data, sample_weight=0 * weight + 3))
-
-
 # What cannot be tested
 
 

@@ -86,34 +86,15 @@ def test_order_of_rows_and_labels(metric):
     assert_same(mixed, metric(*columns), slice(None, None, -1))
 
 
-@each_metric
-@pytest.mark.parametrize("clustered", [True, False])
-def test_weights_have_no_scale(metric, clustered):
-    *columns, cluster, query = rows(ties=True)
-    weight = np.random.default_rng(1).integers(0, 4, query.max() + 1)[query]
-    who = *columns, cluster if clustered else None, query
-    for first, second in ((weight, weight / 3), (np.full(query.size, 3.0), None)):
-        r, again = (metric(*who, sample_weight=w) for w in (first, second))
-        assert_same(r, again)
-        assert r.first_pass == again.first_pass
-
-
-@each_metric
-def test_weight_0_is_removal(metric):
-    columns = rows(labels="abc")
-    weight = np.where(columns[-1] % 3 == 0, 0, 2)
-    rest = metric(*take(columns, weight > 0))
-    assert_same(metric(*columns, sample_weight=weight), rest)
-
-
 @each_shift
 def test_weight_is_repetition_in_a_cluster(metric):
     *columns, query = rows(ties=True)
     weight = np.random.default_rng(1).integers(0, 4, query.max() + 1)[query]
     place = np.repeat(np.arange(query.size), weight)
     copies = np.concatenate([np.arange(w) for w in weight])
-    again = metric(*take(columns, place), 10 * query[place] + copies)
-    r = metric(*columns, query, sample_weight=weight)
+    who = take(columns, place)
+    again = metric(*who, 10 * query[place] + copies, cluster_weight="row")
+    r = metric(*columns, query, sample_weight=weight, cluster_weight="row")
     np.testing.assert_allclose(r.estimate, again.estimate, atol=1e-9)
     np.testing.assert_allclose(r.covariance, again.covariance, rtol=1e-6)
 

@@ -228,6 +228,7 @@ class TestAlarms:
             monitor = Monitor()
             for who, yes, day in zip(group, chosen, DAYS, strict=False):
                 columns = {"sensitive_features": who, "cluster": cluster}
+                columns["sample_weight"] = np.full(200, 0.7)  # which is none
                 monitor.update(selection_rate(None, yes, **columns), when=day)
             looks.append(monitor.to_frame().query("group == 'f'").iloc[-1])
         now, other = looks

@@ -75,14 +75,14 @@ def _kernel(kernel):
 def row_weights(cluster, in_group, cluster_weight="cluster", w=None):
     """Weight of every row in the curve of the group; 0 outside.
 
-    "cluster": w_i over the sum of w of the cluster's rows of the group, so that every
-    cluster with rows of the group weighs one in it; "row" (appendix D): w_i.
+    "cluster": w_i over the number of the cluster's rows of the group, so that every
+    cluster weighs the mean of its rows' weights; "row" (appendix D): w_i.
     """
     w = [1] * len(cluster) if w is None else w
     total = {}
     for row, label in enumerate(cluster):
-        if in_group[row]:
-            total[label] = total.get(label, 0) + w[row]
+        if in_group[row] and w[row] > 0:
+            total[label] = total.get(label, 0) + 1
     result = []
     for row, label in enumerate(cluster):
         if not in_group[row] or w[row] == 0:

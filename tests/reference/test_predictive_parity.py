@@ -47,7 +47,7 @@ def test_curve_by_hand():
     in_a, in_b = [True, False, True, True], [False, True, False, False]
     assert naive.row_weights(cluster, in_a) == [1, 0, 1, 1]
     assert naive.row_weights(cluster, in_b) == [0, 1, 0, 0]
-    assert naive.row_weights(cluster, in_group, w=[3, 1, 2, 0]) == [0.75, 0.25, 1, 0]
+    assert naive.row_weights(cluster, in_group, w=[3, 1, 2, 0]) == [1.5, 0.5, 2, 0]
 
 
 @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")

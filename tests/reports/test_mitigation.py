@@ -71,6 +71,10 @@ class TestNumbers:
         cost = frame.xs("all", level="group")
         assert cost.loc["auc", "before"] == pytest.approx(roc_auc_score(y, unfair))
         assert cost.loc["log_loss", "after"] == pytest.approx(sklearn_log_loss(y, fair))
+        weight = 1.0 + data["query"].to_numpy() % 3
+        weighted = report_of(data, cluster=data[unit], sample_weight=weight)
+        expected = roc_auc_score(y, unfair, sample_weight=weight)
+        assert weighted.costs["auc"].before.estimate == pytest.approx(expected)
         ranked = ndcg(y, unfair, qid=data["query"], cluster=data[unit])
         assert cost.loc["ndcg", "before"] == pytest.approx(ranked.estimate[0])
         parity = predictive_parity_test(

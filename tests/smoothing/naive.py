@@ -39,7 +39,7 @@ def cluster_sums(y, s, cluster, point, h, kernel, *, weight=None, rows=False):
         own = [i for i in range(len(y)) if cluster[i] == m and weight[i] > 0]
         if not own:
             continue
-        n_m = 1.0 if rows else sum(weight[i] for i in own)
+        n_m = 1.0 if rows else len(own)
         a = b = 0.0
         for i in own:
             k = weight[i] * KERNELS[kernel]((s[i] - point) / h)

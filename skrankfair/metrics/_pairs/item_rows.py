@@ -125,8 +125,15 @@ def pair_sums(
             )
         return two_way_sums(data, make_pairs, data.cluster, data.item)
     if variance == "cluster":
-        return cluster_sums(data, make_pairs, average, of_query, k)
-    return item_sums(data, make_pairs)
+        sums = cluster_sums(data, make_pairs, average, of_query, k)
+    else:
+        sums = item_sums(data, make_pairs)
+    if data.item_weight is None:
+        return sums
+    # The support counts pairs, whatever their items weigh.
+    equal = data.with_equal_items
+    plain = pair_sums(equal, make_pairs, variance, average, of_query, k=k)
+    return replace(sums, unweighted=plain.unweighted or plain.totals)
 
 
 def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
