@@ -167,15 +167,6 @@ class TestUnitsAndWeights:
         same(found.results[INTER], pairwise_accuracy(**columns, comparison="inter"))
         assert found.n_clusters == 50
 
-    def test_weight_zero_is_removal(self):
-        columns = data()
-        weight = (columns["qid"] >= 20).astype(float)
-        kept = {name: values[weight > 0] for name, values in columns.items()}
-        a, b = audit(**columns, sample_weight=weight), audit(**kept)
-        assert a.n_rows == b.n_rows == 1300
-        assert a.group_rows == b.group_rows
-        pd.testing.assert_frame_equal(a.to_frame(), b.to_frame(), rtol=1e-12)
-
     @pytest.mark.parametrize("metric", [brier_score, calibration_error])
     def test_rows_of_a_query_depend_on_each_other(self, metric):
         rows, query = risks(n_rows=1200), np.arange(1200) // 8
