@@ -132,7 +132,7 @@ class CalibratesByGroup(
             Outcomes; `MultiObjectiveCalibrator` takes one column per objective.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
-            it; with clusters it is importance, and a common factor changes nothing.
+            it; with clusters a curve takes it as importance, which has no scale.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -204,7 +204,7 @@ class CalibratesByGroup(
         y : array-like of shape (n_samples,), or frame or array of shape (n_samples, K)
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
-            it; with clusters it is importance, and a common factor changes nothing.
+            it; with clusters a curve takes it as importance, which has no scale.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.

@@ -251,7 +251,7 @@ class GroupCalibrator(CalibratesByGroup):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
-            it; with clusters it is importance, and a common factor changes nothing.
+            it; with clusters a curve takes it as importance, which has no scale.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.

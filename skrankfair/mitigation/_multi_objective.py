@@ -491,7 +491,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         X : frame or array of shape (n_samples, n_features)
         y : frame or array of shape (n_samples, K) or (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Importance of the row: a common factor changes nothing, and 0 leaves it out.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -529,7 +529,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         cluster : array-like of shape (n_samples,) or None, default=None
             Independent units, if the constructor names no column of X.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Importance of the row: a common factor changes nothing, and 0 leaves it out.
         weights : array-like of shape (K,), dict or None, default=None
             Weights of the composite. None takes those of the constructor.
         **options : dict

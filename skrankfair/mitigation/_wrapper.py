@@ -186,7 +186,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             Labels of two classes for a classifier, else numbers.
             `GroupThresholdClassifier` takes NaN where the outcome is unknown.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
+            it; with clusters a curve takes it as importance, which has no scale.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -362,7 +363,7 @@ class ScoresByGroup:
         X : frame or array of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of the row: a weight of 2 counts the row twice.
+            Importance of the row: a common factor changes nothing, and 0 leaves it out.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.

@@ -191,7 +191,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
-            it; with clusters it is importance, and a common factor changes nothing.
+            it; with clusters a curve takes it as importance, which has no scale.
         cluster : array-like of shape (n_samples,) or None, default=None
             Independent units, if the constructor names no column of X.
 
@@ -230,7 +230,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weight of the row: a weight of 2 counts the row twice, as scikit-learn has
-            it; with clusters it is importance, and a common factor changes nothing.
+            it; with clusters a curve takes it as importance, which has no scale.
         cluster : array-like of shape (n_samples,) or None, default=None
             Independent units, if the constructor names no column of X.
 
