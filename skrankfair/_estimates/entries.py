@@ -56,6 +56,12 @@ class Entries:
             return np.einsum("qg->g", of_entries.reshape(shape))
         return np.bincount(self.group, of_entries, minlength=shape[1])
 
+    def dense(self) -> Array:
+        """Return the whole array, shape (Q, G)."""
+        values = self.left @ self.right.T
+        values[self.row, self.group] = self.value
+        return values
+
     def positive(self) -> Entries:
         """Return 1 where the array is positive, and 0 elsewhere; of rank 1 at most."""
         return replace(self, value=1.0 * (self.value > 0), left=1.0 * (self.left > 0))

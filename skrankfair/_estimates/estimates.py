@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -36,6 +37,7 @@ from .scales import (
     t_quantile,
     welch_df,
 )
+from .wild import wild_scale
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,9 +78,14 @@ class Estimates(ReadOnlyArrays):
     kind: str
     resampler: Resampler
 
+    @cached_property
+    def tested(self) -> PlainScale:
+        """The scale of intervals and tests, wild where few clusters have most data."""
+        return wild_scale(self.scale, self.df, self.resampler)
+
     def ends(self, reach: Array) -> tuple[Array, Array]:
         """Return intervals of a number of standard errors each way."""
-        return self.scale.ends(reach, self.df)
+        return self.tested.ends(reach, self.df)
 
     @cached_read_only
     def test(self) -> tuple[Array, Array]:
@@ -86,7 +93,7 @@ class Estimates(ReadOnlyArrays):
         if self.null_value is None:
             unknown = np.full(np.shape(self.df), np.nan)
             return unknown, unknown
-        return self.scale.test(self.null_value, self.df)
+        return self.tested.test(self.null_value, self.df)
 
     def interval(
         self, confidence_level: float, method: str, n_resamples: int, random_state: Any
@@ -108,7 +115,7 @@ class Estimates(ReadOnlyArrays):
         bounds = margin_bounds(margin, self.kind)
         fair = 0.0 if self.kind == "ratio" else self.null_value or 0.0
         low, high = self.ends(t_quantile(1 - 2 * alpha, self.df))
-        above, below = (self.scale.test(bound + fair, self.df)[0] for bound in bounds)
+        above, below = (self.tested.test(bound + fair, self.df)[0] for bound in bounds)
         t = np.minimum(above, -below)
         pvalue = special.stdtr(self.df, np.where(np.abs(t) > LEAST_T, -t, 0.0))
         pvalue = np.where(np.isnan(low) | np.isnan(high), np.nan, pvalue)
@@ -200,7 +207,8 @@ class Estimate:
     def statistic(self) -> float:
         """Student's t of the difference, or of the logarithm of the ratio.
 
-        For shares it is the t at which their interval begins to hold the null value.
+        For shares, and where a few clusters hold most of the data, it is the t at which
+        their interval begins to hold the null value.
         """
         return float(self._estimates.test[0][0])
 
@@ -228,7 +236,9 @@ class Estimate:
             Confidence level of the intervals.
         method : {"t", "bootstrap", "percentile"}, default="t"
             "t": Student's t, on the log scale for a ratio; of two shares, the interval
-            that follows from theirs. "bootstrap": studentised, over resampled
+            that follows from theirs; where a few clusters hold most of the data, by the
+            wild bootstrap of `GroupEstimates.test`. "bootstrap": studentised, over
+            resampled
             clusters, and holding the interval of "t" below 20 degrees of freedom.
             "percentile": quantiles of the resampled contrast.
         n_resamples : int, default=1000
@@ -566,8 +576,9 @@ class GroupTest(_Tests):
         That of the estimate; by permutation, the spread under shuffled labels, unless
         Student's t over clusters takes their mean as the null value.
     statistic : ndarray of shape (G,)
-        Student's t, of shares on the logit scale; by permutation, estimate minus
-        `null_value` in units of the spread.
+        Student's t, of shares on the logit scale, and where a few clusters hold most of
+        the data the t of the p-value; by permutation, estimate minus `null_value` in
+        units of the spread.
     pvalue : ndarray of shape (G,)
         Not corrected for the number of groups. Two-sided, but one-sided for a distance
         (large values speak against fairness). NaN where no variance is seen.

@@ -344,7 +344,9 @@ class GroupEstimates(ReadOnlyArrays):
         method : {"t", "bootstrap", "percentile"}, default="t"
             "t": Student's t with the group's degrees of freedom; of shares on the scale
             of the logit, so that the interval stays inside [0, 1], and the exact
-            binomial interval of `n_effective` trials at 0 and 1. "bootstrap":
+            binomial interval of `n_effective` trials at 0 and 1. Where a few clusters
+            hold most of the data, the null values that the wild bootstrap of `test`
+            accepts. "bootstrap":
             studentised, over resampled clusters, and holding the interval of "t" below
             20 degrees of freedom; the first pass is held. "percentile": quantiles of
             the resampled estimates, too narrow for few clusters. Of a
@@ -496,7 +498,8 @@ class GroupEstimates(ReadOnlyArrays):
         ----------
         method : {"t", "permutation"} or None, default=None
             "t": two-sided, Student's t with the group's degrees of freedom; of shares,
-            the test that their interval goes with.
+            the test that their interval goes with. Where a few clusters hold most of
+            the data, the wild cluster bootstrap (see Notes).
             "permutation": exact for one list or many; it takes lists to be fair when
             every order of the labels is equally likely. None: the metric's own.
         n_resamples : int, default=999
@@ -513,6 +516,22 @@ class GroupEstimates(ReadOnlyArrays):
         ------
         ValueError
             If the metric cannot be tested, or not by this method.
+
+        Notes
+        -----
+        Where clusters are unequal Student's t is safe but finds next to nothing. With
+        less than a third of the degrees of freedom of equal clusters, fewer than 30,
+        and at least eight clusters with data of the group, p-values and intervals are
+        those of a wild cluster bootstrap: the signs of the clusters' influences are
+        drawn at random with the null value imposed, and residuals are divided by one
+        minus the leverage. The draws have a fixed seed and do not depend on the order
+        of the data, the labels of clusters, or the number of parts.
+
+        References
+        ----------
+        MacKinnon, J. G., Nielsen, M. Ø., Webb, M. D. (2023). "Fast and Reliable
+        Jackknife and Bootstrap Methods for Cluster-Robust Inference". Journal of
+        Applied Econometrics 38(5).
         """
         method = self.metric.test_method if method is None else method
         check_choice(method, "method", ("t", "permutation"))

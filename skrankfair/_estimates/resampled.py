@@ -404,7 +404,7 @@ class Resampler(ReadOnlyArrays):
 
     def of_their_groups(self) -> tuple[ClusterSums, Finalize]:
         """Return the sums of the groups behind the estimates, and the metric."""
-        return self.sums.of_groups(np.unique(self._sides)), self.finalize
+        return self.sums.of_groups(np.unique(self.sides)), self.finalize
 
     def _values(self, n_resamples: int, rng: np.random.Generator) -> Array:
         """Return resampled estimates, shape (n_resamples, m)."""
@@ -424,7 +424,7 @@ class Resampler(ReadOnlyArrays):
     ) -> Ends:
         """Return intervals from the quantiles of studentised resamples."""
         rows, drawn = self.sums.bootstrap_table(), []
-        of_sides = [rows.with_data_of(sides) for sides in self._sides]
+        of_sides = [rows.with_data_of(sides) for sides in self.sides]
         for counts in rows.draws(n_resamples, rng):
             totals = rows.drawn(counts)
             values = self.finalize(*totals)
@@ -467,8 +467,8 @@ class Resampler(ReadOnlyArrays):
         count = self.sums.count
         factor = count / (count - 1) if count > 1 else np.nan
         with np.errstate(invalid="ignore"):
-            for i, (sides, data) in enumerate(zip(self._sides, of_sides, strict=True)):
-                j = self._side_slopes(values, sides)[..., None] * slopes[:, sides]
+            for i, (sides, data) in enumerate(zip(self.sides, of_sides, strict=True)):
+                j = self.slopes_of_sides(values[:, sides])[..., None] * slopes[:, sides]
                 by_side = j[..., :n_columns].reshape(len(counts), -1)
                 common = j[..., n_columns:].sum(axis=1)
                 # Rows without data of the groups differ in shared columns only.
@@ -483,20 +483,20 @@ class Resampler(ReadOnlyArrays):
             return np.sqrt(np.maximum(factor * squares, 0.0))
 
     @property
-    def _sides(self) -> Array:
+    def sides(self) -> Array:
         """The numbers of the groups of each estimate, shape (m, 1) or (m, 2)."""
         if self.second is None:
             return self.first[:, None]
         return np.stack([self.first, self.second], axis=1)
 
-    def _side_slopes(self, values: Array, sides: Array) -> Array:
-        """Return the derivatives of an estimate by the values of its groups, (B, s)."""
+    def slopes_of_sides(self, values: Array) -> Array:
+        """Return derivatives of estimates by the values of their groups, (m, s)."""
         one = np.ones((len(values), 1))
         if self.second is None:
             return one
         if not self.ratio:
             return np.hstack([one, -one])
-        a, b = values[:, sides].T
+        a, b = values.T
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack([1 / b, -a / b**2], axis=1)
 

@@ -80,8 +80,16 @@ class PlainScale(ReadOnlyArrays):
 
     estimate: Array
     standard_error: Array
-    #: The scale on which resamples are studentised.
+    #: The scale on which resamples are studentised, that of the tests, and its ends.
     link: ClassVar[Link] = PLAIN
+    axis: ClassVar[Link] = PLAIN
+    bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+
+    @property
+    def regular(self) -> Array:
+        """Whether the estimates have an error on the axis of the tests."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.isfinite(self.axis.forward(self.estimate))
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors each way.
@@ -107,7 +115,7 @@ class PlainScale(ReadOnlyArrays):
 class LogScale(PlainScale):
     """Ratios: on the scale of the logarithm where they are positive, else plain."""
 
-    link = LOG
+    link = axis = LOG
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors; NaN without variance."""
@@ -156,7 +164,7 @@ class ShareScale(PlainScale):
 
     n_effective: Array
     df: Array
-    link = LOGIT
+    link = axis = LOGIT
 
     def take(self, rows: Array, df: Array | None = None) -> ShareScale:
         """Return some of the shares, with these degrees of freedom if there are any."""
@@ -226,6 +234,12 @@ class DifferenceScale(PlainScale):
     first: ShareScale | MeanScale
     second: ShareScale | MeanScale
     correlation: Array
+    bounds = (-1.0, 1.0)
+
+    @property
+    def regular(self) -> Array:
+        """Whether both shares are inside (0, 1)."""
+        return self.first.regular & self.second.regular
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors each way.
@@ -276,7 +290,8 @@ class DifferenceScale(PlainScale):
 class RatioScale(DifferenceScale):
     """Ratios of two shares: the same on the scale of the logarithm."""
 
-    link = LOG
+    link = axis = LOG
+    bounds = (0.0, np.inf)
 
     def _between(self, first: _Side, second: _Side) -> tuple[Array, Array]:
         """Return the interval of the ratio of two shares, one of which may be 0."""
@@ -338,6 +353,11 @@ class RootScale(PlainScale):
     noise: Array
     narrow: Array
     narrow_error: Array
+
+    @property
+    def regular(self) -> Array:
+        """False: what noise adds has no error on any axis."""
+        return np.zeros(self.estimate.shape, dtype=bool)
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors each way."""
