@@ -573,7 +573,7 @@ def predictive_parity_test(
     >>> patient = np.repeat(np.arange(1000), 4)
     >>> race = rng.choice(["a", "b"], size=1000)[patient]
     >>> risk = rng.uniform(size=4000)
-    >>> ill = rng.uniform(size=4000) < risk**2 + 0.2 * (race == "a") * risk * (1 - risk)
+    >>> ill = rng.uniform(size=4000) < risk**2 + 0.3 * (race == "a") * risk * (1 - risk)
     >>> t = predictive_parity_test(
     ...     ill, risk, sensitive_features=race, cluster=patient
     ... )

@@ -638,7 +638,7 @@ def equalized_odds_difference(
     >>> decided = [1, 1, 1, 0, 1, 0, 1, 0] * 10
     >>> group = list("aaaabbbb") * 10
     >>> equalized_odds_difference([1, 1, 0, 0] * 20, decided, sensitive_features=group)
-    equalized_odds_difference: 0.5000, 95% interval [0.1860, 0.7447];
+    equalized_odds_difference: 0.5000, 95% interval [0.1860, 0.7168];
     lowest b, highest a
     """
     return _named("equalized_odds_difference", **locals())
@@ -715,7 +715,7 @@ def equalized_odds_ratio(
     >>> decided = [1, 1, 1, 0, 1, 0, 1, 0] * 10
     >>> group = list("aaaabbbb") * 10
     >>> equalized_odds_ratio([1, 1, 0, 0] * 20, decided, sensitive_features=group)
-    equalized_odds_ratio: 0.5000, 95% interval [0.2553, 0.7879]; lowest b, highest a
+    equalized_odds_ratio: 0.5000, 95% interval [0.2832, 0.7879]; lowest b, highest a
     """
     return _named("equalized_odds_ratio", **locals())
 

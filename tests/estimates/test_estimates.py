@@ -240,7 +240,7 @@ def test_contrast_without_estimate(with_empty_group):
 
 
 def test_test_is_students(matched):
-    test = matched.test()
+    test, matched = matched.test(), matched.as_gap()
     statistic = matched.estimate / matched.standard_error
     np.testing.assert_allclose(test.statistic, statistic)
     pvalue = 2 * stats.t.sf(np.abs(statistic), matched.df)

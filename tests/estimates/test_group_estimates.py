@@ -83,12 +83,16 @@ def test_against_rest_is_the_contrast_with_the_complement(comparison, average):
 def test_to_frame(matched):
     frame = matched.to_frame(0.9)
     names = ["estimate", "standard_error", "ci_low", "ci_high", "support"]
-    assert list(frame.columns) == [*names, "n_effective", "df", "pvalue"]
+    assert list(frame.columns) == [
+        *names,
+        *("n_effective", "df", "slope_term", "pvalue"),
+    ]
     assert frame.index.name == "group"
     assert frame.index.tolist() == ["a", "b", "c"]
     low, high = matched.confidence_interval(0.9)
     values = [matched.estimate, matched.standard_error, low, high, matched.support]
-    values += [matched.n_effective, matched.df, matched.test().pvalue]
+    values += [matched.n_effective, matched.df, matched.slope_term]
+    values += [matched.test().pvalue]
     expected = np.column_stack(values)
     np.testing.assert_array_equal(frame, expected)
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from skrankfair import AuditReport, audit
+from skrankfair._estimates import formatting as fmt
 from skrankfair.distributed import measure
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import predictive_parity_test
@@ -185,7 +186,7 @@ class TestUnitsAndWeights:
         same(found.results["selection_rate"], expected)
         (section,) = audit(**rows, qid=query, task="risk").sections
         test = predictive_parity_test(**rows, cluster=query)
-        assert f"(p {test.pvalue:.3f})" in section.paragraphs[0]
+        assert f"(p {fmt.pvalue(test.pvalue)})" in section.paragraphs[0]
         assert test.pvalue != predictive_parity_test(**rows).pvalue
 
     def test_pairs_count_the_product_of_weights_and_rows_their_weight(self):

@@ -279,7 +279,8 @@ class DistantPairs(MatchedPairs):
         weighted = times(score[rows], self._own(rows))
         distance = sum_between(ranges.low, ranges.high, weighted)
         distance -= columns[1] * score[focal]
-        if self.ranking.has_ties:  # what is left of the sums there is rounding
+        if self.ranking.has_ties and score[rows].size:
+            # What is left of the sums within tied items is rounding.
             listed, origin = self.ranking.tie[rows], self.ranking.tie[focal]
             ends = np.minimum(ranges.low, listed.size - 1), ranges.high - 1
             level = (listed[ends[0]] == origin) & (listed[ends[1]] == origin)
