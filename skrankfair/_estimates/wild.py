@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._inputs.validation import Array
-from .finalize import needs_of, slopes_at
+from .finalize import LastColumn, needs_of, slopes_at
 from .scales import PlainScale, quantile_of, tail_of
 from .sums import LARGE_SHARE, ClusterSums
 
@@ -114,6 +114,9 @@ def wild_scale(scale: PlainScale, df: Array, resampler: Resampler) -> PlainScale
     sums, finalize, sides = resampler.sums, resampler.finalize, resampler.sides
     # Of other sums the errors are not those of the influences of their rows.
     if type(sums) is not ClusterSums or sums.kind != "cluster":
+        return scale
+    # Nor are shares of counted rows the leverages of a metric of one's own.
+    if isinstance(sums.supports[needs_of(finalize)[0]], LastColumn):
         return scale
     number = sums.active[list(needs_of(finalize)), 0].min(axis=0)[sides].min(axis=1)
     with np.errstate(invalid="ignore"):
