@@ -182,6 +182,11 @@ def positive_class(estimator: Any) -> Any:
     return classes[1] if classes is not None and len(classes) == 2 else None
 
 
+def chosen_response(estimator: Any, response_method: Any) -> str:
+    """Return the first of these methods that the estimator has."""
+    return str(_check_response_method(estimator, response_method).__name__)
+
+
 def response_values(
     method_caller: Callable[..., Any],
     estimator: Any,
@@ -199,7 +204,7 @@ def response_values(
     while hasattr(estimator, "best_estimator_"):
         # A search calls the same method of its best estimator, without metadata.
         estimator = estimator.best_estimator_
-    method = _check_response_method(estimator, response_method).__name__
+    method = chosen_response(estimator, response_method)
     pos_label = positive_class(estimator)
     consumed = consumed_metadata(estimator, method, metadata)
     if method != "predict" and not is_classifier(estimator):

@@ -64,7 +64,6 @@ class AuditMetric:
     lower: str = ""
     higher: str = ""
     scored: Mapping[str, str] = field(default_factory=dict)
-    favorable_low: Mapping[str, str] = field(default_factory=dict)
     #: Which values are bad for a group, {"low", "high"}, or None if nobody knows.
     bad: str | None = None
     #: What is said of a group on a side of what is fair: "lower", "higher", and where
@@ -114,8 +113,6 @@ class AuditMetric:
     def read_as(self, task: str, favorable: str | None) -> AuditMetric:
         """Return the metric in the words of a task and of the favorable end."""
         words = {} if task == "ranking" else dict(self.scored)
-        if favorable == "low":
-            words |= self.favorable_low
         metric: AuditMetric = replace(self, **words)  # type: ignore[arg-type]
         bad = None if favorable is None else self.worse.get(favorable)
         sides = {"lower": metric.lower, "higher": metric.higher}

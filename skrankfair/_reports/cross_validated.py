@@ -16,6 +16,7 @@ from .._inputs.columns import may_lack, users_of, without_missing
 from .._inputs.groups import as_columns, encode, frame_columns
 from .._inputs.sklearn_private import (
     call_once,
+    chosen_response,
     consumed_metadata,
     n_rows_of,
     needed_to_fit,
@@ -42,7 +43,7 @@ from .catalog import catalog, chosen_metrics
 from .findings import margins_of
 
 _TITLE = "Cross-validated fairness audit"
-_RESPONSES = ("decision_function", "predict_proba", "predict")
+_RESPONSES = ("predict_proba", "decision_function", "predict")
 _N_SPLITS = 5
 
 
@@ -113,8 +114,8 @@ def audit_cv(
     metrics : str, sequence of str or None, default=None
         As in `audit`.
     response_method : str or sequence of str, default="auto"
-        "auto": `decision_function`, else the positive class of `predict_proba`, else
-        `predict`.
+        "auto": the positive class of `predict_proba`, else `decision_function`, else
+        `predict`. A note says which it was.
     params : dict or None, default=None
         Passed to `fit`, in a Pipeline as ``step__name``. What has one value per row is
         cut to the training set. With metadata routing on, `params` and the columns
@@ -252,15 +253,16 @@ def audit_cv(
     tests = [np.arange(len(y))[test] for _, test in splits]
     rows = np.concatenate(tests)
     everything = {
-        "y_true": np.concatenate([np.asarray(outcomes) for outcomes, _ in scored]),
-        "y_score": np.concatenate([np.asarray(scores) for _, scores in scored]),
+        "y_true": np.concatenate([np.asarray(fold[0]) for fold in scored]),
+        "y_score": np.concatenate([np.asarray(fold[1]) for fold in scored]),
         "row": rows,
         "model": np.repeat(np.arange(len(tests)), [test.size for test in tests]),
         **{name: rows_of(values, rows) for name, values in columns.items()},
     }
     everything, said, lacking = without_missing(everything, missing)
     options = with_task(options, everything.get("qid"), everything["y_score"])
-    audited, notes = _rows_of_models(everything)
+    responses = dict.fromkeys(response for _, _, response in scored)
+    audited, notes = _rows_of_models(everything, " and ".join(responses))
     if audited.data.item is None:
         notes += _catalogue(X, columns)
     report = audit_of_rows(audited, options, [*notes, *said], lacking)
@@ -313,15 +315,18 @@ def _fold_scores(
     methods: list[str],
     fit: Mapping[str, Any],
     metadata: Mapping[str, Any],
-) -> tuple[Any, Any]:
-    """Return the outcomes and the scores of the test set, as numbers."""
+) -> tuple[Any, Any, str]:
+    """Return the outcomes and the scores of the test set, and what made the scores."""
     model = fit_clone(estimator, X, y, train, fit)
     of_test = parameters_of_rows(X, metadata, test)
     scores = response_values(call_once, model, rows_of(X, test), methods, of_test)
-    return as_outcomes(rows_of(y, test), scores, positive_class(model))
+    outcomes, scores = as_outcomes(rows_of(y, test), scores, positive_class(model))
+    return outcomes, scores, chosen_response(model, methods)
 
 
-def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:
+def _rows_of_models(
+    columns: Mapping[str, Any], response: str
+) -> tuple[AuditRows, list[str]]:
     """Return the rows of an audit of which only those of one model are compared.
 
     Each row has the caller's number of it and that of the model that scored it. The
@@ -330,8 +335,9 @@ def _rows_of_models(columns: Mapping[str, Any]) -> tuple[AuditRows, list[str]]:
     columns = dict(columns)
     row, model = columns.pop("row"), columns.pop("model")
     made = (
-        f"Scores are out of fold: {np.unique(model).size} models, each scoring rows "
-        "that it was not fitted on; items are compared within the scores of one model."
+        f"Scores are out of fold, by {response} of {np.unique(model).size} models, "
+        "each scoring rows that it was not fitted on; items are compared within the "
+        "scores of one model."
     )
     notes = [made]
     repeated = np.unique(row).size < row.size

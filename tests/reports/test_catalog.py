@@ -27,7 +27,7 @@ VALUES = {
 def test_entries_hold_what_is_explained_and_nothing_else(name):
     entry, metric = table()["metrics"][name], catalog()[name]
     assert set(entry) <= KNOWN - READ
-    assert {*metric.scored, *metric.favorable_low} <= KNOWN - READ
+    assert {*metric.scored} <= KNOWN - READ
     assert entry["topic"] in table()["topics"]
     assert set(metric.tasks) <= set(table()["tasks"])
     assert all(getattr(metric, key) in values for key, values in VALUES.items())
@@ -58,10 +58,61 @@ def test_metrics_are_in_the_order_of_the_questions():
     assert topics == sorted(topics, key=list(table()["topics"]).index)
 
 
-def test_a_higher_bar_is_said_only_where_the_decision_is_good():
-    reading = catalog()["precision"].read_as
-    assert "clear a higher bar" in reading("decision", "high").reading
-    assert "on weaker grounds" in reading("decision", "low").reading
+# What is done to group "a", by scores or decisions, and the outcome that it then has.
+TOO_LOW, TOO_HIGH = "scored too low", "scored too high"
+SAID = {
+    "inter_group_accuracy": {
+        TOO_LOW: "scored below people with lower outcomes more often",
+        TOO_HIGH: "scored below people with lower outcomes less often",
+    },
+    "pairwise_exposure": {TOO_LOW: "scored lower", TOO_HIGH: "scored higher"},
+    "matched_pair_calibration": {
+        TOO_LOW: "scored too low for its outcomes",
+        TOO_HIGH: "scored too high for its outcomes",
+    },
+    "true_positive_rate": {
+        TOO_LOW: "selected less often among those with the outcome",
+        TOO_HIGH: "selected more often among those with the outcome",
+    },
+    "false_positive_rate": {
+        TOO_LOW: "selected less often among those without the outcome",
+        TOO_HIGH: "selected more often among those without the outcome",
+    },
+    "selection_rate": {
+        TOO_LOW: "selected less often",
+        TOO_HIGH: "selected more often",
+    },
+    "precision": {
+        TOO_LOW: "selected with the outcome more often",
+        TOO_HIGH: "selected with the outcome less often",
+    },
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("favorable", ["high", "low"])
+@pytest.mark.parametrize("done", [TOO_LOW, TOO_HIGH])
+def test_no_sentence_says_the_opposite_of_the_truth(name, favorable, done):
+    """A group whose scores are moved against its chances is the one worse off."""
+    rng = np.random.default_rng(3)
+    group, chance = rng.choice(["a", "b"], 4000), rng.random(4000)
+    moved = np.where(group == "a", -0.2 if done == TOO_LOW else 0.2, 0.0)
+    score = chance + moved
+    decision = "decision" in catalog()[name].tasks
+    report = audit(
+        (rng.random(4000) < chance) * 1,
+        (score > 0.5) * 1 if decision else score,
+        sensitive_features=group,
+        task="decision" if decision else "risk",
+        favorable=favorable,
+        metrics=name,
+    )
+    finding = report.findings[0]
+    row = next(row for row in finding.rows if row.group == "a")
+    assert row.pvalue_corrected < 0.01
+    harmed = (done == TOO_LOW) == (favorable == "high")
+    assert row.side == ("worse" if harmed else "better")
+    assert finding.metric.sides[row.side] == SAID[name][done]
 
 
 def test_the_table_is_read_where_it_is_needed_and_once():

@@ -72,7 +72,7 @@ def scores_by_fold(X, y, splits):
     found = []
     for train, test in splits:
         fitted = clone(model()).fit(X.iloc[train], y.iloc[train])
-        found.append((test, fitted.decision_function(X.iloc[test])))
+        found.append((test, fitted.predict_proba(X.iloc[test])[:, 1]))
     return found
 
 
@@ -348,7 +348,7 @@ def estimates(estimator, **options):
     X, y = problem()
     report = audit_cv(estimator, X, y, **WHO, **options)
     assert report.title == "Cross-validated fairness audit"
-    assert report.notes[0].startswith("Scores are out of fold: 5 models")
+    assert report.notes[0].startswith("Scores are out of fold, by predict")
     return report.results["pairwise_exposure"].estimate
 
 
@@ -358,6 +358,20 @@ class TestFitting:
         who = {"sensitive_features": X["group"], "qid": X["query"]}
         expected = pairwise_exposure(None, X["x"], **who)
         np.testing.assert_allclose(estimates(Careful()), expected.estimate)
+
+    def test_thresholds_are_of_probabilities(self):
+        X, y = problem()
+        options = {"sensitive_features": "group", "cv": 4, "threshold": 0.6}
+        options |= {"task": "risk", "favorable": "low"}
+        report = audit_cv(model(), X, y, **options)
+        assert {"calibration_error", "brier_score"} <= set(report.results)
+        responses = "predict_proba", ["decision_function"]
+        same_response, other = (
+            audit_cv(model(), X, y, **options, response_method=response)
+            for response in responses
+        )
+        assert report.sections == same_response.sections
+        assert "by decision_function of 4 models" in other.notes[0]
 
     def test_routed_params(self):
         X, _ = problem()
