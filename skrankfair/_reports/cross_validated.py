@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -28,7 +27,7 @@ from .._inputs.sklearn_private import (
     tags_of,
 )
 from .._inputs.validation import Array, check_given, check_lengths, to_numpy
-from ..mitigation._wrapper import fit_clone
+from ..mitigation._wrapper import fit_clone, splits_of, warn_of_folds
 from ..scoring._score_function import as_outcomes
 from .audit import (
     AuditOptions,
@@ -44,7 +43,6 @@ from .findings import margins_of
 
 _TITLE = "Cross-validated fairness audit"
 _RESPONSES = ("predict_proba", "decision_function", "predict")
-_N_SPLITS = 5
 
 
 def audit_cv(
@@ -98,10 +96,12 @@ def audit_cv(
         columns of `cluster` are users and the items that recur among them. Where X has
         such a column and `cluster` does not, a note says so.
     cv : int, splitter, iterable of splits or None, default=None
-        As in `cross_validate`. None means five folds, of whole clusters or queries
-        (of users, `GroupKFold`) if there are any, or else as in scikit-learn.
+        An integer means so many folds (None five) of whole clusters or queries (of
+        users) if there are any, shuffled, always in the same way, each with its share
+        of every group, and of both classes of a classifier. Else as in
+        `cross_validate`; splits may be given as numbers of rows or masks.
     groups : str or array-like of shape (n_samples,), default=None
-        Groups for the splitter: a column of X or the values. None with ``cv=None``
+        Groups for the splitter: a column of X or the values. None with an integer `cv`
         takes the clusters, or the queries.
     task : {"ranking", "risk", "decision"} or None, default=None
         What the scores are for, as in `audit`.
@@ -224,12 +224,7 @@ def audit_cv(
     lengths = {name: len(values) for name, values in columns.items()}
     check_lengths(X=n_rows_of(X), y=len(y), **lengths)
     split_by = columns.pop("groups", None)
-    if cv is None and split_by is None:
-        split_by = users_of(columns.get("cluster", columns.get("qid")))
-        cv = None if split_by is None else GroupKFold(_N_SPLITS)
-    classifier = tags_of(estimator).estimator_type == "classifier"
-    splitter = check_cv(cv, y, classifier=classifier)
-    splits = list(splitter.split(X, y, split_by))
+    splits = _splits(cv, X, y, columns, split_by, estimator)
     if isinstance(response_method, str):
         auto = response_method == "auto"
         response_method = _RESPONSES if auto else (response_method,)
@@ -250,7 +245,7 @@ def audit_cv(
     scored = Parallel(n_jobs=n_jobs, verbose=verbose)(
         delayed(_fold_scores)(estimator, X, y, *split, *fold) for split in splits
     )
-    tests = [np.arange(len(y))[test] for _, test in splits]
+    tests = [test for _, test in splits]
     rows = np.concatenate(tests)
     everything = {
         "y_true": np.concatenate([np.asarray(fold[0]) for fold in scored]),
@@ -267,6 +262,28 @@ def audit_cv(
         notes += _catalogue(X, columns)
     report = audit_of_rows(audited, options, [*notes, *said], lacking)
     return replace(report, title=_TITLE)
+
+
+def _splits(
+    cv: Any, X: Any, y: Any, columns: Mapping[str, Any], unit: Any, estimator: Any
+) -> list[tuple[Array, Array]]:
+    """Return the rows of each fold; without a splitter of whole clusters or queries."""
+    import pandas as pd
+
+    if unit is None and (cv is None or isinstance(cv, int)):
+        unit = users_of(columns.get("cluster", columns.get("qid")))
+    if unit is not None:
+        unit = pd.factorize(to_numpy(unit, "groups"))[0]
+    labels = as_columns(columns["sensitive_features"], "sensitive_features")[0]
+    group, names = pd.MultiIndex.from_arrays(labels).factorize()
+    strata, classifier = group, tags_of(estimator).estimator_type == "classifier"
+    if classifier:
+        codes = pd.factorize(to_numpy(y, "y"))[0] + 1
+        strata = group * (codes.max() + 1) + codes
+    splits = splits_of(cv, X, y, strata, unit, classifier)
+    known = ~np.any([pd.isna(column) for column in labels], axis=0)
+    warn_of_folds(splits, np.where(known, group, -1), names)
+    return splits
 
 
 def _catalogue(X: Any, columns: Mapping[str, Any]) -> list[str]:

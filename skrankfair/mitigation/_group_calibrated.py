@@ -123,8 +123,10 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
         `fit` needs them. No unit is in both the training and the test part of a fold,
         and all units have the same weight.
     cv : int, splitter, iterable or None, default=None
-        How to split into folds. None means 5 folds; an integer means `GroupKFold` with
-        clusters, `StratifiedKFold` without. A splitter gets the clusters as ``groups``.
+        How to split into folds. None means 5 folds; an integer means so many folds of
+        whole clusters, shuffled (always in the same way), each with its share of every
+        group and class. A splitter gets the clusters as ``groups``, and splits may be
+        given as numbers of rows or masks.
     ensemble : bool, default=False
         False fits one calibrator to all out-of-fold scores, for the model trained on
         all rows; this is the default because groups are small. True fits a model and a
@@ -264,8 +266,10 @@ class GroupCalibratedRegressor(ScoresByGroup, RegressorMixin, _GroupCalibrated):
         `fit` needs them. No unit is in both the training and the test part of a fold,
         and all units have the same weight.
     cv : int, splitter, iterable or None, default=None
-        How to split into folds. None means 5 folds; an integer means `GroupKFold` with
-        clusters, `KFold` without. A splitter gets the clusters as ``groups``.
+        How to split into folds. None means 5 folds; an integer means so many folds of
+        whole clusters, shuffled (always in the same way), each with its share of every
+        group. A splitter gets the clusters as ``groups``, and splits may be given
+        as numbers of rows or masks.
     ensemble : bool, default=False
         False fits one calibrator to all out-of-fold predictions, for the model trained
         on all rows. True fits a model and a calibrator for each fold and averages their

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
@@ -13,12 +13,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
+from .._estimates import formatting as fmt
 from .._inputs.by_name import (
     RESPONSES,
     named_columns,
@@ -95,6 +96,61 @@ def fit_clone(
     model = clone(estimator)
     parameters = parameters_of_rows(X, fit, rows)
     return model.fit(rows_of(X, rows), rows_of(y, rows), **parameters)
+
+
+def splits_of(
+    cv: Any,
+    X: Any,
+    y: Any,
+    strata: Array,
+    unit: Array | None,
+    classifier: bool,
+) -> list[tuple[Array, Array]]:
+    """Return the numbers of the training and the test rows of each fold.
+
+    An integer `cv` (None is 5) shuffles, always in the same way, and keeps units whole
+    and the share of every stratum: a unit belongs to the rarest that it has rows of.
+    Else it is a splitter or a list of splits, which may be numbers or masks.
+    """
+    rows = np.arange(strata.size)
+    if not (cv is None or isinstance(cv, Integral)):
+        splits = check_cv(cv, y, classifier=classifier).split(X, y, unit)
+        return [(rows[np.asarray(a)], rows[np.asarray(b)]) for a, b in splits]
+    n_splits = 5 if cv is None else int(cv)
+    unit = rows if unit is None else unit
+    n_units, name = int(unit.max()) + 1, "rows" if unit is rows else "clusters"
+    if not 2 <= n_splits <= n_units:
+        raise ValueError(
+            f"cv must be at least 2, and there must be at least cv={n_splits} {name}; "
+            f"got {n_units} (n_samples={rows.size})."
+        )
+    rarity = np.argsort(np.argsort(np.bincount(strata)))
+    rarest = np.full(n_units, rarity.size)
+    np.minimum.at(rarest, unit, rarity[strata])
+    fold = np.empty(n_units, dtype=np.int64)
+    order = np.lexsort([np.random.default_rng(0).random(n_units), rarest])
+    fold[order] = np.arange(n_units) % n_splits
+    of_row = fold[unit]
+    return [(rows[of_row != i], rows[of_row == i]) for i in range(n_splits)]
+
+
+def warn_of_folds(
+    splits: Sequence[tuple[Array, Array]], group: Array, labels: Sequence[Hashable]
+) -> None:
+    """Warn of groups that a model scores and has not seen.
+
+    `group` is the number of the group of each row, or negative where it has none.
+    """
+    unseen = [np.setdiff1d(group[test], group[train]) for train, test in splits]
+    lacking = np.unique(np.concatenate(unseen))
+    lacking = lacking[lacking >= 0]
+    if lacking.size:
+        names = fmt.some([fmt.label(labels[i]) for i in lacking])
+        warn_user(
+            f"A fold is fitted without rows of these groups, and scores them: {names}. "
+            "Pass cv= with rows of each group in every training set.",
+            UserWarning,
+        )
 
 
 def scores_of(
@@ -277,39 +333,26 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> list[Fold]:
         """Return the models of the folds, with their scores of the rows left out.
 
-        A `FrozenEstimator` is not fitted and scores all rows, in one fold. With
-        clusters an integer `cv` is `GroupKFold`; else it keeps the shares of the
-        classes of a classifier. `methods` are the responses of a classifier that may
-        be the score, the best one first.
+        A `FrozenEstimator` is not fitted and scores all rows, in one fold. `methods`
+        are the responses of a classifier that may be the score, the best one first.
         """
         estimator, cv = self.estimator, self.cv
         if isinstance(estimator, FrozenEstimator):
             scores = scores_of(estimator, rows.X, rows.metadata, methods)
             return [Fold(estimator, np.arange(len(rows.y)), scores)]
-        codes, strata = None, rows.y
-        if rows.cluster is not None:
-            codes = rows.cluster.codes
-        if rows.cluster is not None and (cv is None or isinstance(cv, Integral)):
-            n_splits = 5 if cv is None else int(cv)
-            if rows.cluster.size < n_splits:
-                raise ValueError(
-                    f"cluster must have at least cv={n_splits} clusters; got "
-                    f"{rows.cluster.size}."
-                )
-            splitter = GroupKFold(n_splits)
-        else:
-            if rows.known.size < len(rows.y):
-                # Rows of unknown outcome are a stratum of their own.
-                strata = np.unique(rows.y, return_inverse=True)[1]
-            splitter = check_cv(
-                cv, strata, classifier=isinstance(self, ClassifierMixin)
-            )
-        splits = list(splitter.split(rows.X, strata, groups=codes))
+        y, group = rows.y, rows.groups.values
+        unit = None if rows.cluster is None else rows.cluster.dense().codes
+        strata, classifier = group, isinstance(self, ClassifierMixin)
+        if classifier:
+            # Rows of unknown outcome are a class of their own.
+            y = np.unique(y, return_inverse=True)[1]
+            strata = group * (y.max() + 1) + y
+        splits = splits_of(cv, rows.X, y, strata, unit, classifier)
+        splits = [(train[np.isin(train, rows.known)], test) for train, test in splits]
+        warn_of_folds(splits, group, rows.groups.labels)
         fit = fit_parameters(estimator, rows.metadata)
         return Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted_fold)(
-                estimator, rows, train[np.isin(train, rows.known)], test, fit, methods
-            )
+            delayed(_fitted_fold)(estimator, rows, train, test, fit, methods)
             for train, test in splits
         )
 

@@ -155,7 +155,8 @@ def test_several_columns_are_crossed(name):
 def test_unseen_groups_warn_once_and_are_like_all_rows(name):
     mitigation, (X, y) = MITIGATIONS[name], problem()
     X, outcome = X.drop(columns="user"), mitigation.outcome(y)
-    options = {"ensemble": True} if name == "classifier" else {}
+    options = {"cv": KFold(3)} if "cv" in mitigation.new().get_params() else {}
+    options |= {"ensemble": True} if name == "classifier" else {}
     model = mitigation.new(sensitive_features="group", **options).fit(X, outcome)
     new = X.assign(group=["c", "d", *X["group"][2:]])
     with warnings.catch_warnings(record=True) as caught:

@@ -63,14 +63,55 @@ class TestClassifier:
             assert not calibrated.users_ & calibrated.scored_
             assert calibrated.users_ | calibrated.scored_ == set(X["user"])
 
-    def test_a_splitter_gets_the_clusters(self):
+    @pytest.mark.parametrize("cv", [3, GroupKFold(3)])
+    def test_a_splitter_gets_the_clusters(self, cv):
         X, y = problem(400)
-        options = {**LABELS, "ensemble": True}
-        first = GroupCalibratedClassifier(UserRecorder(), cv=3, **options).fit(X, y)
-        second = GroupCalibratedClassifier(UserRecorder(), cv=GroupKFold(3), **options)
-        np.testing.assert_array_equal(
-            first.predict_proba(X), second.fit(X, y).predict_proba(X)
+        model = GroupCalibratedClassifier(
+            UserRecorder(), cv=cv, **LABELS, ensemble=True
         )
+        estimators = model.fit(X, y).estimators_
+        assert len(estimators) == 3
+        assert not any(each.users_ & each.scored_ for each in estimators)
+
+    def test_splits_may_be_lists_or_masks(self):
+        X, y = problem(400)
+        X = X.drop(columns="user")
+        splits = list(KFold(4).split(X))
+        masks = [[np.isin(np.arange(400), part) for part in two] for two in splits]
+        lists = [tuple(part.tolist() for part in two) for two in splits]
+        found = [
+            GroupCalibratedClassifier(LogisticRegression(), cv=cv, **COLUMNS)
+            .fit(X, y)
+            .predict_proba(X)
+            for cv in (KFold(4), splits, masks, lists)
+        ]
+        for other in found[1:]:
+            np.testing.assert_array_equal(found[0], other)
+
+    def test_the_order_of_rows_does_no_harm(self):
+        """Rows sorted by group were scored by models that had not seen the group."""
+        X, y = problem(4000)
+        X = X.drop(columns="user").assign(own=lambda X: (X["group"] == "a") * 1.0)
+        few = (X["own"] == 0) | (np.arange(4000) % 5 == 0)
+        X, y = X[few], y[few]
+        fresh, truth = problem(20_000, seed=1)
+        fresh = fresh.assign(own=(fresh["group"] == "a") * 1.0)
+        orders = np.arange(len(y)), np.lexsort([y, X["group"]])
+        options = {"sensitive_features": "group", "drop_metadata_columns": True}
+        shuffled, in_blocks = (
+            GroupCalibratedClassifier(LogisticRegression(), **options)
+            .fit(X.iloc[order], y[order])
+            .predict_proba(fresh[X.columns])[:, 1]
+            for order in orders
+        )
+        assert abs(log_loss(truth, shuffled) - log_loss(truth, in_blocks)) < 0.01
+
+    def test_a_fold_without_a_group_says_so(self):
+        X, y = problem(400)
+        order = np.argsort(X["group"].to_numpy(), kind="stable")
+        model = GroupCalibratedClassifier(LogisticRegression(), cv=KFold(2), **COLUMNS)
+        with pytest.warns(UserWarning, match="fitted without rows of these groups"):
+            model.fit(X.drop(columns="user").iloc[order], y[order])
 
     def test_frozen_is_not_fitted(self):
         X, y = problem(1000)

@@ -238,6 +238,7 @@ class TestUnits:
         X["w"] = 1 + np.arange(len(X)) % 3
         lacking = X.assign(group=X["group"].where(X.index != 5))
         who = {"sensitive_features": "group", "qid": qid, "metrics": NAMES[2]}
+        who["cv"] = StratifiedKFold(5)
         with pytest.warns(UserWarning, match="1 of 480 rows are left out"):
             report = audit_cv(
                 model(), lacking, y, item_weight="w", missing="drop", **who
@@ -289,16 +290,15 @@ class TestInputs:
             found = audit_cv(estimator, table, labels, metrics=SOME, **columns)
             pd.testing.assert_frame_equal(found.to_frame(), expected)
 
-    @pytest.mark.parametrize(
-        ("who", "default"),
-        [
-            ({"cluster": "user"}, {"cv": GroupKFold(5), "groups": "user"}),
-            ({"qid": None}, {"cv": StratifiedKFold(5)}),
-        ],
-    )
-    def test_the_default_keeps_clusters_whole(self, who, default):
-        who = {**who, "metrics": NAMES[2]}
-        pd.testing.assert_frame_equal(self.frame(**who), self.frame(**who, **default))
+    def test_splits_may_be_lists_or_masks(self):
+        X, y = problem()
+        splits = list(GroupKFold(3).split(X, y, X["user"]))
+        masks = [[np.isin(np.arange(len(y)), part) for part in two] for two in splits]
+        lists = [tuple(part.tolist() for part in two) for two in splits]
+        who = {"cluster": "user", "metrics": NAMES[2]}
+        expected = self.frame(**who, cv=splits)
+        for cv in (masks, lists, tuple(splits)):
+            pd.testing.assert_frame_equal(self.frame(**who, cv=cv), expected)
 
     @pytest.mark.parametrize(
         ("options", "message"),
