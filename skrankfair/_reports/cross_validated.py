@@ -282,7 +282,7 @@ def _splits(
         strata = group * (codes.max() + 1) + codes
     splits = splits_of(cv, X, y, strata, unit, classifier)
     known = ~np.any([pd.isna(column) for column in labels], axis=0)
-    warn_of_folds(splits, np.where(known, group, -1), names)
+    warn_of_folds(splits, np.where(known, group, -1), names.tolist())
     return splits
 
 
