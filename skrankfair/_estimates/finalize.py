@@ -98,6 +98,15 @@ class ColumnSum:
         return total
 
 
+def without_rounding(part: Array, whole: Array) -> Array:
+    """Return parts of a whole, 0 where they are what rounding leaves of it.
+
+    Their derivatives, which are imaginary, stay.
+    """
+    nothing = np.abs(part.real) <= NOTHING * np.abs(whole.real)
+    return np.where(nothing, part - part.real, part)
+
+
 @stored("OfRest")
 @dataclass(frozen=True)
 class OfRest:
@@ -127,10 +136,7 @@ class OfRest:
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the values, shape (..., G)."""
         everyone = shared[..., None, : by_group.shape[-1]]
-        rest = everyone - by_group
-        # What rounding leaves of a group that is everybody is nothing.
-        nothing = np.abs(rest.real) <= NOTHING * np.abs(everyone.real)
-        return self.of(np.where(nothing, rest - rest.real, rest), shared)
+        return self.of(without_rounding(everyone - by_group, everyone), shared)
 
 
 @stored("PositionMean")
@@ -406,5 +412,6 @@ def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
             own[..., column] += 1j * _STEP
         else:
             common[..., column - n_columns] += 1j * _STEP
-        slopes.append(finalize(own, common).imag / _STEP)
+        with np.errstate(under="ignore"):  # products of two steps are nothing
+            slopes.append(finalize(own, common).imag / _STEP)
     return np.stack(slopes, axis=-1)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 18
 # Of a row with all data of a sample no more than this is left to the others.
 _ROUNDING = 1e-9
+# A larger share counts as this one: the degrees of freedom are 1 but for its square,
+# and sums of ``1 / (1 - h)⁴`` would leave nothing of the difference but rounding.
+_LARGEST_SHARE = 0.999
 # The products that the traces are made of, by the names of `_shares`.
 _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 
@@ -58,7 +61,7 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
     with np.errstate(divide="ignore", invalid="ignore"):
         for way in sums.ways:
             trace, products, square = _moments(way, finalize, none, none)
-            df.append(trace.sum(0) ** 2 / products.sum((0, 1)))
+            df.append(np.maximum(trace.sum(0) ** 2 / products.sum((0, 1)), 1.0))
             effective.append(np.where(square > 0, 1 / square, np.inf).min(axis=0))
     fewest = np.min(effective, axis=0)
     return np.min(df, axis=0), np.where(np.isfinite(fewest), fewest, 0.0)
@@ -78,7 +81,8 @@ def contrast_degrees(
         total = trace.sum(0)[a] + trace.sum(0)[b]
         of_groups, of_pairs = np.split(products.sum((0, 1)), [used.size])
         with np.errstate(divide="ignore", invalid="ignore"):
-            df.append(total**2 / (of_groups[a] + of_groups[b] + 2 * of_pairs))
+            square = of_groups[a] + of_groups[b] + 2 * of_pairs
+            df.append(np.maximum(total**2 / square, 1.0))
     return np.asarray(np.min(df, axis=0))
 
 
@@ -141,6 +145,7 @@ def _shares(
     for (k, s), factor in zip(samples, scale, strict=True):
         size = supports[k][s]
         h = size.value * factor[size.group]
+        h = np.where(1 - h > _ROUNDING, np.minimum(h, _LARGEST_SHARE), h)
         v = h / np.where(1 - h > _ROUNDING, 1 - h, np.nan)
         u, d = v * h, v * v
         powers = {"h": (h, 1), "v": (v, 1), "u": (u, 2), "d": (d, 2), "e": (d * h, 3)}

@@ -300,7 +300,7 @@ def read_labels(
     n_rows = check_lengths(
         **lengths,
         sensitive_features=None if groups is None else groups.n_rows,
-        **{name: column.codes.size for name, column in codes.items()},
+        **{n: column.codes.size for n, column in codes.items() if n != "item"},
         **{name: column.size for name, column in weight.items()},
     )
     return groups, codes, weight, n_rows

@@ -24,6 +24,9 @@ from .validation import Array, as_numbers, check_aligned, check_binary, check_le
 
 T = TypeVar("T")
 
+#: Weights of items that are further apart lose pairs to the rounding of sums.
+_WIDEST = 1e12
+
 
 def stable_order(codes: Array, *, copy: bool = True) -> Array:
     """Return ``np.argsort(codes, kind="stable")`` of non-negative integers.
@@ -502,6 +505,12 @@ def ranked_data(
     clusters, recurring = (read.codes.get(name) for name in ("cluster", "item"))
     score, outcome = read.numbers["y_score"], read.numbers.get("y_true")
     weight, items = (read.weights.get(n) for n in ("sample_weight", "item_weight"))
+    if items is not None and items.max() > _WIDEST * items.min():
+        raise ValueError(
+            f"item_weight must be within {_WIDEST:g} times its smallest positive value,"
+            " for sums over pairs to be more than rounding; got values from "
+            f"{items.min():g} to {items.max():g}."
+        )
     ranking = Ranking.from_scores(score, None if queries is None else queries.codes)
     first = ranking.order[ranking.starts[:-1]]
     return RankedData(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,17 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.score_rows import ScoreRows
-from .._inputs.validation import Array, check_binary, check_magnitude, check_number
+from .._inputs.validation import (
+    Array,
+    check_binary,
+    check_magnitude,
+    check_number,
+    to_numpy,
+)
 from ._make_metric import MadeMetric
 
-_CLOSEST = np.finfo(np.float64).eps
+#: The floating-point types other than float64 that scikit-learn computes with.
+_SHORT = (np.float16, np.float32)
 
 
 @stored("MeanOfBoth")
@@ -151,8 +159,8 @@ def _of_probabilities(name: str) -> Callable[[ScoreRows], None]:
     return check
 
 
-def _log_loss(y: Array, score: Array) -> Array:
-    score = np.clip(score, _CLOSEST, 1 - _CLOSEST)
+def _log_loss(closest: float, y: Array, score: Array) -> Array:
+    score = np.clip(score, closest, 1 - closest)
     return -xlogy(y, score) - xlog1py(1 - y, -score)
 
 
@@ -164,7 +172,14 @@ def _of_magnitude(rows: ScoreRows) -> None:
     check_magnitude(y_score=rows.x)
 
 
-_LOG_LOSS = _mean_loss("log_loss", _log_loss, _of_probabilities("log_loss"))
+@cache
+def _log_loss_of(dtype: np.dtype[Any]) -> MadeMetric:
+    """Return the loss of scores of a type, whose machine epsilon clips them."""
+    closest = np.finfo(dtype if dtype in _SHORT else np.float64).eps
+    loss = partial(_log_loss, float(closest))
+    return _mean_loss("log_loss", loss, _of_probabilities("log_loss"))
+
+
 _BRIER = _mean_loss("brier_score", _squared, _of_probabilities("brier_score"))
 _SQUARED = _mean_loss("mean_squared_error", _squared, _of_magnitude)
 _ABSOLUTE = _mean_loss(
@@ -972,9 +987,9 @@ def log_loss(
         Outcomes, binary, graded or real. They must be in [0, 1].
     y_score : array-like of shape (n,)
         Scores on the scale of the outcomes, such as probabilities. They must be in [0,
-        1], and as in scikit-learn they are clipped to be at least 2.2e-16 (the machine
-        epsilon of 64 bits) away from 0 and 1, where one wrong row would have an
-        infinite loss.
+        1], and as in scikit-learn they are clipped to be at least the machine epsilon
+        of their type (2.2e-16 of 64 bits, 1.2e-7 of 32) away from 0 and 1, where one
+        wrong row would have an infinite loss.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -1023,7 +1038,7 @@ def log_loss(
     >>> log_loss([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
     array([0.3406])
     """
-    return _LOG_LOSS(**locals())
+    return _log_loss_of(to_numpy(y_score, "y_score").dtype)(**locals())
 
 
 def brier_score(

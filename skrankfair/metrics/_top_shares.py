@@ -24,6 +24,8 @@ from ._pairs.cluster_rows import QuerySums
 from ._position_weights import PositionWeight
 
 _MOST_COLUMNS, _MOST_ORDERED = 4000, 10
+# Cuts of cells that are looked at together.
+_MOST_CUTS = 1 << 20
 _ROUNDING = 1e-12
 
 
@@ -155,17 +157,20 @@ class TopShares(ListKernel):
         """Return the value of each cell, and whether there is one."""
         size, n = lists.sizes, lists.of_cells(lists.lengths)
         valid = (size > 0) & (size < n) & (n > self.step)
-        some, inverse = _distinct(lists, np.flatnonzero(valid))
-        cuts, p, q = _cell_shares(lists, some, self.step)
-        total = _Total(cuts.of_list, self.weights(cuts.k), some.size)
-        values, divisor = total(self.distance(p, q)), np.ones(some.size)
-        if self.divisor == "weights":
-            divisor = total(np.ones(cuts.k.size))
-        elif self.divisor == "maximum":
-            rows = some[cuts.of_list]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                divisor = self.distance.largest(size[rows], n[rows], cuts.k, total)
-        values, defined = _ratio(values, divisor, np.ones(some.size, dtype=bool))
+        distinct, inverse = _distinct(lists, np.flatnonzero(valid))
+        parts = []
+        for some in _few_cuts(lists, distinct, self.step):
+            cuts, p, q = _cell_shares(lists, some, self.step)
+            total = _Total(cuts.of_list, self.weights(cuts.k), some.size)
+            values, divisor = total(self.distance(p, q)), np.ones(some.size)
+            if self.divisor == "weights":
+                divisor = total(np.ones(cuts.k.size))
+            elif self.divisor == "maximum":
+                rows = some[cuts.of_list]
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    divisor = self.distance.largest(size[rows], n[rows], cuts.k, total)
+            parts.append(_ratio(values, divisor, np.ones(some.size, dtype=bool)))
+        values, defined = map(np.concatenate, zip(*parts, strict=True))
         out = np.zeros(valid.size)
         out[valid], valid[valid] = values[inverse], defined[inverse]
         return out, valid
@@ -177,11 +182,14 @@ class TopShares(ListKernel):
         valid = (n_groups > 1) & (n > self.step)
         cuts = lists.cuts(self.step, np.arange(n.size))
         total = _Total(cuts.of_list, self.weights(cuts.k), n.size)
-        some, inverse = _distinct(lists, np.arange(query.size))
-        of_cell, p, q = _cell_shares(lists, some, self.step)
-        of_cells = _Total(of_cell.of_list, self.weights(of_cell.k), some.size)
-        parts = of_cells(_divergence(p, q))[inverse]
-        values = np.bincount(query, weights=parts, minlength=n.size).astype(float)
+        distinct, inverse = _distinct(lists, np.arange(query.size))
+        parts = []
+        for some in _few_cuts(lists, distinct, self.step):
+            of_cell, p, q = _cell_shares(lists, some, self.step)
+            of_cells = _Total(of_cell.of_list, self.weights(of_cell.k), some.size)
+            parts.append(of_cells(_divergence(p, q)))
+        of_groups = np.concatenate(parts)[inverse]
+        values = np.bincount(query, of_groups, n.size).astype(float)
         divisor = np.ones(valid.size)
         if self.divisor == "weights":
             divisor = total(np.ones(cuts.k.size))
@@ -270,6 +278,12 @@ def _distinct(lists: Lists, cell: Array) -> tuple[Array, Array]:
     inverse[others] = index.size + np.arange(np.count_nonzero(others))
     inverse[alone] = same
     return np.concatenate([cell[alone[index]], cell[others]]), inverse
+
+
+def _few_cuts(lists: Lists, cell: Array, step: int) -> list[Array]:
+    """Return cells in parts that have few cuts, so that these fit into memory."""
+    last = np.cumsum(lists.lengths[lists.cells.query[cell]] // step)
+    return np.split(cell, np.flatnonzero(np.diff(last // _MOST_CUTS)) + 1)
 
 
 def _cell_shares(lists: Lists, cell: Array, step: int) -> tuple[Cuts, Array, Array]:

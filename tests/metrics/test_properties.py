@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import metrics as sk
 
+from skrankfair import metrics
 from skrankfair.metrics import (
     matched_pair_calibration,
     ndcg,
@@ -96,3 +98,83 @@ def test_calibration_is_within_the_differences(data, average, direction, epsilon
     )
     widest = max(np.ptp(y[q == label]) for label in q)
     assert (np.abs(defined(r)) <= widest * (1 + 1e-9) + 1e-9).all()
+
+
+def test_log_loss_clips_by_the_type_of_scores():
+    y, score = [1, 0, 1, 1], np.array([1.0, 1.0, 0.0, 0.5])
+    for dtype in (np.float32, np.float64):
+        expected = sk.log_loss(y, score.astype(dtype))
+        assert metrics.log_loss(y, score.astype(dtype)).estimate[0] == pytest.approx(
+            expected, rel=1e-6
+        )
+
+
+def test_weights_of_items_further_apart_than_sums_can_hold_are_refused():
+    columns = np.arange(8) % 3, np.arange(8) % 5
+    weight = np.r_[1e13, np.ones(7)]
+    with pytest.raises(ValueError, match="item_weight .* from 1 to 1e"):
+        metrics.pairwise_exposure(
+            *columns, sensitive_features=list("aabb" * 2), item_weight=weight
+        )
+
+
+def test_a_length_error_names_what_was_passed():
+    ways = np.zeros((7, 2), dtype=int)
+    with pytest.raises(ValueError, match="cluster: 7") as error:
+        metrics.accuracy(np.ones(8), np.ones(8), cluster=ways)
+    assert "item" not in str(error.value)
+
+
+@pytest.mark.parametrize("other", ["few", "many"])
+def test_degrees_of_freedom_of_a_dominant_cluster_are_one(other):
+    size = 3 if other == "few" else 40
+    cluster = np.r_[np.zeros(20, dtype=int), np.arange(size)]
+    group = np.r_[np.tile([0, 1], 10), np.zeros(size), [1] * size][: 20 + size]
+    cluster, group = np.tile(cluster, 2), np.r_[group, 1 - group]
+    y = np.arange(cluster.size) % 3 == 0
+    for exponent in (-5, -6, -7, -8):
+        weight = np.where(cluster == 0, 1.0, 10.0**exponent)
+        result = metrics.selection_rate(
+            y_score=y,
+            threshold=0.5,
+            sensitive_features=group,
+            cluster=cluster,
+            sample_weight=weight,
+        )
+        np.testing.assert_allclose(result.df, 1, atol=2e-3)
+        assert result.contrast(*result.groups).df >= 1
+
+
+def test_the_exposure_of_everybody_has_no_gap_in_any_order():
+    rng = np.random.default_rng(5)
+    y, score, query = rng.random(2000), rng.random(2000), rng.integers(0, 200, 2000)
+    for seed in range(6):
+        rows = np.random.default_rng(seed).permutation(2000)
+        result = metrics.exposure_gap(
+            y[rows], score[rows], qid=query[rows], average="amortized"
+        )
+        assert result.test().pvalue[0] == 1
+
+
+def test_slopes_raise_nothing_that_numpy_is_told_to_raise():
+    rng = np.random.default_rng(0)
+    columns = rng.random(40) > 0.5, rng.random(40)
+    features = {"sensitive_features": np.arange(40) % 2}
+    with np.errstate(all="raise"):
+        for result in (
+            metrics.f1(*columns, threshold=0.5, **features),
+            metrics.pairwise_accuracy(*columns, **features),
+            metrics.matched_pair_calibration(*columns, **features, quantile=0.5),
+        ):
+            assert np.isfinite(result.standard_error).all()
+
+
+def test_ndkl_of_many_groups_is_that_of_few_at_a_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    group, score = rng.integers(0, 30, 400), rng.integers(0, 90, 400)
+    for joint in (False, True):
+        whole = metrics.ndkl(None, score, sensitive_features=group, joint=joint)
+        with monkeypatch.context() as patch:
+            patch.setattr("skrankfair.metrics._top_shares._MOST_CUTS", 1000)
+            parts = metrics.ndkl(None, score, sensitive_features=group, joint=joint)
+        np.testing.assert_array_equal(parts.estimate, whole.estimate)

@@ -313,6 +313,7 @@ class Matching:
         place = np.minimum(place, below) if above else np.maximum(place, below)
         return np.where(np.isnan(limit), below, place)
 
+    @np.errstate(over="ignore", under="ignore")  # the next after largest and smallest
     def kth_smallest(
         self, n_pairs: int | None, quantile: float | None, weight: PairWeight
     ) -> Array:
@@ -411,7 +412,6 @@ class _Selection:
         outer, inner = self.outer, self.inner
         return (outer.high - outer.low) - (inner.high - inner.low)
 
-    @np.errstate(over="ignore")  # the next after the largest number
     def _try(self, thresholds: Array) -> bool:
         """Take the ranges within the thresholds as outer or inner ones of a group.
 
