@@ -125,12 +125,11 @@ def test_a_length_error_names_what_was_passed():
     assert "item" not in str(error.value)
 
 
-@pytest.mark.parametrize("other", ["few", "many"])
-def test_degrees_of_freedom_of_a_dominant_cluster_are_one(other):
-    size = 3 if other == "few" else 40
-    cluster = np.r_[np.zeros(20, dtype=int), np.arange(size)]
-    group = np.r_[np.tile([0, 1], 10), np.zeros(size), [1] * size][: 20 + size]
-    cluster, group = np.tile(cluster, 2), np.r_[group, 1 - group]
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.SmallSampleWarning")
+@pytest.mark.parametrize("size", [3, 40])
+def test_degrees_of_freedom_of_a_dominant_cluster_are_one(size):
+    cluster = np.repeat(np.r_[np.zeros(20, dtype=int), 1 + np.arange(size)], 2)
+    group = np.arange(cluster.size) % 2
     y = np.arange(cluster.size) % 3 == 0
     for exponent in (-5, -6, -7, -8):
         weight = np.where(cluster == 0, 1.0, 10.0**exponent)
