@@ -20,7 +20,7 @@ from ._inputs.by_name import (
 )
 from ._inputs.columns import read_labels
 from ._inputs.sklearn_private import n_rows_of, rows_of, tags_of, with_names
-from ._inputs.validation import Array, check_lengths
+from ._inputs.validation import Array, check_aligned, check_lengths
 from .metrics import ndcg
 
 __all__ = ["QueryRanker"]
@@ -198,11 +198,13 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
             NaN, with a warning, if no query has a relevant item.
         """
         qid = take_column(self, X, "qid", qid)
+        check_aligned(X=X, y=y, qid=qid, sample_weight=sample_weight)
         result = ndcg(y, self.predict(X), qid=qid, sample_weight=sample_weight)
         return float(result.estimate[0])
 
     def _sorted(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> _SortedRows:
         """Return the rows by query, each query in the order of its rows."""
+        check_aligned(X=X, y=y, qid=qid, sample_weight=sample_weight)
         if not (n_rows := n_rows_of(X)):
             raise ValueError("X must have a row; got none.")
         lengths = {"X": n_rows, "y": None if y is None else n_rows_of(y)}

@@ -284,6 +284,11 @@ def test_rows_may_be_lists():
     assert ranker.estimator_.sizes_ == [1, 2]
     assert ranker.predict(rows).shape == (3,)
     assert QueryRanker(ByGroup()).fit(rows, [1, 2, 3]).estimator_.sizes_ == [3]
+    X, y = problem()
+    fitted, backwards = QueryRanker(Ridge()).fit(X, y), pd.Series(y, X.index[::-1])
+    for method in (fitted.fit, fitted.score):
+        with pytest.raises(ValueError, match="y must have its rows in the order of X"):
+            method(X, backwards)
     with pytest.raises(ValueError, match="^X must have a row; got none"):
         QueryRanker(Ridge()).fit([], [])
     with pytest.raises(ValueError, match="names a column, but X arrives here without"):

@@ -57,13 +57,14 @@ _FINDS_NAMES = parse_version(sklearn.__version__) >= parse_version("1.9")
 
 def tags_of(estimator: Any) -> Any:
     """Return the tags of an estimator; a TypeError for what is none."""
-    none = f"estimator must be an estimator of scikit-learn; got {estimator!r}."
-    if not hasattr(estimator, "fit"):  # scikit-learn 1.6 has tags for anything.
-        raise TypeError(none)
     try:
-        return get_tags(estimator)
-    except AttributeError as error:
-        raise TypeError(none) from error
+        if hasattr(estimator, "fit"):  # scikit-learn 1.6 has tags for anything.
+            return get_tags(estimator)
+    except AttributeError:
+        pass
+    raise TypeError(
+        f"estimator must be an estimator of scikit-learn; got {estimator!r}."
+    )
 
 
 def with_names(X: Any) -> Any:

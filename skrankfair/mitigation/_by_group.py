@@ -27,6 +27,7 @@ from .._inputs.sklearn_private import names_of_features
 from .._inputs.validation import (
     Array,
     as_numbers,
+    check_aligned,
     check_choice,
     check_number,
     warn_user,
@@ -273,6 +274,8 @@ class CalibratesByGroup(
         `reset`: whether X may have other columns than those that are known.
         """
         labels, units = self._columns(X, sensitive_features, cluster)
+        columns = {"sensitive_features": labels, "cluster": units}
+        check_aligned(X=X, y=y, sample_weight=sample_weight, **columns)
         score, outcome = self._checked_fit(X, y, reset)
         n_rows = len(score)
         groups, clusters, weight = columns_of_rows(n_rows, labels, units, sample_weight)

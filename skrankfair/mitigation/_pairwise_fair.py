@@ -28,6 +28,7 @@ from .._inputs.groups import Groups
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
+    check_aligned,
     check_choice,
     check_magnitude,
     check_number,
@@ -346,6 +347,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         columns = {
             name: take_column(self, X, name, value) for name, value in given.items()
         }
+        check_aligned(X=X, y=y, **columns)
         features, y = validate_data(
             self,
             with_names(self._features(X)),

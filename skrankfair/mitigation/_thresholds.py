@@ -585,9 +585,10 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         self._set_thresholds(sides, pooled)
 
     def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
-        """Return the score minus the threshold of the row's group.
+        """Return the score minus the largest number below its group's threshold.
 
-        With `randomize` the threshold of each row is drawn.
+        It is positive where the score reaches the threshold, as `predict` decides. With
+        `randomize` the threshold of each row is drawn.
 
         Parameters
         ----------
@@ -616,7 +617,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         )
         threshold = thresholds[groups.values]
         self._draw(groups, threshold)
-        return score - threshold
+        return score - np.nextafter(threshold, -np.inf)
 
     def _draw(self, groups: Groups, threshold: Array) -> None:
         """Draw the threshold of each row whose group has several."""
@@ -647,7 +648,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         -------
         ndarray of shape (n_samples,)
         """
-        positive = self.decision_function(X, sensitive_features) >= 0
+        positive = self.decision_function(X, sensitive_features) > 0
         return self.classes_[positive.astype(int)]
 
     def _methods(self) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ from .._inputs.validation import (
     Array,
     as_numbers,
     as_weights,
+    check_aligned,
     collected_warnings,
     warn_user,
 )
@@ -290,6 +291,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Validate the arguments of `fit`."""
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         units = take_column(self, X, "cluster", cluster)
+        columns = {"sensitive_features": labels, "cluster": units}
+        check_aligned(X=X, y=y, sample_weight=sample_weight, **columns)
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but "
@@ -307,11 +310,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if classifier:
             counted = _is_known(y) if weight is None else _is_known(y) & (weight > 0)
             self.classes_ = two_classes(y[counted])
-        metadata = {
-            "sample_weight": weight,
-            "sensitive_features": labels,
-            "cluster": units,
-        }
+        metadata = {"sample_weight": weight, **columns}
         given = {name: value for name, value in metadata.items() if value is not None}
         self._warn_of_weights(given)
         self._grouped = labels is not None
@@ -415,6 +414,7 @@ class ScoresByGroup:
         -------
         float
         """
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
         predicted = self.predict(X, sensitive_features)
         measure = accuracy_score if isinstance(self, ClassifierMixin) else r2_score
         return float(measure(y, predicted, sample_weight=sample_weight))

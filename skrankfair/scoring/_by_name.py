@@ -18,8 +18,6 @@ Entry = tuple[Callable[..., Any], dict[str, Any], str | None]
 
 # Rates are of decisions, which only `predict` makes.
 _DECISION = {"response_method": "predict"}
-# Scores on the scale of the outcomes.
-_PROBABILITY = {"response_method": ["predict_proba", "predict"]}
 _INTER, _INTRA = {"comparison": "inter"}, {"comparison": "intra"}
 
 #: Metrics of groups of which high values are better.
@@ -41,14 +39,14 @@ _GAINS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 #: Metrics of groups of which low values are better.
 _LOSSES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "brier_score": (metrics.brier_score, _PROBABILITY),
-    "calibration_error": (metrics.calibration_error, _PROBABILITY),
+    "brier_score": (metrics.brier_score, {}),
+    "calibration_error": (metrics.calibration_error, {}),
     "dips": (metrics.dips, {}),
     "false_negative_rate": (metrics.false_negative_rate, _DECISION),
     "false_positive_rate": (metrics.false_positive_rate, _DECISION),
-    "log_loss": (metrics.log_loss, _PROBABILITY),
-    "mean_absolute_error": (metrics.mean_absolute_error, _PROBABILITY),
-    "mean_squared_error": (metrics.mean_squared_error, _PROBABILITY),
+    "log_loss": (metrics.log_loss, {}),
+    "mean_absolute_error": (metrics.mean_absolute_error, {}),
+    "mean_squared_error": (metrics.mean_squared_error, {}),
 }
 #: Neither high nor low values are better: there is no worst group.
 _NEUTRAL: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
@@ -68,7 +66,7 @@ _DISTANCES: dict[Callable[..., Any], dict[str, Any]] = {
     metrics.normalized_discounted_ratio: {},
     metrics.pairwise_exposure: {},
     metrics.pairwise_parity: {},
-    metrics.positive_rate_shift: {"threshold": 0.5, **_PROBABILITY},
+    metrics.positive_rate_shift: {"threshold": 0.5},
     metrics.rank_shift: {},
     metrics.skew_at_k: {"average": "representation"},
 }

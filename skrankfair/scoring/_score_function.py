@@ -29,7 +29,8 @@ COLUMNS = (
 )
 
 
-def _unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:
+def unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the metric itself, without the options of a `partial`."""
     while isinstance(metric, partial):
         metric = metric.func
     return metric
@@ -37,7 +38,7 @@ def _unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:
 
 def own_columns(metric: Callable[..., Any]) -> tuple[str, ...]:
     """Return the columns that only this metric has, if `make_metric` made it."""
-    return tuple(getattr(_unwrapped(metric), "own_columns", ()))
+    return tuple(getattr(unwrapped(metric), "own_columns", ()))
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class ScoreFunction:
 
     @property
     def __name__(self) -> str:
-        metric = _unwrapped(self.metric)
+        metric = unwrapped(self.metric)
         return getattr(metric, "__name__", type(metric).__name__)
 
     @property
@@ -67,7 +68,7 @@ class ScoreFunction:
 
     @property
     def _is_ours(self) -> bool:
-        module = getattr(_unwrapped(self.metric), "__module__", None) or ""
+        module = getattr(unwrapped(self.metric), "__module__", None) or ""
         return module.startswith("skrankfair.")
 
     @property
@@ -80,7 +81,7 @@ class ScoreFunction:
     @property
     def whole(self) -> bool:
         """Whether the number is that of all rows, as of `ndcg` without groups."""
-        if _unwrapped(self.metric) is not ndcg or self.disparity is not None:
+        if unwrapped(self.metric) is not ndcg or self.disparity is not None:
             return False
         bound = inspect.signature(self.metric).parameters["sensitive_features"].default
         return bound is None and "sensitive_features" not in self.columns

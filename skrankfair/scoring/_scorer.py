@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 from sklearn.metrics import check_scoring
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from .. import metrics
 from .._estimates.simultaneous import KINDS, MOST_TOGETHER
 from .._inputs.by_name import ColumnSpec, check_spec, column_of, is_column
 from .._inputs.sklearn_private import (
@@ -24,9 +25,24 @@ from .._inputs.validation import check_choice, collected_warnings
 from ..metrics import GroupEstimates
 from ..metrics._disparities import EqualizedOdds
 from ._by_name import SCORERS
-from ._score_function import Result, ScoreFunction, as_outcomes, own_columns
+from ._score_function import (
+    Result,
+    ScoreFunction,
+    as_outcomes,
+    own_columns,
+    unwrapped,
+)
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
+# Of which the scores are on the scale of the outcomes, as probabilities are.
+_ON_SCALE = (
+    metrics.brier_score,
+    metrics.calibration_error,
+    metrics.log_loss,
+    metrics.mean_absolute_error,
+    metrics.mean_squared_error,
+    metrics.positive_rate_shift,
+)
 
 
 class FairnessScore(float):
@@ -227,7 +243,8 @@ def _default_response(function: ScoreFunction) -> str | list[str]:
     decides = "threshold" in options and options["threshold"].default is None
     if not function.by_group or (decides and function.params.get("threshold") is None):
         return "predict"
-    return list(_RESPONSES)
+    on_scale = unwrapped(function.metric) in _ON_SCALE
+    return list(_RESPONSES[1:] if on_scale else _RESPONSES)
 
 
 def make_fairness_scorer(
@@ -271,8 +288,10 @@ def make_fairness_scorer(
         is.
     response_method : str or list of str, default="auto"
         "auto" takes `decision_function`, or else the positive class of `predict_proba`,
-        or else `predict`. For a metric of scikit-learn, and for rates of decisions
-        without ``threshold=``, it takes `predict`.
+        or else `predict`. For a metric on the scale of outcomes, which are losses,
+        `calibration_error` and `positive_rate_shift`, it takes `predict_proba`, or else
+        `predict`. For a metric of scikit-learn, and for rates of decisions without
+        ``threshold=``, it takes `predict`.
     greater_is_better : bool or None, default=None
         None means False, which negates the number, for the disparities "difference",
         "max_abs" and "l1", and True for a ratio, for the worst group and for metrics

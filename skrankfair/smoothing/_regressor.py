@@ -20,7 +20,13 @@ from .._inputs.by_name import (
     take_column,
 )
 from .._inputs.score_rows import Sample, score_rows
-from .._inputs.validation import Array, as_numbers, check_choice, warn_user
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_aligned,
+    check_choice,
+    warn_user,
+)
 from ._bandwidth import (
     check_bandwidth,
     leave_cluster_out_error,
@@ -279,6 +285,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         get_kernel(self.kernel)
         check_choice(self.method, "method", METHODS)
         cluster = take_column(self, X, "cluster", cluster)
+        check_aligned(X=X, y=y, cluster=cluster, sample_weight=sample_weight)
         options = {"y": y, "reset": reset, "y_numeric": True}
         others = named_columns(self.cluster)
         features, y = numeric_features(self, X, others, "features", **options)

@@ -254,6 +254,9 @@ def test_bad_input_raises(name):
         model.fit(X, outcome[1:])
     with pytest.raises(ValueError, match="requires y"):
         model.fit(X, None)
+    backwards = pd.DataFrame(np.asarray(outcome), X.index[::-1]).squeeze()
+    with pytest.raises(ValueError, match="y must have its rows in the order of X"):
+        model.fit(X, backwards)
     for unit in ("sensitive_features", mitigation.unit):
         with pytest.raises(ValueError, match=f"same number of rows; got .*{unit}: 99"):
             mitigation.new().fit(X[FEATURES], outcome, **{unit: X["user"][1:]})
@@ -275,6 +278,19 @@ def test_classes_that_are_not_two_raise(name):
         mitigation.by_columns().fit(X, np.arange(90) % 3)
     with pytest.raises(ValueError, match="one class, 1"):
         mitigation.by_columns().fit(X, np.ones(90, dtype=int))
+
+
+class Unprintable(LogisticRegression):
+    """Its representation takes as long as that of a large pipeline."""
+
+    def __repr__(self, N_CHAR_MAX=700):
+        raise AssertionError
+
+
+def test_predictions_print_no_model():
+    X, y = problem(90)
+    model = GroupThresholdClassifier(Unprintable(), cv=2).fit(X[FEATURES], y)
+    assert model.predict(X[FEATURES][:1]).size == 1
 
 
 @pytest.mark.parametrize("finds", [False, True])

@@ -123,11 +123,15 @@ class TestModel:
     )
 
     def test_one_group_keeps_its_threshold(self):
+        """And a score at it is accepted, by the sign of the decisions too."""
         X, y = self.problem()
-        model = GroupThresholdClassifier(LogisticRegression(), threshold=0.6)
-        found = model.fit(X[["x"]], y).predict(X[["x"]])
         proba = LogisticRegression().fit(X[["x"]], y).predict_proba(X[["x"]])[:, 1]
-        np.testing.assert_array_equal(found == "yes", proba >= 0.6)
+        for threshold in (0.6, float(proba[0])):
+            model = GroupThresholdClassifier(LogisticRegression(), threshold=threshold)
+            predicted = model.fit(X[["x"]], y).predict(X[["x"]])
+            np.testing.assert_array_equal(predicted == "yes", proba >= threshold)
+            decisions = model.decision_function(X[["x"]])
+            np.testing.assert_array_equal(decisions > 0, proba >= threshold)
 
     @pytest.mark.parametrize(
         ("estimator", "options"),
@@ -146,7 +150,7 @@ class TestModel:
             model.positive_rate_before_, abs=0.01
         )
         assert 0.1 < positive.mean() < 0.7
-        np.testing.assert_array_equal(model.decision_function(X) >= 0, positive)
+        np.testing.assert_array_equal(model.decision_function(X) > 0, positive)
 
     def test_missing_outcomes_do_not_train_the_model(self):
         X, y = self.problem()
@@ -229,7 +233,7 @@ class TestRates:
 
         found = distance(model.thresholds_["a"], model.thresholds_["b"])
         in_b = np.sort(score[group == "b"])[::-1]
-        positive = int((model.decision_function(self.X) >= 0).sum())
+        positive = int((model.decision_function(self.X) > 0).sum())
         others = [
             distance(cut, in_b[positive - (score[group == "a"] >= cut).sum()])
             for cut in np.linspace(0.3, 0.6, 61)

@@ -107,6 +107,26 @@ class TestNumber:
         scores = scores[:, 1] if response == "predict_proba" else scores
         assert column_scorer()(estimator, X, Y) == gap_of(scores)
 
+    @pytest.mark.parametrize(
+        ("name", "options"),
+        [
+            ("brier_score", {}),
+            ("calibration_error", {}),
+            ("log_loss", {}),
+            ("mean_absolute_error", {}),
+            ("mean_squared_error", {}),
+            ("positive_rate_shift", {"threshold": 0.5}),
+        ],
+    )
+    def test_auto_is_a_probability_on_the_scale_of_outcomes(self, model, name, options):
+        metric, group = getattr(metrics, name), {"sensitive_features": "group"}
+        scorer = make_fairness_scorer(metric, **group, **options)
+        of_probability = metric(
+            Y, model.predict_proba(X)[:, 1], sensitive_features=X["group"], **options
+        )
+        assert scorer(model, X, Y) == -of_probability.disparity()
+        assert "response_method" not in repr(scorer)
+
     def test_a_response_method_can_be_chosen(self, model):
         scorer = column_scorer(response_method="predict")
         assert scorer(model, X, Y) == gap_of(model.predict(X))

@@ -178,6 +178,8 @@ def test_bad_options(options, message):
 
 def test_bad_columns():
     model = NadarayaWatsonRegressor()
+    with pytest.raises(ValueError, match="y must have its rows in the order of X"):
+        model.fit(pd.DataFrame({"x": [0.0, 1.0]}), pd.Series([0, 1], index=[1, 0]))
     with pytest.raises(ValueError, match="cluster: 3"):
         model.fit([[0.0], [1.0]], [0, 1], cluster=[1, 2, 3])
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
