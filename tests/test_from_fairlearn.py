@@ -71,5 +71,22 @@ def test_both_sides_are_equal(theirs, ours, rows):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
+def test_a_result_of_one_group_is_a_number_for_a_frame():
+    c = drawn()
+    both = [fl.selection_rate, lambda y, d: float(metrics.selection_rate(y, d))]
+    frames, derived = [], []
+    for metric in both:
+        who = {"sensitive_features": c["g"]}
+        frame = fl.MetricFrame(metrics=metric, y_true=c["y"], y_pred=c["d"], **who)
+        frames.append([*frame.by_group, frame.overall, frame.ratio()])
+        difference = fl.make_derived_metric(metric=metric, transform="difference")
+        derived.append(difference(c["y"], c["d"], **who))
+    np.testing.assert_allclose(frames[1], frames[0], rtol=1e-12)
+    assert derived[1] == pytest.approx(derived[0], rel=1e-12)
+    result = metrics.selection_rate(c["y"], c["d"], sensitive_features=c["g"])
+    with pytest.raises(TypeError, match="selection_rate has 3: use"):
+        float(result)
+
+
 def test_the_table_is_there():
     assert len(LINES) > 15

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import re
 import warnings
 from collections.abc import Mapping
 
@@ -13,6 +14,7 @@ from skrankfair import (
     inference,
     metrics,
     mitigation_report,
+    monitoring,
     planning,
     smoothing,
 )
@@ -149,3 +151,12 @@ def test_copies_are_read_only_too():
     with pytest.raises(ValueError, match="read-only"):
         again.estimate[0] = 0.0
     np.testing.assert_array_equal(again.estimate, result.estimate)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_notebooks_show_every_result_as_text():
+    shown = [*results(), metrics.impact_ratio(Y, S > 0.5, sensitive_features=GROUP)]
+    for result in [*shown, monitoring.Monitor()]:
+        html = result._repr_html_()
+        assert "<" not in re.sub(r"</?[a-z0-9]+>", "", html)
+        assert len(html) > 10

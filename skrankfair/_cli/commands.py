@@ -279,7 +279,7 @@ def _add(monitor: Monitor, arguments: argparse.Namespace) -> None:
     spec = monitor.settings.spec
     if _is_result(arguments.add):
         result = GroupEstimates.from_json(_text(arguments.add))
-    elif spec:
+    elif spec and "metric" in spec:
         rows = read_arguments(arguments.add, {name: spec.get(name) for name in COLUMNS})
         report = audit(**rows, task=spec.get("task"), metrics=spec["metric"])
         (result,) = report.results.values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache, cached_property, wraps
+from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,7 +42,14 @@ class cached_read_only(cached_property[T]):  # noqa: N801
         super().__init__(computed)
 
 
-class ReadOnlyArrays:
+class Shown:
+    """A base of results, which show the lines that they print in notebooks too."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+class ReadOnlyArrays(Shown):
     """A base of results, whose arrays become read-only when the result is made.
 
     So do those of copies and of results from other processes, which lose the flags.

@@ -18,7 +18,7 @@ from scipy import special
 
 from .._inputs.validation import Array, check_choice, check_number, generator
 from . import formatting as fmt
-from .arrays import ReadOnlyArrays, cached_read_only
+from .arrays import ReadOnlyArrays, Shown, cached_read_only
 from .finalize import shares_of
 from .leverage import contrast_degrees, degrees_of_freedom
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise, uneven_errors
@@ -177,7 +177,7 @@ class Estimates(ReadOnlyArrays):
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Shown):
     """One number with its standard error: a contrast of two groups, or of all rows.
 
     Attributes

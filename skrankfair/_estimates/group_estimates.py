@@ -1065,6 +1065,8 @@ class GroupEstimates(ReadOnlyArrays):
             and self.sums.by_group.shape[0] == len(set(self.groups))
         ):
             raise TypeError("no metric, sums or distinct groups")
+        if not min(self.sums.count, *self.missing.values(), 0) == 0:
+            raise ValueError("a negative count")
         dict(self.parameters), dict(self.first_pass), added_counts(self.missing, {})
         check_choice(self.metric.disparity, "disparity", KINDS)
         # What is shown of it, but for p-values, which take the longest to find.
@@ -1088,6 +1090,15 @@ class GroupEstimates(ReadOnlyArrays):
             permutation=None if alone else a.permutation + b.permutation,
             missing=added_counts(a.missing, b.missing),
         )
+
+    def __float__(self) -> float:
+        """Return the estimate of the only group."""
+        if len(self.groups) != 1:
+            raise TypeError(
+                f"float() needs a result of one group; {self.name} has "
+                f"{len(self.groups)}: use estimate, overall or disparity()."
+            )
+        return float(self.estimate[0])
 
     def __radd__(self, other: object) -> GroupEstimates:
         """Let ``sum(results)`` start from 0."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,8 +29,11 @@ SCHEMA = "skrankfair.GroupEstimates"
 #: Raised when a later reader must know to read what is written; never reused.
 SCHEMA_VERSION = 1
 
-# More elements than this are a mistake, or a bomb: 2 GiB.
-_MOST_ELEMENTS = 1 << 28
+# More bytes that are not written out, such as zeros, are a mistake, or a bomb.
+_MOST_UNWRITTEN = 1 << 26
+# So larger arrays are written out with their zeros.
+_MOST_WITH_PLACES = 1 << 21
+_TYPE = re.compile(r"object|bool|u?int\d+|float\d+|<U\d+|(datetime|timedelta)64.*")
 _REGISTERED: dict[str, Any] = {}
 
 T = TypeVar("T")
@@ -69,7 +73,8 @@ def from_text(
     check_schema(document)
     with understood():
         given = [*names, *(name for name in later or {} if name in document)]
-        return {**(later or {}), **{name: decoded(document[name]) for name in given}}
+        parts = {name: decoded(document[name]) for name in given}
+    return {**(later or {}), **parts}
 
 
 def read_json(text: Any) -> Any:
@@ -197,7 +202,7 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
         flat = flat.view(np.int64)
     elif kind not in "biufU":
         return _encode(array.dtype, where)  # which is refused
-    if array.ndim and kind in "biuf":
+    if array.ndim and kind in "biuf" and array.nbytes <= _MOST_WITH_PLACES:
         some = np.flatnonzero((flat != 0) | (kind == "f" and np.signbit(flat)))
         if 2 * some.size < flat.size:
             encoded["places"], flat = some.tolist(), flat[some]
@@ -211,18 +216,70 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
 
 
 def decoded(encoded: Any) -> Any:
-    """Return the value that JSON stands for."""
+    """Return the value that JSON stands for, once all of it is known to be sound."""
+    if (n_bytes := _unwritten(encoded)) > _MOST_UNWRITTEN:
+        raise ValueError(f"{n_bytes:,} bytes that are not in the text")
+    return _decoded(encoded)
+
+
+def _unwritten(encoded: Any) -> int:
+    """Return the bytes that arrays take beyond their values; refuse other schemas."""
     if isinstance(encoded, list):
-        return [decoded(value) for value in encoded]
+        return sum(map(_unwritten, encoded))
+    if not isinstance(encoded, dict):
+        return 0
+    if "object" in encoded:
+        if encoded["object"] not in (*_REGISTERED, *_OF_0_1_0):
+            raise ValueError(f"an unknown object, {encoded['object']!r}")
+        return sum(map(_unwritten, encoded["fields"].values()))
+    ((kind, value),) = encoded.items()
+    if kind in ("array", "scalar"):
+        return _unwritten_array(value)
+    if kind == "sparse":
+        n_rows, _ = _checked_shape(value["shape"])
+        parts = (value[name] for name in ("row", "column", "values"))
+        return 8 * n_rows + sum(map(_unwritten, parts))
+    if kind not in _types() and kind not in _DECODERS:
+        raise ValueError(f"an unknown kind of value, {kind!r}")
+    return _unwritten(value)
+
+
+def _unwritten_array(encoded: Mapping[str, Any]) -> int:
+    """Return the bytes of an array that are not among its values in the text."""
+    values, name = encoded["values"], encoded["type"]
+    size = math.prod(_checked_shape(encoded["shape"]))
+    if not (_TYPE.fullmatch(name) and isinstance(values, list)):
+        raise ValueError(f"an array of type {name!r}")
+    if len(values) != len(encoded.get("places", range(size))):
+        raise ValueError(f"{len(values)} values of an array of {size}")
+    n_bytes = (size - len(values)) * np.dtype(name).itemsize
+    if name == "object":
+        return n_bytes + _unwritten(values)
+    if name.startswith("<U"):
+        n_bytes += sum(np.dtype(name).itemsize - 4 * len(value) for value in values)
+    return n_bytes
+
+
+def _checked_shape(shape: Any) -> list[int]:
+    """Return the shape of an array if it is a list of counts."""
+    if not all(type(count) is int and count >= 0 for count in shape):
+        raise ValueError(f"an array of shape {shape}")
+    return list(shape)
+
+
+def _decoded(encoded: Any) -> Any:
+    """Return the value that sound JSON stands for."""
+    if isinstance(encoded, list):
+        return [_decoded(value) for value in encoded]
     if not isinstance(encoded, dict):
         return encoded
     if "object" in encoded:
-        parts = {k: decoded(v) for k, v in encoded["fields"].items()}
+        parts = {k: _decoded(v) for k, v in encoded["fields"].items()}
         return _object(encoded["object"], parts)
     ((kind, value),) = encoded.items()
     if kind not in _types():
         return _DECODERS[kind](value)
-    return _types()[kind][2](*([value] if isinstance(value, str) else decoded(value)))
+    return _types()[kind][2](*([value] if isinstance(value, str) else _decoded(value)))
 
 
 def _object(name: str, parts: dict[str, Any]) -> Any:
@@ -312,7 +369,7 @@ def _decode_sparse(encoded: Mapping[str, Any]) -> Any:
     """Return a sparse array of its shape."""
     from scipy import sparse
 
-    row, column, values = (decoded(encoded[k]) for k in ("row", "column", "values"))
+    row, column, values = (_decoded(encoded[k]) for k in ("row", "column", "values"))
     return sparse.csr_array((values, (row, column)), shape=encoded["shape"])
 
 
@@ -326,11 +383,9 @@ def _function(name: str) -> Any:
 def _decode_array(encoded: Mapping[str, Any]) -> Array:
     """Return an array of its type and shape."""
     shape, values = tuple(encoded["shape"]), encoded["values"]
-    if math.prod(shape) > _MOST_ELEMENTS or min(shape, default=0) < 0:
-        raise ValueError(f"an array of shape {shape}")
     if encoded["type"] == "object":
         array = np.empty(math.prod(shape), dtype=object)
-        array[:] = [decoded(value) for value in values]
+        array[:] = [_decoded(value) for value in values]
         return array.reshape(shape)
     dtype = np.dtype(encoded["type"])
     if dtype.kind in "fiumM":

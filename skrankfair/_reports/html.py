@@ -271,7 +271,8 @@ def _shortened(text: str) -> tuple[str, str]:
     """Return a label that fits, and the whole one if that is another."""
     if _text_width(text) <= _WIDEST_LABEL:
         return text, ""
-    short = text
+    # Wide letters may need a few steps more, but a long text not one for each letter.
+    short = text[: int(_WIDEST_LABEL / _text_width("n")) + 2]
     while _text_width(short) > _WIDEST_LABEL:
         short = short[:-2].rstrip() + "…"
     return short, text

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from .._estimates import formatting as fmt
-from .._estimates.arrays import ReadOnlyArrays
+from .._estimates.arrays import ReadOnlyArrays, Shown
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.scales import check_level, t_quantile
 from .._estimates.sums import ClusterSums
@@ -442,7 +442,7 @@ _AVOID = ("normalized_discounted_ratio", "skew_at_k")
 
 
 @dataclass(frozen=True)
-class MetricRecommendation:
+class MetricRecommendation(Shown):
     """Metrics of statistical parity to use, by the names of their functions.
 
     Attributes

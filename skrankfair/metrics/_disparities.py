@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.arrays import ReadOnlyArrays
+from .._estimates.arrays import ReadOnlyArrays, Shown
 from .._estimates.estimates import contrasts_of
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import warn_small
@@ -146,7 +146,7 @@ class EqualizedOdds(ReadOnlyArrays):
         return "\n".join(map(repr, self.rates))
 
 
-class Disparity(float):
+class Disparity(Shown, float):
     """A disparity: a float that knows the estimates by group behind it.
 
     Functions such as `impact_ratio` make these.

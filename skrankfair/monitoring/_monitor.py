@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._estimates.arrays import Shown
 from .._estimates.finalize import MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._inputs.validation import Array, check_number
@@ -40,6 +41,17 @@ class Settings:
     tolerance: float
     start: float
     spec: Mapping[str, Any] | None
+
+    def __post_init__(self) -> None:
+        """Raise a ValueError for what no monitor has, given or read from a file."""
+        if self.margin is not None:
+            check_number(self.margin, "margin", 0, np.inf)
+        check_number(self.alpha, "alpha", 0, 1, inclusive=(False, False))
+        check_number(self.tolerance, "tolerance", 0, np.inf)
+        check_number(self.start, "start", 2, np.inf)
+        object.__setattr__(self, "baseline", _checked_baseline(self.baseline))
+        if not isinstance(self.spec, Mapping | None):
+            raise ValueError(f"spec must be a dict or None; got {self.spec!r}.")
 
 
 @dataclass(frozen=True)
@@ -201,7 +213,7 @@ class Tracker:
         return 1 / (first + 1) if place <= first else 1 / (place * (place + 1))
 
 
-class Monitor:
+class Monitor(Shown):
     """Results of one metric day by day, and alarms when a gap is too large or changes.
 
     One may look after every update, for years: the chance of any false alarm ever is
@@ -315,14 +327,7 @@ class Monitor:
         start: float = _START,
         spec: Mapping[str, Any] | None = None,
     ) -> None:
-        if margin is not None:
-            check_number(margin, "margin", 0, np.inf)
-        check_number(alpha, "alpha", 0, 1, inclusive=(False, False))
-        check_number(tolerance, "tolerance", 0, np.inf)
-        check_number(start, "start", 2, np.inf)
-        given = Settings(
-            margin, alpha, _checked_baseline(baseline), tolerance, start, spec
-        )
+        given = Settings(margin, alpha, baseline, tolerance, start, spec)
         self.path = None if path is None else Path(path)
         self.metric = metric
         self.settings = given
@@ -363,14 +368,13 @@ class Monitor:
         OSError
             If it cannot be read.
         """
-        settings, _ = _store.read(Path(path))
-        return cls(path, metric=metric, **settings)
+        settings, _ = _read(Path(path))
+        return cls(path, metric=metric, **asdict(settings))
 
     def _load(self) -> None:
         """Read the file, if there is one."""
         if self.path is not None and self.path.exists():
-            settings, self._days = _store.read(self.path)
-            self.settings = Settings(**settings)
+            self.settings, self._days = _read(self.path)
 
     @property
     def when(self) -> tuple[str, ...]:
@@ -702,6 +706,18 @@ class Monitor:
         section = self.report_section()
         table = fmt.text_table(section.header, section.rows)
         return "\n".join((section.title, table, *section.paragraphs))
+
+
+def _read(path: Path) -> tuple[Settings, dict[str, str]]:
+    """Return the settings of a store, and the text of the result of each day."""
+    settings, days = _store.read(path)
+    names = {each.name for each in fields(Settings)}
+    if not isinstance(settings, dict) or settings.keys() != names:
+        raise ValueError(
+            f"{path} must have settings, a dict of {', '.join(sorted(names))}; got "
+            f"{settings!r}."
+        )
+    return Settings(**settings), days
 
 
 def _checked_baseline(baseline: Any) -> int | str | None:

@@ -22,8 +22,8 @@ SCHEMA = "skrankfair.Monitor"
 SCHEMA_VERSION = 1
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the settings, and the text of the result of each day.
+def read(path: Path) -> tuple[Any, dict[str, str]]:
+    """Return the settings, unchecked, and the text of the result of each day.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         if when in days:
             raise ValueError(f"{path}, line {number}: {when} is there twice.")
         days[when] = json.dumps(day["result"])
-    return head["settings"], days
+    return head.get("settings"), days
 
 
 def write(path: Path, settings: Mapping[str, Any], days: Mapping[str, str]) -> None:

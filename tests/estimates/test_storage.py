@@ -264,13 +264,63 @@ class TestErrors:
             {"object": "exposure_gap.breakdown", "fields": {}},
             {"function": "ColumnSum"},
             {"array": {"type": "float64", "shape": [10**6, 10**6], "values": []}},
+            {
+                "array": {
+                    "type": "<U100000000",
+                    "shape": [1],
+                    "places": [],
+                    "values": [],
+                }
+            },
+            {"array": {"type": "<U100000000", "shape": [1], "values": ["a"]}},
+            {
+                "array": {
+                    "type": "float64",
+                    "shape": [1 << 27],
+                    "places": [],
+                    "values": [],
+                }
+            },
+            {"array": {"type": "float64", "shape": [-1, -1], "values": [1.0]}},
+            {"array": {"type": "V400000000", "shape": [1], "values": [0]}},
+            {"scalar": {"type": "float64", "shape": [2**400], "values": []}},
+            {"sparse": {"row": [], "column": [], "values": [], "shape": [1 << 40, 1]}},
+            {
+                "tuple": [
+                    {
+                        "array": {
+                            "type": "int8",
+                            "shape": [1 << 26],
+                            "places": [],
+                            "values": [],
+                        }
+                    }
+                ]
+                * 2
+            },
+            {"Fraction": "1e30000000"},
         ],
-        ids=str,
+        ids=lambda bad: str(bad)[:80],
     )
-    def test_runs_and_makes_nothing_else(self, bad):
+    def test_runs_and_makes_nothing_else(self, bad, monkeypatch):
+        for name in ("zeros", "array", "empty"):
+            monkeypatch.setattr(storage.np, name, pytest.fail)
         for place in ("metric", "sums"):
             with pytest.raises(ValueError, match="wrong or missing parts"):
                 GroupEstimates.from_json(json.dumps({**GOOD, place: bad}))
+
+    def test_no_count_is_negative(self):
+        for place, name in ((GOOD["sums"]["fields"], "count"), (GOOD, "missing")):
+            document = json.dumps(GOOD)
+            old = json.dumps({name: place[name]})[1:-1]
+            new = {"count": -20.0, "missing": {"map": [["dropped", -3]]}}[name]
+            document = document.replace(old, json.dumps({name: new})[1:-1])
+            with pytest.raises(ValueError, match="a negative count"):
+                GroupEstimates.from_json(document)
+
+    def test_large_arrays_of_zeros_can_be_read(self):
+        zeros = np.zeros(1 << 19)
+        np.testing.assert_array_equal(decoded([zeros] * 20)[-1], zeros)
 
     def test_any_part_may_be_wrong(self):
         rng = np.random.default_rng(0)

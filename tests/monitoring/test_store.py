@@ -1,11 +1,17 @@
 """Nothing that is stored is lost or counted twice, whatever ends the process."""
 
+import json
+from dataclasses import asdict
+
 import pytest
 
 from skrankfair._reports import exports
 from skrankfair.monitoring import Monitor, _store
 
 from .test_monitor import DAYS, decisions, monitored
+
+HEAD = {"schema": _store.SCHEMA, "schema_version": 1}
+SETTINGS = asdict(Monitor().settings)
 
 
 @pytest.fixture(name="path")
@@ -65,6 +71,17 @@ def test_text_stays_the_same(path):
             lambda lines: [lines[0].replace('"alpha": 0.05', '"alpha": 7')],
             "alpha must",
         ),
+        *(
+            (lambda lines, head=head: [json.dumps(HEAD | head)], message)
+            for head, message in (
+                ({}, "must have settings, a dict of alpha, .*got None"),
+                ({"settings": 3}, "must have settings, .*got 3"),
+                ({"settings": {"alpha": 0.05}}, "must have settings"),
+                ({"settings": SETTINGS | {"other": 1}}, "must have settings"),
+                ({"settings": SETTINGS | {"margin": "a"}}, "margin must be a number"),
+                ({"settings": SETTINGS | {"spec": 3}}, "spec must be a dict or None"),
+            )
+        ),
         (lambda lines: [*lines[:2], lines[2][:50]], "line 3: it is no day"),
         (lambda lines: [*lines, lines[1]], "line 4: 2026-01-01 is there twice"),
         (lambda lines: [*lines, "[]"], "line 4: it is no day"),
@@ -78,5 +95,6 @@ def test_text_stays_the_same(path):
 def test_what_is_no_store_is_said(path, change, message):
     lines = change(path.read_text(encoding="utf-8").splitlines())
     path.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
-        Monitor.open(path)
+    for read in (Monitor.open, Monitor):
+        with pytest.raises(ValueError, match=message):
+            read(path)
