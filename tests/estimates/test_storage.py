@@ -232,6 +232,11 @@ def test_files_of_old_versions_are_read_and_added(name, of_today, replicates):
         np.testing.assert_allclose(total.resampled(), today.resampled(), rtol=1e-13)
 
 
+def zeros(kind, size):
+    """Return an array none of whose values is in the text."""
+    return {"array": {"type": kind, "shape": [size], "places": [], "values": []}}
+
+
 GOOD = json.loads(log_loss(**score_columns()).to_json())
 
 
@@ -264,40 +269,14 @@ class TestErrors:
             {"object": "exposure_gap.breakdown", "fields": {}},
             {"function": "ColumnSum"},
             {"array": {"type": "float64", "shape": [10**6, 10**6], "values": []}},
-            {
-                "array": {
-                    "type": "<U100000000",
-                    "shape": [1],
-                    "places": [],
-                    "values": [],
-                }
-            },
+            zeros("<U100000000", 1),
+            zeros("float64", 1 << 27),
+            {"tuple": [zeros("int8", 1 << 26)] * 2},
             {"array": {"type": "<U100000000", "shape": [1], "values": ["a"]}},
-            {
-                "array": {
-                    "type": "float64",
-                    "shape": [1 << 27],
-                    "places": [],
-                    "values": [],
-                }
-            },
             {"array": {"type": "float64", "shape": [-1, -1], "values": [1.0]}},
             {"array": {"type": "V400000000", "shape": [1], "values": [0]}},
             {"scalar": {"type": "float64", "shape": [2**400], "values": []}},
             {"sparse": {"row": [], "column": [], "values": [], "shape": [1 << 40, 1]}},
-            {
-                "tuple": [
-                    {
-                        "array": {
-                            "type": "int8",
-                            "shape": [1 << 26],
-                            "places": [],
-                            "values": [],
-                        }
-                    }
-                ]
-                * 2
-            },
             {"Fraction": "1e30000000"},
         ],
         ids=lambda bad: str(bad)[:80],
