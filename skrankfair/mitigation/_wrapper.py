@@ -15,7 +15,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
@@ -35,6 +39,7 @@ from .._inputs.sklearn_private import (
     fit_parameters,
     parameters_of_rows,
     response_values,
+    routing_enabled,
     rows_of,
     tags_of,
     with_names,
@@ -60,6 +65,8 @@ class FitRows:
     cluster: Codes | None
     weight: Array | None  # shape (n,) or None
     metadata: dict[str, Any]  # for the wrapped model, what is given
+    fit: dict[str, Any]  # parameters of its fit
+    split: dict[str, Any]  # parameters of the splitter
 
     @property
     def known(self) -> Array:
@@ -106,16 +113,19 @@ def splits_of(
     strata: Array,
     unit: Array | None,
     classifier: bool,
+    parameters: Mapping[str, Any] | None = None,
 ) -> list[tuple[Array, Array]]:
     """Return the numbers of the training and the test rows of each fold.
 
     An integer `cv` (None is 5) shuffles, always in the same way, and keeps units whole
     and the share of every stratum: a unit belongs to the rarest that it has rows of.
-    Else it is a splitter or a list of splits, which may be numbers or masks.
+    Else it is a splitter, which gets the units as groups unless its `parameters` have
+    some, or a list of splits, which may be numbers or masks.
     """
     rows = np.arange(strata.size)
     if not (cv is None or isinstance(cv, Integral)):
-        splits = check_cv(cv, y, classifier=classifier).split(X, y, unit)
+        given = {"groups": unit, **(parameters or {})}
+        splits = check_cv(cv, y, classifier=classifier).split(X, y, **given)
         return [(rows[np.asarray(a)], rows[np.asarray(b)]) for a, b in splits]
     n_splits = 5 if cv is None else int(cv)
     unit = rows if unit is None else unit
@@ -188,11 +198,10 @@ def _fitted_fold(
     rows: FitRows,
     train: Array,
     test: Array,
-    fit: Mapping[str, Any],
     methods: Sequence[str],
 ) -> Fold:
     """Fit a clone to some rows and let it score others."""
-    model = fit_clone(estimator, rows.X, rows.y, train, fit)
+    model = fit_clone(estimator, rows.X, rows.y, train, rows.fit)
     metadata = parameters_of_rows(rows.X, rows.metadata, test)
     return Fold(model, test, scores_of(model, rows_of(rows.X, test), metadata, methods))
 
@@ -222,9 +231,11 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             for caller in (*RESPONSES, "score"):
                 mapping.add(caller=caller, callee=method)
         router = MetadataRouter(owner=self.__class__.__name__)
-        return router.add_self_request(request).add(
-            estimator=self.estimator, method_mapping=mapping
-        )
+        router.add_self_request(request)
+        if hasattr(self.cv, "split"):
+            to_split = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=to_split)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
 
     def fit(
         self,
@@ -233,6 +244,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         sample_weight: Any = None,
         sensitive_features: Any = None,
         cluster: Any = None,
+        **fit_params: Any,
     ) -> Self:
         """Fit the model, and what is done with its scores in each group.
 
@@ -250,6 +262,9 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             Group labels, if the constructor names no column of X.
         cluster : array-like of shape (n_samples,) or None, default=None
             Independent units, if the constructor names no column of X.
+        **fit_params : dict
+            Metadata that the model's `fit` and the splitter `cv` request; without
+            metadata routing ``groups`` are for the splitter, all others for the model.
 
         Returns
         -------
@@ -269,7 +284,10 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             whose threshold is on the extrapolated line below all known outcomes.
         """
         self._check_options()
-        self._fit(self._fit_rows(X, y, sample_weight, sensitive_features, cluster))
+        rows = self._fit_rows(
+            X, y, sample_weight, sensitive_features, cluster, fit_params
+        )
+        self._fit(rows)
         return self
 
     @abstractmethod
@@ -287,6 +305,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         sample_weight: Any,
         sensitive_features: Any,
         cluster: Any,
+        fit_params: Mapping[str, Any],
     ) -> FitRows:
         """Validate the arguments of `fit`."""
         labels = take_column(self, X, "sensitive_features", sensitive_features)
@@ -312,9 +331,25 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             self.classes_ = two_classes(y[counted])
         metadata = {"sample_weight": weight, **columns}
         given = {name: value for name, value in metadata.items() if value is not None}
+        if routing_enabled():
+            passed = {
+                "sample_weight": sample_weight,
+                "cluster": cluster,
+                "sensitive_features": sensitive_features,
+                **fit_params,
+            }
+            # It raises for what nobody requests, and where a request is missing.
+            routed = process_routing(self, "fit", **passed)
+            fit = fit_parameters(self.estimator, {**fit_params, **given})
+            split = routed["splitter"]["split"] if "splitter" in routed else {}
+        else:
+            others = dict(fit_params)
+            split = {"groups": others.pop("groups")} if "groups" in others else {}
+            fit = {**fit_parameters(self.estimator, given), **others}
         self._warn_of_weights(given)
         self._grouped = labels is not None
-        return FitRows(self._for_model(X), y, groups, clusters, weight, given)
+        X, given = self._for_model(X), {**fit_params, **given}
+        return FitRows(X, y, groups, clusters, weight, given, fit, split)
 
     def _warn_of_weights(self, given: dict[str, Any]) -> None:
         if "sample_weight" not in given or isinstance(self.estimator, FrozenEstimator):
@@ -346,12 +381,11 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             # Rows of unknown outcome are a class of their own.
             y = np.unique(y, return_inverse=True)[1]
             strata = group * (y.max() + 1) + y
-        splits = splits_of(cv, rows.X, y, strata, unit, classifier)
+        splits = splits_of(cv, rows.X, y, strata, unit, classifier, rows.split)
         splits = [(train[np.isin(train, rows.known)], test) for train, test in splits]
         warn_of_folds(splits, group, rows.groups.labels)
-        fit = fit_parameters(estimator, rows.metadata)
         return Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted_fold)(estimator, rows, train, test, fit, methods)
+            delayed(_fitted_fold)(estimator, rows, train, test, methods)
             for train, test in splits
         )
 
@@ -359,8 +393,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Return the model of all rows whose outcome is known; a frozen one stays."""
         if isinstance(self.estimator, FrozenEstimator):
             return self.estimator
-        fit = fit_parameters(self.estimator, rows.metadata)
-        return fit_clone(self.estimator, rows.X, rows.y, rows.known, fit)
+        return fit_clone(self.estimator, rows.X, rows.y, rows.known, rows.fit)
 
     def _for_model(self, X: Any) -> Any:
         """Return X as the wrapped model gets it."""

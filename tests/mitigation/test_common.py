@@ -12,13 +12,20 @@ import pytest
 import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, make_scorer, r2_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.tests.metadata_routing_common import (
+    ConsumingClassifier,
+    ConsumingSplitter,
+    _Registry,
+    check_recorded_metadata,
+)
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -461,6 +468,38 @@ def test_tools_that_predict_without_groups(tool):
         ).predict(X[FEATURES])
     by_column = tool(MITIGATIONS["classifier"].by_columns())
     assert by_column.fit(X, y).predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_other_metadata_reaches_the_model_and_the_splitter(name):
+    X, y = problem(120)
+    users = X["user"].to_numpy()
+    given = {"sample_weight": np.arange(120) + 1.0, "metadata": np.arange(120)}
+    registry, of_cv = _Registry(), _Registry()
+    model = MITIGATIONS[name].new()
+    with sklearn.config_context(enable_metadata_routing=True):
+        for key, values in given.items():
+            model.set_params(estimator=ConsumingClassifier(registry), cv=None)
+            with pytest.raises(UnsetMetadataPassedError, match=f"{key}.* not explicit"):
+                model.fit(X[FEATURES], y, **{key: values})
+        asked = dict.fromkeys(given, True)
+        estimator = ConsumingClassifier(registry).set_fit_request(**asked)
+        for method in ("predict", "predict_proba", "decision_function"):
+            getattr(estimator, f"set_{method}_request")(**dict.fromkeys(given, False))
+        splitter = ConsumingSplitter(of_cv)
+        splitter.set_split_request(groups="apart", metadata=True)
+        model.set_params(estimator=estimator, cv=splitter)
+        model.fit(X[FEATURES], y, apart=users, **given)
+        with pytest.raises(TypeError, match="unexpected argument.*other"):
+            model.fit(X[FEATURES], y, other=1)
+    check_recorded_metadata(registry[-1], "fit", "fit", **given)
+    of_split = {"groups": users, "metadata": given["metadata"]}
+    check_recorded_metadata(of_cv[-1], "split", "fit", **of_split)
+    plain = MITIGATIONS[name].new(estimator=ConsumingClassifier(registry))
+    plain.set_params(cv=GroupKFold(3)).fit(X[FEATURES], y, groups=users, **given)
+    check_recorded_metadata(registry[-1], "fit", "fit", **given)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        plain.set_params(cv=2).fit(X[FEATURES], y, other=1)
 
 
 def test_groups_that_only_fit_is_passed():
