@@ -34,6 +34,8 @@ _PASSED = (
     *("task", "favorable", "threshold", "k", "metrics", "confidence_level"),
     *("correction", "margin", "missing", "impact_ratio"),
 )
+#: How a file is read, as `read_arguments` takes it.
+_READING = ("sep", "decimal", "positive", "by")
 #: What the store of a monitor is made with, and keeps; and what it is made of.
 _SETTINGS = ("margin", "alpha", "baseline", "tolerance")
 _NEEDED = ("metric", "y_true", "y_score", "sensitive_features")
@@ -42,38 +44,41 @@ _MATCHED = "matched_pair_calibration"
 
 def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     """Return the columns of a file as arguments of `audit`."""
-    if arguments.by is not None and arguments.overlapping is None:
+    overlapping = getattr(arguments, "overlapping", None)
+    if getattr(arguments, "by", None) is not None and overlapping is None:
         raise InputError(
             "--by is for --overlapping; give crossed columns as --sensitive-features "
             "A,B."
         )
     columns = {name: getattr(arguments, name) for name in COLUMNS}
-    if arguments.overlapping is not None:
-        columns["sensitive_features"] = arguments.overlapping
-    return read_arguments(
-        path,
-        columns,
-        sep=arguments.sep,
-        decimal=arguments.decimal,
-        positive=arguments.positive,
-        max_groups=arguments.max_groups or MOST_GROUPS,
-        overlapping=arguments.overlapping is not None,
-        by=arguments.by,
-    )
+    if overlapping is not None:
+        columns["sensitive_features"] = overlapping
+    given = {name: getattr(arguments, name) for name in _READING if name in arguments}
+    most = getattr(arguments, "max_groups", None) or MOST_GROUPS
+    overlap = overlapping is not None
+    return read_arguments(path, columns, **given, max_groups=most, overlapping=overlap)
+
+
+def _report(
+    arguments: argparse.Namespace, path: str, say: Any
+) -> tuple[AuditReport, dict[str, Any]]:
+    """Return the audit of a file or of the files of a pattern, and of what it is.
+
+    Of files that are audited part by part there are no columns.
+    """
+    say(f"reading {path}")
+    if is_streamed(arguments, path):
+        return streamed(arguments, path, say), {}
+    columns = _rows(arguments, path)
+    say(f"auditing {len(columns['y_score']):,} rows")
+    options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
+    return audit(**columns, **options), columns
 
 
 def _audited(arguments: argparse.Namespace, path: str, say: Any) -> AuditReport:
     """Return the audit of a file, with what it was made of."""
-    say(f"reading {path}")
-    if is_streamed(arguments, path):
-        report = streamed(arguments, path, say)
-        n_rows = report.n_rows
-    else:
-        columns = _rows(arguments, path)
-        n_rows = len(columns["y_score"])
-        say(f"auditing {n_rows:,} rows")
-        options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
-        report = audit(**columns, **options)
+    report, columns = _report(arguments, path, say)
+    n_rows = len(columns["y_score"]) if columns else report.n_rows
     named = {name: getattr(arguments, name) for name in (*COLUMNS, "overlapping", "by")}
     given = [f"{name} {column}" for name, column in named.items() if column is not None]
     provenance = {
@@ -168,10 +173,7 @@ def _checked(report: AuditReport, conditions: list[Any]) -> tuple[AuditReport, i
 
 
 def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
-    say(f"reading {arguments.file}")
-    columns = _rows(arguments, arguments.file)
-    say(f"measuring {len(columns['y_score']):,} rows")
-    report = audit(**columns, task=arguments.task, metrics=arguments.metrics)
+    report, columns = _report(arguments, arguments.file, say)
     gap, power, alpha = arguments.gap, arguments.power, arguments.alpha
     results = {f.metric.name: f.result for f in report.findings if f.tested}
     if not results:
@@ -181,7 +183,7 @@ def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     blocks, metrics = [f"Pilot: {report.counts}\n{asked}"], []
     for name, result in results.items():
         largest = largest_distance(result)
-        if name == _MATCHED:  # of two outcomes
+        if name == _MATCHED and columns:  # of two outcomes
             largest = float(np.ptp(columns["y_true"]))
         metric = {"metric": name, "largest_possible": jsonable(largest)}
         rows = _sizes(result, gap, power, alpha)
@@ -236,7 +238,7 @@ def _monitor(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     monitor = _opened(arguments)
     if arguments.add is not None:
         say(f"adding {arguments.add}")
-        _add(monitor, arguments)
+        _add(monitor, arguments, say)
     numbers = {
         "updates": list(monitor.when),
         "alarms": [jsonable(vars(alarm)) for alarm in monitor.alarms],
@@ -271,7 +273,7 @@ def _opened(arguments: argparse.Namespace) -> Monitor:
     return Monitor(path, **settings, spec=given or None)
 
 
-def _add(monitor: Monitor, arguments: argparse.Namespace) -> None:
+def _add(monitor: Monitor, arguments: argparse.Namespace, say: Any) -> None:
     """Add a file to a monitor: rows to be measured, or a result."""
     when = str(date.today() if arguments.when is None else arguments.when)
     if when in monitor.when and not arguments.replace:
@@ -280,8 +282,9 @@ def _add(monitor: Monitor, arguments: argparse.Namespace) -> None:
     if _is_result(arguments.add):
         result = GroupEstimates.from_json(_text(arguments.add))
     elif spec and "metric" in spec:
-        rows = read_arguments(arguments.add, {name: spec.get(name) for name in COLUMNS})
-        report = audit(**rows, task=spec.get("task"), metrics=spec["metric"])
+        given = {**dict.fromkeys(COLUMNS), "task": None, **spec}
+        of_day = argparse.Namespace(**given, metrics=[spec["metric"]])
+        report, _ = _report(of_day, arguments.add, say)
         (result,) = report.results.values()
     else:
         raise InputError(

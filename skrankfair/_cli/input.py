@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import sys
 import warnings
 import zipfile
 import zlib
@@ -15,25 +16,20 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._inputs.groups import sort_labels
+from .._inputs.text import NO_NUMBER, NUMBERS, csv_header, typed
 from .terminal import InputError
 
 _PARQUET_MAGIC, _EXCEL = b"PAR1", (".xlsx", ".xlsm")
 #: More distinct groups than this are most likely no groups.
 MOST_GROUPS = 1000
+STANDARD_INPUT = "-"  # as the path of a file
 _BY = "by"  # as an argument: what groups that overlap are crossed by
-
-# Cells of number columns that mean "no number"; in label columns "NA" is a label.
-_NO_NUMBER = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
-
-_NUMBERS = ("y_true", "y_score", "engagement", "sample_weight", "item_weight")
-_TRUTH = {"true": True, "false": False}
-#: Words that outcomes and decisions are recognised by.
-_WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 
 # Of text that pandas has not read as numbers.
 _COMMA_NUMBER = r"\s*[-+]?\d*,?\d+(?:[eE][-+]?\d+)?\s*"
@@ -104,7 +100,7 @@ def read_arguments(
         ) from None
     if not len(frame):
         raise InputError(f"{path} has no rows below its header; give it some.")
-    _read_numbers(frame, columns, positive)
+    frame = _with_numbers(frame, columns, positive, overlapping)
     values: dict[str, Any] = dict.fromkeys(wanted)
     for argument, names in columns.items():
         values[argument] = frame[names] if len(names) > 1 else frame[names[0]]
@@ -116,29 +112,36 @@ def read_arguments(
     return values
 
 
-def _read_numbers(
-    frame: pd.DataFrame, columns: Mapping[str, list[str]], positive: str | None
-) -> None:
-    """Make numbers of the text and the words of the columns of numbers."""
-    for argument in columns.keys() & _NUMBERS:
-        (name,) = columns[argument]
-        what = f"column {name!r} ({option(argument)})"
-        if argument == "y_true" and positive is not None:
-            frame[name] = _outcomes(frame[name], positive, what)
-        elif argument in ("y_true", "y_score"):
-            frame[name] = _of_words(frame[name])
+def _with_numbers(
+    frame: pd.DataFrame,
+    columns: Mapping[str, list[str]],
+    positive: str | None,
+    overlapping: bool,
+) -> pd.DataFrame:
+    """Return the columns of numbers, and of members of groups, as numbers."""
+    of_numbers = (*NUMBERS, *(["sensitive_features"] if overlapping else []))
+    numbers = {
+        name: f"column {name!r} ({option(argument)})"
+        for argument in of_numbers
+        for name in columns.get(argument, ())
+    }
+    if positive is not None:
+        for name in columns.get("y_true", ()):
+            frame[name] = _outcomes(frame[name], positive, numbers[name])
+    for name in numbers:  # Excel and Parquet may have numbers among text
         if frame[name].dtype.kind == "O":
-            try:
-                frame[name] = pd.to_numeric(frame[name])
-            except (TypeError, ValueError) as error:
-                raise InputError(f"{what} must hold numbers: {error}.") from None
+            frame[name] = frame[name].map(str, na_action="ignore")
+    return nw.to_native(typed(nw.from_native(frame).lazy(), (), numbers).collect())
 
 
 def _opened(path: str) -> IO[bytes]:
-    """Open a file for the readers, which would take some names for those of URLs.
+    """Open a file, or standard input, for the readers.
 
-    What can be read only once, such as a pipe, is read into memory.
+    These would take some names for those of URLs. What can be read only once, such as
+    a pipe, is read into memory.
     """
+    if path == STANDARD_INPUT:
+        return io.BytesIO(sys.stdin.buffer.read())
     try:
         opened = Path(path).open("rb")  # noqa: SIM115 - the caller closes it
     except OSError as error:
@@ -167,7 +170,14 @@ def _columns(
                 close = get_close_matches(name.lower(), lower, n=1, cutoff=0.75)
                 if close:
                     raise InputError(f"{lacks}did you mean {lower[close[0]]!r}?")
-                raise InputError(f"{lacks}it has {fmt.some(list(map(repr, present)))}.")
+                has = fmt.some(list(map(repr, present)))
+                see = " See --sep." if len(present) == 1 else ""
+                raise InputError(f"{lacks}it has {has}.{see}")
+            if (times := present.count(name)) > 1:
+                raise InputError(
+                    f"{path} has {times} columns {name!r} ({option(argument)}); rename "
+                    "all but one."
+                )
         columns[argument] = names
     return columns
 
@@ -179,7 +189,7 @@ def _read_csv(
     sep: str | None,
     decimal: str | None,
 ) -> _Table:
-    """Return columns of a CSV file, those of labels with what is written in it."""
+    """Return columns of a CSV file, those of labels as what is written in it."""
     settings: dict[str, Any] = {
         "compression": _COMPRESSIONS.get(Path(path).suffix.lower()),
         "encoding": "utf-8-sig",
@@ -194,23 +204,20 @@ def _read_csv(
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(file, **settings, **options)
 
-    if sep is None:
-        header = ",".join(read(header=None, nrows=1, dtype=str).iloc[0].fillna(""))
-        sep = max(",;\t", key=header.count)
-    columns = _columns(wanted, read(nrows=0, sep=sep).columns, path)
-    numbers = {name for n in _NUMBERS for name in columns.get(n, ())}
-    groups = {*columns["sensitive_features"], *columns.get(_BY, ())} - numbers
+    header, sep = csv_header(read, sep)
+    columns = _columns(wanted, header, path)
+    numbers = {name for n in NUMBERS for name in columns.get(n, ())}
+    labels = {name for names in columns.values() for name in names} - numbers
     # Only when all columns are read do lines with too many fields come to light.
-    options: dict[str, Any] = {"sep": sep, "dtype": dict.fromkeys(groups, str)}
+    options: dict[str, Any] = {"sep": sep, "dtype": dict.fromkeys(labels, str)}
     options |= _absent_cells(columns)
     frame = read(decimal=decimal or ".", **options)
     if sep != "," and decimal is None:
         commas = [_has_comma(frame[name], f"{path}: {name!r}") for name in numbers]
         if any(commas):
             frame = read(decimal=",", **options)
-    for name in groups:
-        frame[name] = _labels_of_text(frame[name])
-    return frame, columns
+    lazy = typed(nw.from_native(frame[[*labels, *numbers]]).lazy(), labels, {})
+    return nw.to_native(lazy.collect()), columns
 
 
 def _has_comma(column: pd.Series[Any], what: str) -> bool:
@@ -232,8 +239,8 @@ def _has_comma(column: pd.Series[Any], what: str) -> bool:
 def _absent_cells(columns: Mapping[str, list[str]]) -> dict[str, Any]:
     """Return which cells are missing, as pandas' readers take it."""
     absent = {
-        name: _NO_NUMBER if argument in _NUMBERS else [""]
-        for argument in sorted(columns, key=_NUMBERS.__contains__)
+        name: [*NO_NUMBER] if argument in NUMBERS else [""]
+        for argument in sorted(columns, key=NUMBERS.__contains__)
         for name in columns[argument]
     }
     return {"keep_default_na": False, "na_values": absent}
@@ -241,8 +248,8 @@ def _absent_cells(columns: Mapping[str, list[str]]) -> dict[str, Any]:
 
 def _read_excel(path: str, file: IO[bytes], wanted: Mapping[str, str | None]) -> _Table:
     """Return the columns of the first sheet of an Excel file."""
-    header = pd.read_excel(file, engine="openpyxl", nrows=0).columns
-    columns = _columns(wanted, header, path)
+    first = pd.read_excel(file, engine="openpyxl", header=None, nrows=1)
+    columns = _columns(wanted, first.to_numpy().ravel(), path)
     frame = pd.read_excel(file, engine="openpyxl", **_absent_cells(columns))
     return frame.rename(columns=str), columns
 
@@ -257,29 +264,6 @@ def _read_parquet(
     columns = _columns(wanted, table.schema_arrow.names, path)
     names = sorted({name for some in columns.values() for name in some})
     return table.read(columns=names).to_pandas(ignore_metadata=True), columns
-
-
-def _labels_of_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return truth values and whole numbers as such, if all labels are."""
-    labels = pd.Series(column.unique())
-    if labels.isna().any():
-        return column
-    if labels.str.lower().isin(_TRUTH).all():
-        return column.str.lower().map(_TRUTH).astype(bool)
-    # "007" is a name and no number.
-    if labels.str.fullmatch(r"0|[1-9][0-9]{0,17}").all():
-        return column.astype(np.int64)
-    return column
-
-
-def _of_words(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return yes and no, or true and false, as 1 and 0, if there is nothing else."""
-    if column.dtype.kind != "O":
-        return column
-    words = column.dropna().astype(str).str.strip().str.lower()
-    if words.empty or not words.isin(_WORDS).all():
-        return column
-    return words.map(_WORDS).reindex(column.index)
 
 
 def _outcomes(column: pd.Series[Any], positive: str, what: str) -> pd.Series[Any]:
@@ -303,7 +287,7 @@ def _members(columns: pd.DataFrame, by: pd.Series[Any] | None) -> pd.DataFrame:
     """Return which rows are of which group, of groups that may overlap."""
     members = {}
     for name in columns.columns:
-        column = _of_words(columns[name])
+        column = columns[name]
         if not column.isin([0, 1]).all():
             values = [fmt.label(value) for value in column.unique()]
             raise InputError(

@@ -34,7 +34,8 @@ STORIES = {
     "lending": "mortgages in Boston, by a risk score and by the decisions of banks",
     "hiring": "calls to applicants with names of two races and sexes, by advert",
 }
-_FILE = "CSV (UTF-8), Parquet or Excel"
+_FILE = "CSV (UTF-8), Parquet or Excel; a pattern such as 'log/*.parquet'; or -, which "
+_FILE += "is standard input"
 _JSON = "write the numbers as JSON; - prints nothing else"
 
 

@@ -13,7 +13,7 @@ from .._inputs.columns import OneWayError
 from .._inputs.validation import collected_warnings
 from .._reports.audit import AuditReport, of_users_alone, without_query_metrics
 from .._reports.catalog import AuditMetric, chosen_metrics, not_named
-from .input import option
+from .input import STANDARD_INPUT, option
 from .terminal import InputError
 
 # Of memory, at the time when there is most of it, for a byte of a file.
@@ -22,7 +22,7 @@ _PER_BYTE = {".parquet": 30, ".csv": 6, ".tsv": 6}
 _PASSED = ("favorable", "confidence_level", "correction", "margin")
 _REFUSED = (
     *("engagement", "threshold", "overlapping", "by", "positive", "sep", "decimal"),
-    *("max_groups", "impact_ratio"),
+    *("max_groups", "impact_ratio", "paired"),
 )
 _PARTS = ("memory", "jobs", "temp_directory")
 _COLUMNS = (
@@ -59,9 +59,10 @@ def streamed(
     ways = [name.strip() for name in (columns["cluster"] or "").split(",")]
     if len(ways) > 1:
         columns["cluster"] = ways
-    options = {name: getattr(arguments, name) for name in _PASSED}
+    options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
     may_leave_out = not_named(arguments.metrics)
-    chosen = chosen_metrics(arguments.metrics, "ranking", arguments.k)
+    at_k = getattr(arguments, "k", None)
+    chosen = chosen_metrics(arguments.metrics, "ranking", at_k)
     notes: list[str] = []
     if columns["item_weight"] is not None:
         chosen, notes = without_query_metrics(chosen, may_leave_out=may_leave_out)
@@ -148,7 +149,7 @@ def _needing_memory(arguments: argparse.Namespace) -> list[str]:
     given = [name for name in _REFUSED if getattr(arguments, name, None)]
     if arguments.task not in (None, "ranking"):
         given.append("task")
-    if arguments.missing != "raise":
+    if getattr(arguments, "missing", "raise") != "raise":
         given.append("missing")
     lacking = [n for n in ("sensitive_features", "qid") if not getattr(arguments, n)]
     return [option(name) for name in given] + [f"no {option(n)}" for n in lacking]
@@ -156,7 +157,8 @@ def _needing_memory(arguments: argparse.Namespace) -> list[str]:
 
 def _check(arguments: argparse.Namespace, path: str) -> None:
     """Refuse what needs all rows in memory, by the option that asks for it."""
-    if refused := _needing_memory(arguments):
+    standard = [STANDARD_INPUT] if path == STANDARD_INPUT else []
+    if refused := standard + _needing_memory(arguments):
         raise InputError(
             f"{path} is audited part by part, which needs queries and groups and does "
             f"not take all options; got {', '.join(refused)}."

@@ -240,11 +240,15 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     Several columns of labels are crossed into tuples. A boolean matrix or frame is a
     membership matrix, with one (possibly overlapping) group per column.
     """
+    from pandas.api.types import infer_dtype
+
     arrays, names = as_columns(values, name)
     if names is None:
         return _label_groups(encode(arrays[0], name))
     if not arrays:
         raise ValueError(f"{name} must have at least one column; it has none.")
+    if all(infer_dtype(array, skipna=False) == "boolean" for array in arrays):
+        arrays = [array.astype(bool) for array in arrays]  # of objects, perhaps
     if all(array.dtype.kind == "b" for array in arrays):
         if len(set(names)) < len(names):
             raise ValueError(

@@ -110,7 +110,8 @@ def _series_to_numpy(column: nw.Series[Any]) -> Array:
     coded = isinstance(dtype, nw.Categorical) and bool(column.null_count())
     arrow = column.implementation is nw.Implementation.PYARROW
     zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
-    if large or zoned or (coded and arrow):
+    huge = dtype in (nw.Int128, nw.UInt128)  # which numpy lacks
+    if large or huge or zoned or (coded and arrow):
         out = np.empty(len(column), dtype=object)
         out[:] = column.to_list()
         return out

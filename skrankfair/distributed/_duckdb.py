@@ -7,13 +7,14 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
+from .._inputs.text import NUMBERS, csv_header, typed
 from ._plan import MeasurePlan, Results, Source, cut
 
 _ROWS_OF_A_PART, _ROWS_OF_A_BATCH = 2_000_000, 100_000
@@ -172,42 +173,74 @@ def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
         data = [data]
     kind = type(data).__module__.partition(".")[0]
     if isinstance(data, Sequence):
-        source = _of_files(connection, data, plan)
-    elif kind == "polars":
-        source = connection.from_arrow(data.collect().to_arrow())
-    elif kind == "pyarrow":
-        source = connection.from_arrow(data)
+        return _of_files(connection, data, folder, plan)
+    if kind == "polars":
+        try:
+            data = data.collect().to_arrow()
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"data has a type that Arrow lacks: {error}.") from error
     elif kind in ("duckdb", "_duckdb"):
         # A relation belongs to the connection that made it, and comes as batches.
         data = data.to_arrow_reader()
-        source = connection.from_arrow(data)
-    else:
+    elif kind != "pyarrow":
         raise ValueError(
             "data must be a path, a list of paths, a pandas or polars frame, a pyarrow "
             "table, dataset or reader, a DuckDB relation, or a Dask or Spark frame; "
             f"got {type(data).__name__}."
         )
-    if isinstance(data, pa.RecordBatchReader):  # which can be read only once
-        whole = folder / "whole.parquet"
-        source.write_parquet(str(whole))
-        source = connection.read_parquet(str(whole))
-    return source
+    source = connection.from_arrow(data)
+    once = isinstance(data, pa.RecordBatchReader)  # which can be read only once
+    return _as_parquet(connection, source, folder) if once else source
 
 
-def _of_files(connection: Any, paths: Sequence[Any], plan: MeasurePlan) -> Any:
+def _as_parquet(connection: Any, source: Any, folder: Path) -> Any:
+    """Return a relation that can be read again and by column."""
+    whole = str(folder / "whole.parquet")
+    source.write_parquet(whole)
+    return connection.read_parquet(whole)
+
+
+def _of_files(
+    connection: Any, paths: Sequence[Any], folder: Path, plan: MeasurePlan
+) -> Any:
     """Return the rows of Parquet or CSV files of this computer, columns by name."""
+    import narwhals as nw
+    import pandas as pd
+    from pyarrow.parquet import read_schema
+
     names = [os.fspath(path) for path in paths]
     is_csv = any(name.lower().endswith(_CSV) for name in names)
-    read = connection.read_csv if is_csv else connection.read_parquet
-    # Otherwise columns are those of the first file: its types, and in CSV its order.
-    source = read(names, union_by_name=True)
     files = connection.execute("SELECT file FROM glob(?)", [names]).fetchall()
-    for (file,) in files if len(files) > 1 else ():
-        lacking = {*source.columns} & {*plan.names} - {*read(file).columns}
-        if lacking:
-            name = min(lacking)
-            raise ValueError(f"data has a file without the column {name!r}: {file}.")
-    return source
+    separators = set()
+    for (file,) in files:
+        if is_csv:
+            header, sep = csv_header(partial(pd.read_csv, file, encoding="utf-8-sig"))
+            separators.add(sep)
+        else:
+            header = read_schema(file).names
+        plan.check_columns(header, "data" if len(files) == 1 else file)
+    if len(separators) > 1:
+        raise ValueError(f"data has files of several separators: {separators}.")
+    # By name: columns are not in the order of the first file, nor of its types. What a
+    # column of CSV is, all of it says, and nothing is guessed from the first rows.
+    options: dict[str, Any] = {"union_by_name": True}
+    if is_csv:
+        options |= {"all_varchar": True, "header": True, "skiprows": 0, "comment": ""}
+        options |= {"delimiter": min(separators, default=",")}
+        options |= {"quotechar": '"', "escapechar": '"'}
+    read = connection.read_csv if is_csv else connection.read_parquet
+    source = read(names, **options)
+    numbers = {
+        column: f"{argument} (column {column!r})"
+        for argument, column in plan.columns.items()
+        if argument in NUMBERS
+    }
+    labels: set[str] = set()
+    if is_csv:
+        source = source.project(", ".join(map(sql_name, plan.names)))
+        source = _as_parquet(connection, source, folder)
+        labels = {*plan.names} - {*numbers}
+    return nw.to_native(typed(nw.from_native(source), labels, numbers))
 
 
 def sql_name(name: str) -> str:

@@ -79,9 +79,11 @@ def measure(
         Parquet or CSV files by path or pattern (``"log/*.parquet"``), a pyarrow Table,
         Dataset or RecordBatchReader, a polars LazyFrame or a DuckDB relation go
         through DuckDB on this machine, which moves to disk what does not fit into
-        memory. A Dask DataFrame is shuffled and measured by the scheduler that is
-        active, a Spark DataFrame (also of Spark Connect) by the workers of its session.
-        pandas and polars frames in memory are measured as they are.
+        memory. In CSV files labels are text, unless all of a column are true and false
+        or plain whole numbers. A Dask DataFrame is shuffled and measured by the
+        scheduler that is active, a Spark DataFrame (also of Spark Connect) by the
+        workers of its session. pandas and polars frames in memory are measured as they
+        are.
     metrics : str, callable, sequence of these or dict of str to these
         Names or functions of `skrankfair.metrics`, names of metrics that
         `skrankfair.audit` has, `functools.partial` of such functions, and

@@ -59,13 +59,14 @@ class MeasurePlan:
         by = self.columns.get("cluster", self.columns.get("qid"))
         return by if by is None or isinstance(by, str) else by[0]  # the users
 
-    def check_columns(self, columns: Iterable[Any]) -> None:
-        """Raise a ValueError if the data lack a column."""
+    def check_columns(self, columns: Iterable[Any], what: str = "data") -> None:
+        """Raise a ValueError if the data lack a column, or have two of its name."""
         known = list(columns)
         for name in self.names:
-            if name not in known:
+            if (times := known.count(name)) != 1:
+                has = f"{times} columns" if times else "no column"
                 raise ValueError(
-                    f"data has no column {name!r}; it has {', '.join(map(str, known))}."
+                    f"{what} has {has} {name!r}; it has {', '.join(map(str, known))}."
                 )
 
     def values(self, frame: Any) -> dict[str, Any]:

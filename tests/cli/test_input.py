@@ -1,13 +1,17 @@
 """Files of the command line: what is read from them, and what is refused in words."""
 
+import io
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skrankfair.__main__ import main
 from skrankfair._cli import commands
+from skrankfair.distributed import measure
 from tests.cli.common import FAST, REQUIRED, SCORED, WHO, complaint, frame, numbers
 
 
@@ -32,6 +36,32 @@ def test_reads_the_same_from(kind, file, tmp_path):
     write(frame(), path, kind)
     expected = numbers(["audit", file, *FAST], tmp_path)
     assert numbers(["audit", str(path), *FAST], tmp_path) == expected
+
+
+def test_reads_standard_input(file, tmp_path, monkeypatch, capsys):
+    expected = numbers(["audit", file, *FAST], tmp_path)
+    content = io.BytesIO(Path(file).read_bytes())
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=content))
+    assert numbers(["audit", "-", *FAST], tmp_path) == expected
+    in_parts = ["audit", "-", *FAST, "--memory", "1GB"]
+    assert "got -." in complaint(in_parts, capsys)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "xlsx"])
+def test_two_columns_of_one_name_are_refused(kind, tmp_path, capsys):
+    path, data = tmp_path / f"twice.{kind}", frame()
+    if kind == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = pa.Table.from_pandas(data.assign(other=data["score"]))
+        names = ["score" if n == "other" else n for n in table.column_names]
+        parquet.write_table(table.rename_columns(names), path)
+    else:
+        write(pd.concat([data, data[["score"]]], axis=1), path, kind)
+    assert "has 2 columns 'score' (" in complaint(["audit", str(path), *FAST], capsys)
+    if kind != "xlsx":
+        with pytest.raises(ValueError, match="data has 2 columns 'score'"):
+            measure(path, "group_mean", y_score="score")
 
 
 CROSSED = [["NA", "007"], ["NA", "12"], ["south", "007"], ["south", "12"]]
@@ -135,7 +165,7 @@ class TestNumbers:
         ):
             data.to_csv(path, index=False, sep=sep, decimal=decimal)
             assert numbers(["audit", path, *FAST, *options], tmp_path) == expected
-        assert "see --sep" in complaint(["audit", path, *FAST], capsys)
+        assert "See --sep" in complaint(["audit", path, *FAST], capsys)
 
     def test_thousands_are_no_fractions(self, file, tmp_path, capsys):
         data = frame()
@@ -170,7 +200,7 @@ class TestNumbers:
         data["clicked"] = np.array(["yes", "no", "maybe"])[np.arange(len(data)) % 3]
         data.to_csv(file, index=False)
         arguments = ["audit", file, *FAST]
-        assert "must hold numbers: Unable to parse" in complaint(arguments, capsys)
+        assert "(true and false); it has 'maybe'" in complaint(arguments, capsys)
         assert main([*arguments, "--positive", "yes"]) == 0
         assert "'yes' counts as 1, and no, maybe as 0." in capsys.readouterr().err
         line = complaint([*arguments, "--positive", "y"], capsys)
@@ -220,7 +250,7 @@ HEADER = b"clicked,score,region,session\n"
         (written(HEADER + b"1,2,a,1,9\n1,2,a,1\n"), "see --sep"),
         (written(HEADER + b"1,2,a,1\n1,2,a,1,9\n"), "cannot be read as CSV"),
         (written(HEADER + b"1,2,a,1\n1,2\n"), "must not have missing labels; row 1"),
-        (changed(score="abc"), "'score' (--y-score) must hold numbers: Unable to"),
+        (changed(score="abc"), "'score' (--y-score) must hold numbers, or only yes"),
         (changed(score=np.nan), "y_score must be finite (no NaN, no infinity); got"),
         (changed(score="inf"), "got inf in row 5"),
         (changed(session=""), "qid must not have missing labels; row 5"),

@@ -49,6 +49,25 @@ def test_several_files_are_one_data_set(folder, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["numbers.json"]
 
 
+def test_every_command_takes_a_pattern(folder, tmp_path, capsys):
+    rest = [*COLUMNS, "--metrics", "inter_group_accuracy"]
+    printed = []
+    for path in map(str, (folder / "all.csv", folder / "*.parquet")):
+        store = str(tmp_path / f"{len(printed)}.jsonl")
+        metric = [*COLUMNS, "--metric", "inter_group_accuracy"]
+        for arguments in (
+            ["plan", path, *rest, "--gap", "0.1"],
+            ["monitor", store, "--add", path, "--when", "2026-01-01", *metric],
+            ["compare", path, str(folder / "1.parquet"), *rest],
+        ):
+            assert main(arguments) == 0
+        printed.append(capsys.readouterr().out.partition("before: ")[0])
+    assert printed[0] == printed[1]
+    paired = ["compare", path, path, *rest, "--paired"]
+    assert main(paired) == 2
+    assert "got --paired" in capsys.readouterr().err
+
+
 def test_items_recur_among_users(tmp_path):
     log = click_log()
     log["i"] = log.index % 37

@@ -46,6 +46,12 @@ def categorical_unused(values):
     return pd.Series(pd.Categorical(values, categories=[*categories, "unused"]))
 
 
+def polars_wide(values):
+    """Return whole numbers as integers of 128 bits, where polars has them."""
+    column, wide = pl.Series(values.tolist()), getattr(pl, "Int128", pl.Int64)
+    return column.cast(wide) if column.dtype.is_integer() else column
+
+
 def polars_categorical(values):
     series = pl.Series(values.tolist())
     return series.cast(pl.Categorical) if series.dtype == pl.String else series
@@ -91,6 +97,7 @@ COLUMN_TYPES = {
     "pandas categorical": categorical_unused,
     "polars": lambda values: pl.Series(values.tolist()),
     "polars categorical": polars_categorical,
+    "polars 128 bits": polars_wide,
     "pyarrow array": pa.array,
     "pyarrow dictionary": arrow_dictionary,
     "pyarrow chunked": chunked,
@@ -200,6 +207,8 @@ MEMBERSHIPS = {
     "pandas": pd.DataFrame,
     "pandas nullable": lambda m: pd.DataFrame(m).astype("boolean"),
     "pandas pyarrow": lambda m: pd.DataFrame(m).astype("bool[pyarrow]"),
+    "object": lambda m: m.astype(object),
+    "pandas object": lambda m: pd.DataFrame(m.astype(object)),
     "polars": lambda m: pl.DataFrame(m, schema=["0", "1", "2"]),
     "pyarrow": lambda m: pa.table({str(i): m[:, i] for i in range(3)}),
     "numpy fortran": np.asfortranarray,
