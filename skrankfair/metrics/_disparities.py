@@ -264,6 +264,7 @@ def equalized_odds(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> EqualizedOdds:
@@ -285,6 +286,9 @@ def equalized_odds(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -349,6 +353,7 @@ def demographic_parity_difference(
     sensitive_features: Any,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> Disparity:
@@ -372,6 +377,9 @@ def demographic_parity_difference(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -420,6 +428,7 @@ def impact_ratio(
     sensitive_features: Any,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> Disparity:
@@ -446,6 +455,9 @@ def impact_ratio(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -497,6 +509,7 @@ def equal_opportunity_difference(
     sensitive_features: Any,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> Disparity:
@@ -519,6 +532,9 @@ def equal_opportunity_difference(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -574,6 +590,7 @@ def equalized_odds_difference(
     sensitive_features: Any,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> Disparity:
@@ -597,6 +614,9 @@ def equalized_odds_difference(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -651,6 +671,7 @@ def equalized_odds_ratio(
     sensitive_features: Any,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> Disparity:
@@ -674,6 +695,9 @@ def equalized_odds_ratio(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -727,6 +751,7 @@ def predictive_parity_difference(
     sensitive_features: Any,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> Disparity:
@@ -751,6 +776,9 @@ def predictive_parity_difference(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"

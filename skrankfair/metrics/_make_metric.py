@@ -48,6 +48,8 @@ class MadeMetric:
         Whether a column that counts rows or queries follows those of `columns`.
     check : callable or None
         Called with the rows and the options, to refuse values.
+    read : callable or None
+        Called with the columns and the options, to return numbers for labels.
     """
 
     metric: Metric
@@ -57,6 +59,7 @@ class MadeMetric:
     supports: tuple[Finalize, ...] = ()
     counted: bool = False
     check: Callable[..., None] | None = None
+    read: Callable[..., dict[str, Any]] | None = None
 
     @property
     def __name__(self) -> str:
@@ -106,6 +109,8 @@ class MadeMetric:
         options = {name: given[name] for name in self.options}
         needed = {name: given[name] for name in self.needs if name != "member"}
         check_given(**needed)
+        if self.read is not None:
+            needed = self.read(needed, **options)
         shared = {name: given[name] for name in _SHARED if name in given}
         measure = self._by_row if self.per == "row" else self._by_query
         return warn_undefined(measure(needed, shared, options))

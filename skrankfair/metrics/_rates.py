@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
+from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
@@ -20,6 +22,7 @@ from .._inputs.validation import (
     check_binary,
     check_magnitude,
     check_number,
+    check_vector,
     to_numpy,
 )
 from ._make_metric import MadeMetric
@@ -73,12 +76,14 @@ def _rate(
 ) -> MadeMetric:
     """Return the metric of columns of outcomes and decisions, a share."""
 
-    def of_rows(*values: Array, threshold: float | None = None) -> Any:
+    def of_rows(
+        *values: Array, threshold: float | None = None, pos_label: Any = None
+    ) -> Any:
         *outcomes, score = values
         decided = score if threshold is None else (score >= threshold) * 1.0
         return columns(*outcomes, decided)
 
-    def check(rows: ScoreRows, threshold: Any = None) -> None:
+    def check(rows: ScoreRows, threshold: Any, pos_label: Any) -> None:
         if "y_true" in needs:
             check_binary(rows.y, "y_true", f"for {name}", rows.kept.item)
         if threshold is None:
@@ -89,7 +94,46 @@ def _rate(
 
     finalize, support = finalize or MeanOfRatios(), support or ColumnSum(1, 2)
     metric = Metric(name, finalize, support, unit=unit, share=True, better=better)
-    return MadeMetric(metric, of_rows, needs, supports=supports, check=check)
+    return MadeMetric(
+        metric, of_rows, needs, supports=supports, check=check, read=_of_classes
+    )
+
+
+def _of_classes(
+    columns: dict[str, Any], threshold: float | None, pos_label: Any
+) -> dict[str, Any]:
+    """Return columns of two classes as 1 for the positive one and 0 for the other.
+
+    Without `pos_label` only columns of -1 and 1 change.
+    """
+    import pandas as pd
+
+    label = 1 if pos_label is None else pos_label
+    classes, ones = set[Any](), dict[str, Any]()
+    for name in columns if threshold is None else columns.keys() & {"y_true"}:
+        array = to_numpy(columns[name], name)
+        check_vector(array, name)
+        if pos_label is None and isinstance(array[0], str):
+            raise ValueError(
+                f"{name} must be 0 or 1, or pos_label= must name the class that counts "
+                f"as 1; got {str(array[0])!r}."
+            )
+        if pos_label is None and not (array == -1).any():
+            continue
+        known = ~pd.isna(array)
+        if pos_label is None and not np.isin(array[known], (-1, 1)).all():
+            continue
+        classes.update(array[known].tolist())
+        ones[name] = np.full(array.shape, np.nan)
+        ones[name][known] = array[known].astype(object) == label
+        if nw.dependencies.is_pandas_series(columns[name]):  # aligned by its index
+            ones[name] = pd.Series(ones[name], columns[name].index)
+    if len(classes | {label}) > 2:
+        raise ValueError(
+            f"pos_label must be one of two classes; got {label!r} and the classes "
+            f"{fmt.some([*map(repr, classes)])}."
+        )
+    return columns | ones
 
 
 _GROUP_MEAN = MadeMetric(
@@ -261,6 +305,7 @@ def selection_rate(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -287,6 +332,9 @@ def selection_rate(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -340,6 +388,7 @@ def true_positive_rate(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -364,6 +413,9 @@ def true_positive_rate(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -423,6 +475,7 @@ def false_positive_rate(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -447,6 +500,9 @@ def false_positive_rate(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -506,6 +562,7 @@ def true_negative_rate(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -529,6 +586,9 @@ def true_negative_rate(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -582,6 +642,7 @@ def false_negative_rate(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -605,6 +666,9 @@ def false_negative_rate(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -658,6 +722,7 @@ def precision(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -682,6 +747,9 @@ def precision(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -742,6 +810,7 @@ def accuracy(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -766,6 +835,9 @@ def accuracy(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -820,6 +892,7 @@ def balanced_accuracy(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -843,6 +916,9 @@ def balanced_accuracy(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -897,6 +973,7 @@ def f1(
     sensitive_features: Any = None,
     cluster: Any = None,
     threshold: float | None = None,
+    pos_label: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -921,6 +998,9 @@ def f1(
         ways have errors, ``V_users + V_items - V_users×items``.
     threshold : float or None, default=None
         Score from which a row is accepted. None takes `y_score` for decisions.
+    pos_label : int, float, bool, str or None, default=None
+        The class, of outcomes and of decisions, that counts as 1; the other one is 0.
+        None takes 0 and 1, or -1 and 1.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the row: a common factor changes nothing, and 0 leaves it out.
     missing : {"raise", "drop", "group"}, default="raise"

@@ -145,7 +145,7 @@ def test_degrees_of_freedom_of_a_dominant_cluster_are_one(size):
 
 
 def test_the_exposure_of_everybody_has_no_gap_in_any_order():
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(0)
     y, score, query = rng.random(2000), rng.random(2000), rng.integers(0, 200, 2000)
     for seed in range(6):
         rows = np.random.default_rng(seed).permutation(2000)

@@ -1,6 +1,7 @@
 """Rates of decisions and errors of scores: by definition, and as others have them."""
 
 import functools
+import re
 
 import numpy as np
 import pandas as pd
@@ -268,3 +269,54 @@ def test_group_mean_is_that_of_pandas():
     np.testing.assert_allclose(r.estimate, by_group.mean(), rtol=1e-12)
     np.testing.assert_allclose(r.standard_error, by_group.sem(), rtol=1e-10)
     np.testing.assert_array_equal(r.support, by_group.size())
+
+
+CODED = {
+    "-1 and 1": ({0: -1, 1: 1}, {}),
+    "-1.0 and 1.0": ({0: -1.0, 1: 1.0}, {}),
+    "text": ({0: "no", 1: "yes"}, {"pos_label": "yes"}),
+    "the other one": ({0: 1, 1: 0}, {"pos_label": 0}),
+    "truth values": ({0: True, 1: False}, {"pos_label": False}),
+    "numbers": ({0: 1, 1: 2}, {"pos_label": 2}),
+}
+
+
+class TestClasses:
+    @pytest.mark.parametrize("code", CODED)
+    @pytest.mark.parametrize(
+        "metric", [*RATES, metrics.equalized_odds_difference], ids=lambda m: m.__name__
+    )
+    def test_are_zero_and_one(self, metric, code):
+        labels, given = CODED[code]
+        rng = np.random.default_rng(0)
+        y, d = rng.integers(0, 2, (2, 100))
+        group, score = rng.choice(list("ab"), 100), rng.random(100)
+        for decisions, more in ((d, {}), (score, {"threshold": 0.5})):
+            expected = metric(y, decisions, sensitive_features=group, **more)
+            coded = pd.Series(y).map(labels)
+            made = decisions if more else pd.Series(d).map(labels).tolist()
+            found = metric(coded, made, sensitive_features=group, **more, **given)
+            np.testing.assert_array_equal(
+                np.asarray(getattr(found, "estimate", found)),
+                np.asarray(getattr(expected, "estimate", expected)),
+            )
+
+    def test_missing_ones_stay_missing(self):
+        y = ["yes", None, "no", "yes"]
+        who = {"pos_label": "yes", "threshold": 0.5, "missing": "drop"}
+        with pytest.warns(UserWarning, match="1 of 4 rows are left out"):
+            found = metrics.accuracy(y, [0.1, 0.2, 0.3, 0.9], **who)
+        np.testing.assert_allclose(found.estimate, 2 / 3)
+
+    @pytest.mark.parametrize(
+        ("y", "given", "says"),
+        [
+            (["no", "yes"], {}, "pos_label= must name the class that counts as 1"),
+            (["no", "yes"], {"pos_label": "Yes"}, "classes; got 'Yes' and the classes"),
+            ([0, 1, 2], {"pos_label": 2}, "must be one of two classes; got 2"),
+            ([-1, 0, 1], {}, "y_true must be 0 or 1 for accuracy; got -1 in row 0"),
+        ],
+    )
+    def test_others_are_refused(self, y, given, says):
+        with pytest.raises(ValueError, match=re.escape(says)):
+            metrics.accuracy(y, np.linspace(0, 1, len(y)), threshold=0.5, **given)
