@@ -27,6 +27,7 @@ OF_ROWS = {  # those of one list, with outcomes of 0 and 1
     metrics.selection_rate: {"threshold": 0.5},
     metrics.precision: {"threshold": 0.5},
     metrics.brier_score: {},
+    metrics.calibration_in_the_large: {},
 }
 OF_TOP = {metrics.precision_at_k: {"k": 2}, metrics.share_at_k: {"k": 2}}
 BINARY = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0]

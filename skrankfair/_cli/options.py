@@ -230,7 +230,7 @@ def _outputs() -> Parser:
 
 def _add_audit(to: Parser) -> None:
     """Add what only `audit` takes: thresholds, margins, and files part by part."""
-    text = "risk scores above it are accepted or flagged"
+    text = "risk scores from it on are the decision 1, whose rates the report then has"
     _add(to, "threshold", "T", text, type=float)
     text = (
         "largest difference from fair that does not matter, such as 0.02 for two "

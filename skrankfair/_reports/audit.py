@@ -39,8 +39,8 @@ from .findings import (
     CORRECTION_NAMES,
     GroupFinding,
     MetricFinding,
+    answers,
     conflicts,
-    headline,
     jsonable,
     margins_of,
 )
@@ -62,6 +62,10 @@ _PARTS = (
 )
 _SECTION = ("title", "paragraphs", "header", "rows")
 
+_ASKS = (
+    "A threshold (threshold=, --threshold) adds who is selected, and who suffers the "
+    "mistakes there."
+)
 #: What the findings depend on: level, correction, margins, task and favorable end.
 Settings: TypeAlias = tuple[float, str, Mapping[str, float], str, str | None]
 
@@ -188,14 +192,14 @@ class AuditReport:
         return level, correction, dict(self.margin), self.task, self.favorable
 
     @property
-    def headlines(self) -> tuple[str, str]:
-        """The sentence to remember, and a second one to add ("" if there is none)."""
-        return headline(self.findings, self.task)
+    def answers(self) -> tuple[tuple[str, str], ...]:
+        """The questions of a reader, each with the answer; "" where none is asked."""
+        return answers(self.findings)
 
     @property
     def headline(self) -> str:
-        """The conclusion for a reader, in a sentence or two."""
-        return " ".join(filter(None, self.headlines))
+        """The answers, a question with its answer on each line."""
+        return "\n".join(" ".join(filter(None, both)) for both in self.answers)
 
     @property
     def reading(self) -> str:
@@ -207,6 +211,10 @@ class AuditReport:
         what = tasks()[self.task]
         if self.task == "risk" and not self.shares:
             what += ", not in [0, 1] as its calibration and losses would need"
+        thresholds = (r.parameters.get("threshold") for r in self.results.values())
+        threshold = next((t for t in thresholds if t is not None), None)
+        if self.task == "risk" and threshold is not None:
+            what += f", with the decision 1 from {threshold:g} on"
         if self.k is not None:
             first = "place counts" if self.k == 1 else f"{self.k:,} places count"
             what += f", of which the first {first}"
@@ -381,15 +389,20 @@ class AuditReport:
         >>> report = AuditReport.from_results(
         ...     {"selection_rate": rates}, favorable="high"
         ... )
-        >>> report.headline
-        '1 of 2 groups is selected less often beyond chance: f.'
+        >>> print(report.headline)
+        Who is selected? Selected less often: f (100 of 500, 20.0%; 250 of 500 of the
+        rest, 50.0%).
         """
         metrics = chosen_metrics([*results], k=1)
         options = AuditOptions(
             *(task, favorable, None, None, [*results]),
             *(confidence_level, correction, margin, False),
         )
-        shared = [t for t in tasks() if all(t in metric.tasks for metric in metrics)]
+        shared = [
+            task
+            for task in tasks()
+            if all(_is_of(metric, results[metric.name], task) for metric in metrics)
+        ]
         if task is None and not shared:
             raise ValueError(
                 "results must be of metrics of one task, or task must be given; got "
@@ -633,15 +646,21 @@ class AuditReport:
         return max(counts, default=None)
 
     @property
+    def n_lists(self) -> int | None:
+        """Number of queries; None of scores or decisions that are in no list."""
+        alone = self.task != "ranking" and self.n_queries == 1
+        return None if alone else self.n_queries
+
+    @property
     def counts(self) -> str:
         """How much data stands behind the report, on one line."""
         group = "overlapping group" if self.overlapping else "group"
         counts: list[tuple[int | None, str, str]] = [
             (self.n_rows, "row", "rows"),
-            (self.n_queries, "query", "queries"),
+            (self.n_lists, "query", "queries"),
             (self.n_clusters, self.cluster_unit, f"{self.cluster_unit}s"),
             (self.n_items, "item", "items"),
-            (self.n_pairs, "pair", "pairs"),
+            (self.n_lists and self.n_pairs, "pair", "pairs"),
             (len(self.group_rows), group, f"{group}s"),
         ]
         return ", ".join(
@@ -918,8 +937,8 @@ def audit(
         is worse off does. None is "high" for a ranking; for other tasks the report then
         says who is scored higher, and never who is worse off.
     threshold : float or None, default=None
-        Score above which a row is accepted. The report of a risk score then says what
-        happens there.
+        Score from which the decision on a row is 1. The report of a risk score then has
+        the rates of these decisions, and says what happens there.
     k : int or None, default=None
         How many positions count, from the top. Accuracies and the exposure of a ranking
         then take pairs with an item there, matched pairs those whose lower item is
@@ -928,7 +947,8 @@ def audit(
     metrics : str, metric of `make_metric`, sequence of them, or None, default=None
         Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration",
-        "calibration_error", "ndcg", "brier_score", "log_loss", "selection_rate",
+        "calibration_in_the_large", "calibration_error", "ndcg", "brier_score",
+        "log_loss", "selection_rate",
         "true_positive_rate", "false_positive_rate" and "precision"; with `k` also
         "share_at_k", "precision_at_k" and "recall_at_k". On request a ranking has also
         "dips", "exposure_gap", "ndkl", "normalized_discounted_difference",
@@ -991,9 +1011,10 @@ def audit(
     rest for the accuracies, and are corrected over the groups of a metric that have
     enough data. A group with fewer than five effective clusters behind a test gets no
     verdict and does not count as a test. Two groups that are each the rest of the other
-    are one test. The headline calls a group worse off only if a p-value is still small
-    enough when multiplied by the number of metrics that look at outcomes; each verdict
-    is about its metric alone.
+    are one test. The report opens with an answer to each question, in which a group is
+    named only if a p-value is still small enough when multiplied by the number of
+    metrics that are tested; each verdict is about its metric alone. Rates are compared
+    with those of the rest, with counts where rows have no weights.
 
     A group is shown to be within the margin where two one-sided tests at one minus the
     level reject (Schuirmann 1987), which is where the interval of level ``1 - 2 alpha``
@@ -1038,7 +1059,8 @@ def audit(
     ... )
     Fairness audit: 3,000 rows, 300 queries, 300 clusters, 13,500 pairs, 2 groups
     Read as a ranking of the items of each query; high scores are good for them.
-    1 of 2 groups is worse off beyond chance: f.
+    Who suffers the mistakes? Beaten by worse items more often: f (71.7%; 93.2% of the
+    rest).
     <BLANKLINE>
     Who suffers the mistakes?
     <BLANKLINE>
@@ -1099,6 +1121,12 @@ def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
     return replace(options, task=task, favorable=favorable)
 
 
+def _is_of(metric: AuditMetric, result: GroupEstimates, task: str) -> bool:
+    """Return whether audits of a task have such a result."""
+    made = metric.decided and result.parameters.get("threshold") is None
+    return task in metric.tasks and not (made and task == "risk")
+
+
 def check_engagement(engagement: Any, chosen: Sequence[AuditMetric]) -> None:
     """Raise a ValueError for engagement that no metric takes."""
     if engagement is not None and not any(m.takes("engagement") for m in chosen):
@@ -1126,7 +1154,8 @@ def audit_of_rows(
         How many rows were left out or relabelled, and why.
     """
     may_leave_out = not_named(options.metrics)
-    chosen = chosen_metrics(options.metrics, options.task, options.k, may_be_made=True)
+    places = options.k, options.threshold
+    chosen = chosen_metrics(options.metrics, options.task, *places, may_be_made=True)
     check_engagement(rows.engagement, chosen)
     notes = list(notes)
     if rows.item_weight is not None:
@@ -1142,6 +1171,8 @@ def audit_of_rows(
     if may_leave_out:
         chosen, undefined = rows.defined(chosen)
         notes += undefined
+        if options.task == "risk" and options.threshold is None:
+            notes.append(_ASKS)
     margins = margins_of(options.margin, chosen, options.confidence_level)
     results = {}
     for metric in chosen:
@@ -1149,7 +1180,7 @@ def audit_of_rows(
             result = rows.measured(metric)
         results[metric.name] = replace(result, missing=lacking) if lacking else result
         # Where these are undefined, notes of a whole report say so.
-        in_notes = metric.on_request or not metric.by_group
+        in_notes = options.task in metric.on_request or not metric.by_group
         said = [metric.name + text.removeprefix(result.name) for _, text in collected]
         if said and not (may_leave_out and in_notes):
             warn_user(" ".join(said))

@@ -54,7 +54,8 @@ class AuditMetric:
     per: str = "pair"
     needs: str = ""
     cut: str = ""
-    on_request: bool = False
+    on_request: Sequence[str] = ()
+    decided: bool = False
     merit: bool = True
     share: bool = True
     by_group: bool = True
@@ -69,12 +70,13 @@ class AuditMetric:
     #: What is said of a group on a side of what is fair: "lower", "higher", and where
     #: it is known "worse" and "better".
     sides: Mapping[str, str] = field(default_factory=dict)
+    task: str = "ranking"  # in whose words it is read
     is_change: bool = False  # whether the values are differences of two audits
 
     @property
     def question(self) -> str:
         """The question of a reader that the metric helps to answer."""
-        return str(table()["topics"][self.topic])
+        return str(table()["topics"][self.topic][self.task])
 
     @property
     def on_columns(self) -> Callable[..., GroupEstimates]:
@@ -101,8 +103,10 @@ class AuditMetric:
             return "it needs outcomes that are 0 or 1"
         return ""
 
-    def at(self, k: int | None) -> AuditMetric:
-        """Return the metric of the first k places; of all if k is None."""
+    def at(self, k: int | None, threshold: float | None = None) -> AuditMetric:
+        """Return the metric of the first k places, or of decisions by a threshold."""
+        if self.decided and threshold is not None:
+            return replace(self, options={**self.options, "threshold": threshold})
         if k is None and self.cut == "required":
             raise ValueError(f"k must be given for {self.name}; got None.")
         if k is None or not self.cut:
@@ -119,7 +123,7 @@ class AuditMetric:
         if bad is not None:
             low, high = ("worse", "better") if bad == "low" else ("better", "worse")
             sides |= {low: metric.lower, high: metric.higher}
-        return replace(metric, bad=bad, sides=sides)
+        return replace(metric, task=task, bad=bad, sides=sides)
 
 
 @cache
@@ -164,32 +168,34 @@ def chosen_metrics(
     metrics: str | MadeMetric | Sequence[str | MadeMetric] | None,
     task: str | None = None,
     k: int | None = None,
+    threshold: float | None = None,
     *,
     may_be_made: bool = False,
 ) -> tuple[AuditMetric, ...]:
     """Return the metrics of these names, each once; None is those of the task.
 
     "all" is also those that an audit has on request. With k those of rankings are of
-    the first k places. `may_be_made`: there may be metrics that `make_metric` made
-    instead of names.
+    the first k places, and those of decisions are of a threshold. `may_be_made`: there
+    may be metrics that `make_metric` made instead of names.
     """
     from ..metrics._make_metric import MadeMetric
 
     known = catalog()
     if not_named(metrics):
         return tuple(
-            metric.at(k)
+            metric.at(k, threshold)
             for metric in known.values()
             if (task is None or task in metric.tasks)
             and not (k is None and metric.cut == "required")
-            and not (metrics is None and metric.on_request)
+            and not (threshold is None and metric.decided and task == "risk")
+            and not (metrics is None and task in metric.on_request)
         )
     names: Any = [metrics] if isinstance(metrics, str | MadeMetric) else metrics
     names = list(names) if isinstance(names, Iterable) else [names]
     chosen: dict[str, AuditMetric] = {}
     for name in names or ["none"]:
         if isinstance(name, str) and name in known:
-            chosen[name] = known[name].at(k)
+            chosen[name] = known[name].at(k, threshold)
         elif may_be_made and isinstance(name, MadeMetric):
             chosen[name.__name__] = _made_metric(name)
         else:

@@ -52,27 +52,30 @@ class ChangeReport(AuditReport):
         )
 
     @property
-    def headlines(self) -> tuple[str, str]:
+    def answers(self) -> tuple[tuple[str, str], ...]:
         """What has changed after a correction for the number of metrics too."""
+        return tuple(("", text) for text in self._said())
+
+    def _said(self) -> list[str]:
         tested = [f for f in self.findings if f.tested]
         number = len(tested)
         if not tested:
-            return "The two audits have no metric in common.", ""
+            return ["The two audits have no metric in common."]
         if all(row.missing for f in tested for row in f.rows):
-            return "There is too little data to tell what has changed.", ""
+            return ["There is too little data to tell what has changed."]
         sides = ("worse", "better", "lower", "higher")
         changed = [f for f in tested if any(f.on(side, number) for side in sides)]
         hints = [f for f in tested if f.conclusions and f not in changed]
         aside = f"Single metrics also hint at changes: {_titles(hints)}."
         if not changed:
             said = "The data do not show a change."
-            return said, aside.replace(" also", "") if hints else ""
+            return [said, *([aside.replace(" also", "")] if hints else [])]
         measures = f"{len(changed)} of {number} measures"
         said = f"Changed beyond chance in {measures}: {_titles(changed)}."
         for side, words in CHANGES.items():
             if labels := labels_on(changed, side, number):
                 said += f" Now {words}: {fmt.some(labels)}."
-        return said, aside if hints else ""
+        return [said, *([aside] if hints else [])]
 
     @property
     def reading(self) -> str:

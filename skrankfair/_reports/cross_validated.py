@@ -198,8 +198,9 @@ def audit_cv(
     ...     qid="query",
     ...     metrics="inter_group_accuracy",
     ... )
-    >>> report.headline
-    '1 of 2 groups is worse off beyond chance: north.'
+    >>> print(report.headline)
+    Who suffers the mistakes? Beaten by worse items more often: north (71.7%; 93.2% of
+    the rest).
     """
     options = AuditOptions(
         *(task, favorable, threshold, k, metrics),

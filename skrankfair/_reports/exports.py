@@ -164,7 +164,7 @@ def _marked(
 
     parts = marked(title, report.title)
     parts += marked(paragraph, report.counts, report.reading)
-    parts += marked(strong, report.headline)
+    parts += marked(strong, *report.headline.splitlines())
     for finding in report.findings:
         parts += marked(head, finding.metric.title)
         parts += marked(paragraph, finding.metric.measures)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -27,6 +27,13 @@ MANY_GROUPS = 30
 _FIRST_SHOWN = 10
 _DIFFERENCE = ("difference", "difference_low", "difference_high")
 _MOST_NAMED = 3
+_SILENT = "The data do not show a difference between the groups."
+_UNDIRECTED = (
+    "Who is worse off depends on which end of the score is good for people; "
+    "favorable='high' or 'low' says it."
+)
+#: Units of rates that count people (or items).
+_COUNTED = ("rows", "positives", "negatives", "selected")
 CORRECTION_NAMES = {"holm": "Holm", "fdr_bh": "BH"}
 #: The sides of groups in a column of verdicts, of an audit and of a change.
 VERDICTS = {"worse": "worse off", "better": "better off"}
@@ -306,18 +313,57 @@ class MetricFinding:
             return self.conclusions[0][0]
         return "within" if self.all_within else "none"
 
+    def named(
+        self,
+        n_metrics: float = 1,
+        amount: Callable[[GroupFinding], str] | None = None,
+        but: Container[tuple[str, Hashable]] = (),
+    ) -> list[str]:
+        """Return a sentence for each side of fair, with the groups that are there.
+
+        `amount` says how far a group is; None says it by the values of group and rest.
+        Words and groups of `but` have been said.
+        """
+        said = []
+        for side, words, _ in self.conclusions:
+            on = self.on(side, n_metrics)
+            if rows := [row for row in on if (words, row.group) not in but]:
+                says = amount or self.values_of
+                groups = [f"{r.label} ({says(r)})" for r in rows[:_MOST_NAMED]]
+                more = len(rows) - len(groups)
+                tail = f", and {more} more" if more > 0 else ""
+                said.append(
+                    f"{words[0].upper()}{words[1:]}: {', '.join(groups)}{tail}."
+                )
+        return said
+
+    def values_of(self, row: GroupFinding) -> str:
+        """Return the value of a group and what it is compared with, in percent.
+
+        Rates of rows that are not weighed come with their counts.
+        """
+        fair = self.result.fair_value
+        if not self.metric.share or row.estimate < 0 or not (fair or self.against_rest):
+            return self.effect(row)
+        if not self.against_rest:
+            return f"{row.estimate:.1%}; {fair:.0%} would be equal"
+        rest = f"{row.estimate - row.difference:.1%}"
+        counts = [r.support for r in self.rows if r.group != row.group]
+        hits = [r.estimate * r.support for r in self.rows if r.group != row.group]
+        metric, sums = self.result.metric, self.result.sums
+        plain = metric.unit in _COUNTED and metric.pooled and sums.unweighted is None
+        if not (self.metric.decided and plain):
+            return f"{row.estimate:.1%}; {rest} of the rest"
+        own = f"{row.estimate * row.support:,.0f} of {row.support:,.0f}"
+        others = f"{np.nansum(hits):,.0f} of {np.nansum(counts):,.0f}"
+        return f"{own}, {row.estimate:.1%}; {others} of the rest, {rest}"
+
     @property
     def verdict(self) -> str:
         """What the metric found, in words."""
         if not self.tested:
             return self.metric.untested
-        said = []
-        for _, words, rows in self.conclusions:
-            named = [f"{r.label} ({self.effect(r)})" for r in rows[:_MOST_NAMED]]
-            more = len(rows) - len(named)
-            tail = f", and {more} more" if more > 0 else ""
-            said.append(f"{words[0].upper()}{words[1:]}: {', '.join(named)}{tail}.")
-        said = said or [self.silence]
+        said = self.named(amount=self.effect) or [self.silence]
         said += filter(None, [self.margin_verdict])
         if left := len(self.ordered) - len(self.shown):
             little = sum(bool(row.missing) for row in self.ordered)
@@ -447,109 +493,38 @@ class MetricFinding:
         }
 
 
-def headline(
-    findings: Iterable[MetricFinding], task: str = "ranking"
-) -> tuple[str, str]:
-    """Return the sentence to remember, and a second one to add if there is one.
+def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
+    """Return each question of a reader that metrics answer, with what they say.
 
-    A group is called worse off when the p-value of one metric is small enough after a
-    correction for the number of metrics too: this is the sentence that is remembered.
+    A group is named where the p-value of a metric is small enough after a correction
+    for the number of metrics too: these are the sentences that are remembered.
     """
     tested = [f for f in findings if f.tested]
     if not tested:
-        return "None of the requested metrics says what is fair.", ""
+        return (("", "None of the requested metrics says what is fair."),)
     if len(tested[0].rows) == 1:
-        return "There is only one group, so there is nothing to compare.", ""
+        return (("", "There is only one group, so there is nothing to compare."),)
     if all(row.missing for f in tested for row in f.rows):
-        return "There is too little data to tell the groups apart.", ""
-    merit = [f for f in tested if f.metric.merit]
-    directed = [f for f in merit or tested if f.directed]
-    if not directed:
-        said, aside = _neutral_headline(tested)
-    else:
-        said, aside = _directed_headline(tested, directed, bool(merit))
-        conflict, reservation = ("", "") if task == "ranking" else _by_topic(directed)
-        if conflict:
-            said, aside = conflict, reservation
-        else:
-            aside = " ".join(filter(None, (aside, reservation)))
-    return said, " ".join(filter(None, (aside, _margin_headline(tested))))
-
-
-def _directed_headline(
-    findings: Sequence[MetricFinding], looked_at: Sequence[MetricFinding], merit: bool
-) -> tuple[str, str]:
-    """Return the headline where it is known which side is bad for a group."""
-    what = "worse off" if merit else looked_at[0].metric.sides["worse"]
-    number = len(looked_at)
-    worse, better = labels_on(looked_at, "worse"), labels_on(looked_at, "better")
-    sure = labels_on(looked_at, "worse", number)
-    better_too = labels_on(looked_at, "better", number)
-    mixed = [label for label in sure if label in better_too]
-    clear = [label for label in sure if label not in mixed]
-    disagree = (
-        f"The metrics disagree about {fmt.some(mixed)}: worse off by some of them and "
-        "better off by others."
-    )
-    if clear:
-        are = "is" if len(clear) == 1 else "are"
-        groups = f"{len(clear)} of {len(findings[0].rows)} groups {are}"
-        aside = disagree if mixed else ""
-        return f"{groups} {what} beyond chance: {fmt.some(clear)}.", aside
-    if mixed:
-        return disagree, ""
-    if worse:
-        return f"No group is clearly {what}.", ""
-    nobody = "No group was found to be worse off."
-    for f in findings:
-        if lower := labels_on([f], "worse"):
-            return nobody, f"Some are {f.metric.sides['worse']}: {fmt.some(lower)}."
-    if better:
-        return nobody, f"Some are better off: {fmt.some(better)}."
-    return "The data do not show a difference between the groups.", ""
-
-
-def _by_topic(directed: Sequence[MetricFinding]) -> tuple[str, str]:
-    """Say where mistakes and outcomes at equal scores are worse for other groups.
-
-    The first text replaces a headline, if it is not empty; the second is added. Unlike
-    base rates can explain why only the mistakes are worse.
-    """
-    by_topic = {
-        topic: [f for f in directed if f.metric.topic == topic]
-        for topic in (MISTAKES, EQUAL_SCORES)
-    }
-    number = len(directed)
-    mistakes, equal_scores = (
-        labels_on(of_topic, "worse", number) for of_topic in by_topic.values()
-    )
-    if mistakes and equal_scores and not {*mistakes} & {*equal_scores}:
-        said = (
-            f"By its mistakes the score treats {fmt.some(mistakes)} worse beyond "
-            f"chance, and at equal scores {fmt.some(equal_scores)}."
-        )
-        return said, "The notes say why both can be so."
-    hinted = labels_on(by_topic[EQUAL_SCORES], "worse")
-    alone = [label for label in mistakes if label not in hinted]
-    if not alone or not by_topic[EQUAL_SCORES]:
-        return "", ""
-    return "", f"At equal scores the data do not show it for {fmt.some(alone)}."
-
-
-def _neutral_headline(findings: Sequence[MetricFinding]) -> tuple[str, str]:
-    """Return the headline where nobody has said which scores are good for a group."""
-    sides, n = ("lower", "higher"), len(findings)
-    sure = [f for f in findings if any(f.on(side, n) for side in sides)]
-    if not sure:
-        return "The data show no clear difference between the groups.", ""
-    names = ", ".join(f.metric.title for f in sure)
-    number = f"{len(sure)} of {n} metrics"
-    differ = f"The groups differ beyond chance in {number}: {names}."
-    unknown = (
-        "Who is worse off depends on which end of the score is good for people; "
-        "favorable='high' or 'low' says it."
-    )
-    return differ, unknown
+        return (("", "There is too little data to tell the groups apart."),)
+    said, undirected = [], False
+    for question in dict.fromkeys(f.metric.question for f in tested):
+        sentences: list[str] = []
+        known = set[tuple[str, Hashable]]()  # two metrics may find the same
+        for f in (f for f in tested if f.metric.question == question):
+            more = f.named(len(tested), but=known)
+            known |= {
+                (words, row.group)
+                for side, words, _ in f.conclusions
+                for row in f.on(side, len(tested))
+            }
+            undirected |= bool(more) and not f.directed
+            sentences += more
+        said.append((question, " ".join(sentences) or _SILENT))
+    if undirected:
+        said.append(("", _UNDIRECTED))
+    if margins := _margin_headline(tested):
+        said.append(("", margins))
+    return tuple(said)
 
 
 def _margin_headline(tested: Iterable[MetricFinding]) -> str:

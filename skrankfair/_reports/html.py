@@ -72,7 +72,6 @@ def html_report(report: AuditReport) -> str:
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         draw=lambda plot: Markup(forest.render(plot.layout())),  # noqa: S704
         report=report,
-        headline=report.headlines,
         level=f"{100 * report.confidence_level:g}%",
         alpha=f"{1 - report.confidence_level:.3g}",
         tested=tested,

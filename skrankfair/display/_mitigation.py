@@ -71,7 +71,7 @@ class MitigationDisplay:
     >>> report = mitigation_report(unfair, score, y, sensitive_features=group)
     >>> display = report.plot()
     >>> [label.get_text() for label in display.axes_[2].get_yticklabels()]
-    ['NDCG', 'AUC', 'log loss']
+    ['AUC', 'log loss']
     """
 
     disparities: pd.DataFrame

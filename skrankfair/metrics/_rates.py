@@ -178,11 +178,14 @@ _F1 = _rate(
 
 
 def _mean_loss(
-    name: str, loss: Callable[[Array, Array], Array], check: Callable[..., None]
+    name: str,
+    loss: Callable[[Array, Array], Array],
+    check: Callable[..., None],
+    **words: Any,
 ) -> MadeMetric:
     """Return the mean of a function of outcome and score, by group."""
-    mean, rows = MeanOfRatios(), ColumnSum(1, 2)
-    metric = Metric(name, mean, rows, unit="rows", positive=True, better="low")
+    words = words or {"positive": True, "better": "low"}
+    metric = Metric(name, MeanOfRatios(), ColumnSum(1, 2), unit="rows", **words)
     return MadeMetric(
         metric, lambda y_true, y_score: (loss(y_true, y_score), 1.0), check=check
     )
@@ -225,6 +228,12 @@ def _log_loss_of(dtype: np.dtype[Any]) -> MadeMetric:
 
 
 _BRIER = _mean_loss("brier_score", _squared, _of_probabilities("brier_score"))
+_IN_THE_LARGE = _mean_loss(
+    "calibration_in_the_large",
+    lambda y, score: y - score,
+    _of_probabilities("calibration_in_the_large"),
+    better=None,
+)
 _SQUARED = _mean_loss("mean_squared_error", _squared, _of_magnitude)
 _ABSOLUTE = _mean_loss(
     "mean_absolute_error", lambda y, score: np.abs(y - score), _of_magnitude
@@ -1194,6 +1203,82 @@ def brier_score(
     array([0.1])
     """
     return _BRIER(**locals())
+
+
+def calibration_in_the_large(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    cluster: Any = None,
+    sample_weight: Any = None,
+    missing: str = "raise",
+) -> GroupEstimates:
+    """Mean outcome minus mean score of each group, with its standard error.
+
+    It is the mean over rows of ``y - s``. Where scores are probabilities, 0 is a group
+    whose mean score is its base rate; above 0 its scores are too low, and below 0 too
+    high. A score may be right on average and wrong at each score: compare it together
+    with `calibration_error`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, binary, graded or real. They must be in [0, 1].
+    y_score : array-like of shape (n,)
+        Scores on the scale of the outcomes, such as probabilities. They must be in [0,
+        1].
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    cluster : array-like of shape (n,) or (n, 2) or None, default=None
+        Independent units, such as the person that a row is about. None makes each row
+        its own unit. Two columns are users and the items that recur among them: both
+        ways have errors, ``V_users + V_items - V_users×items``.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Importance of the row: a common factor changes nothing, and 0 leaves it out.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are.
+
+    Returns
+    -------
+    GroupEstimates
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, or if values are outside [0, 1].
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there is only one cluster, so that there is no standard error.
+
+    See Also
+    --------
+    calibration_error : How far outcomes are from scores, score by score.
+    skrankfair.inference.predictive_parity_test : Whether groups differ at equal scores.
+
+    Notes
+    -----
+    The variance is that of `group_mean`, of the differences. Both sums weigh the rows.
+
+    References
+    ----------
+    Cox, D. R. (1958). "Two Further Applications of a Model for Binary Regression".
+    Biometrika 45(3-4).
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import calibration_in_the_large
+    >>> calibration_in_the_large([1, 0, 1], [0.9, 0.2, 0.5]).estimate.round(4)
+    array([0.1333])
+    """
+    return _IN_THE_LARGE(**locals())
 
 
 def mean_squared_error(

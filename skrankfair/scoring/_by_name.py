@@ -50,6 +50,7 @@ _LOSSES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 #: Neither high nor low values are better: there is no worst group.
 _NEUTRAL: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "calibration_in_the_large": (metrics.calibration_in_the_large, {}),
     "cross_group_auc": (metrics.auc, _INTER),
     "share_at_k": (metrics.share_at_k, {}),
 }

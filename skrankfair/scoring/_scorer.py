@@ -38,6 +38,7 @@ _RESPONSES = ("decision_function", "predict_proba", "predict")
 _ON_SCALE = (
     metrics.brier_score,
     metrics.calibration_error,
+    metrics.calibration_in_the_large,
     metrics.log_loss,
     metrics.mean_absolute_error,
     metrics.mean_squared_error,

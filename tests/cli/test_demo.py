@@ -34,7 +34,8 @@ class TestArrests:
 
     def test_says_once_what_the_tables_say(self, arrests, capsys):
         frame, path = arrests
-        found = self.said(path, capsys, "--favorable", "low")
+        threshold = ["--threshold", "3"]
+        found = self.said(path, capsys, "--favorable", "low", *threshold)
         held = (frame["released"] == "No").groupby([frame["colour"], frame["checks"]])
         shares = held.mean().unstack("colour")
         # With as many files, Black people are held more often, up to the rare ends.
@@ -42,18 +43,26 @@ class TestArrests:
         checks = frame.groupby("colour")["checks"].mean()
         assert checks["Black"] > checks["White"]
         metrics = {metric["metric"]: metric for metric in found["metrics"]}
-        for name in ("pairwise_exposure", "inter_group_accuracy"):
+        for name in ("selection_rate", "false_positive_rate"):
             rows = {row["group"]: row for row in metrics[name]["groups"]}
             assert rows["Black"]["side"] == "worse"
         matched = metrics["matched_pair_calibration"]["groups"]
         sides = {row["group"]: row["side"] for row in matched}
         # The score is too low for how often they are held: it does not overrate them.
         assert (sides["Black"], sides["White"]) == ("better", "worse")
-        # Each group is named once, under its question.
-        assert found["headline"] == (
-            "By its mistakes the score treats Black worse beyond chance, and at equal "
-            "scores White. The notes say why both can be so."
+        of_the_rest = frame[(frame["released"] == "Yes") & (frame["checks"] >= 3)]
+        flagged, free = (
+            rows.groupby("colour").size()
+            for rows in (of_the_rest, frame[frame["released"] == "Yes"])
         )
+        mistakes, selected, equal = found["headline"].splitlines()
+        assert (
+            f"Selected more often among those without the outcome: Black "
+            f"({flagged['Black']:,} of {free['Black']:,}, "
+        ) in mistakes
+        assert f"; {flagged['White']:,} of {free['White']:,} of the rest" in mistakes
+        assert selected.startswith("Who is selected? Selected more often: Black (")
+        assert equal.startswith("Do equal scores mean the same? Scored too high for")
 
 
 def test_lending_has_the_score_and_the_decisions(tmp_path, capsys):

@@ -28,6 +28,7 @@ RATES = (
 )
 LOSSES = (
     metrics.brier_score,
+    metrics.calibration_in_the_large,
     metrics.log_loss,
     metrics.mean_absolute_error,
     metrics.mean_squared_error,

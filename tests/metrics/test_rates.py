@@ -28,6 +28,7 @@ OF_SKLEARN = {
     "f1": sk.f1_score,
     "brier_score": sk.brier_score_loss,
     "log_loss": sk.log_loss,
+    "calibration_in_the_large": lambda y, s: np.mean(y) - np.mean(s),
     "mean_squared_error": sk.mean_squared_error,
     "mean_absolute_error": sk.mean_absolute_error,
 }

@@ -45,9 +45,8 @@ def rates(y, d, rows, w=None):
 
 def errors(y, s, rows, w=None):
     """Mean errors of the scores of some rows, by name."""
-    sums = dict.fromkeys(
-        ("brier_score", "mean_squared_error", "mean_absolute_error", "log_loss"), 0.0
-    )
+    names = ("brier_score", "mean_squared_error", "mean_absolute_error", "log_loss")
+    sums = dict.fromkeys((*names, "calibration_in_the_large"), 0.0)
     total = 0.0
     for row in rows:
         weight = 1 if w is None else w[row]
@@ -55,6 +54,7 @@ def errors(y, s, rows, w=None):
         squared = (y[row] - s[row]) ** 2
         sums["brier_score"] += weight * squared
         sums["mean_squared_error"] += weight * squared
+        sums["calibration_in_the_large"] += weight * (y[row] - s[row])
         sums["mean_absolute_error"] += weight * abs(y[row] - s[row])
         p = min(max(s[row], 2.0**-52), 1 - 2.0**-52)
         sums["log_loss"] -= weight * (

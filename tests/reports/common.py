@@ -10,7 +10,8 @@ from skrankfair._reports.catalog import catalog
 NAMES = tuple(
     metric.name
     for metric in catalog().values()
-    if "ranking" in metric.tasks and not (metric.cut == "required" or metric.on_request)
+    if "ranking" in metric.tasks and metric.cut != "required"
+    if "ranking" not in metric.on_request
 )
 
 

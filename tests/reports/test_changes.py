@@ -61,7 +61,7 @@ class TestNumbers:
         found = json.loads(change.to_json(tmp_path / "c.json").read_text())
         assert found["headline"] == change.headline
         page = change.to_html(tmp_path / "c.html").read_text()
-        assert change.headlines[0] in page
+        assert change.answers[0][1] in page
         assert "by how much each group has changed" in page
         assert "What has changed" in change.to_markdown()
         assert "inter_group_accuracy_gap/f/estimate" in change.to_dict(flat=True)

@@ -57,7 +57,7 @@ class TestAll:
         finding = {f.metric.name: f for f in report.findings}["exposure_gap"]
         assert [row.group for row in finding.on("worse")] == ["f"]
         assert finding.verdict.startswith("Shown less than its outcomes merit: f")
-        assert report.headline == "1 of 2 groups is worse off beyond chance: f."
+        assert "Shown less than its outcomes merit: f" in report.headline
 
     def test_a_skew_without_a_number_is_told_in_words(self, report, tmp_path):
         assert np.isneginf(report.results["skew_at_k"].estimate).all()
