@@ -107,6 +107,7 @@ class Plan(PlannedTests, ReadOnlyArrays):
         float
             At least 1, and at most ``n_clusters - 1``.
         """
+        check_number(n_clusters, "n_clusters", 0, np.inf)
         uncertain = self.variance**2 / np.maximum(self.effective * n_clusters - 1, 1e-9)
         total = self.variance.sum() ** 2
         df = total / uncertain.sum() if total > 0 else 1.0

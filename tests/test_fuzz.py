@@ -46,6 +46,20 @@ def test_nothing_wrong(name, seed):
             fuzz.attempt(name, check, seed)
 
 
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("GroupEstimates.equivalence_test", 1037),
+        ("Estimate.equivalence_test", 1041),
+        ("Estimate.required", 1043),
+        ("Plan.df", 1240),
+        ("calibration_error", 1363),
+    ],
+)
+def test_what_was_found_by_many_calls(name, seed):
+    fuzz.attempt(name, "polite", seed)
+
+
 def changes(y_true, y_score):
     if isinstance(y_true, np.ndarray) and y_true.shape == (12,):
         y_true[0] = 7.0

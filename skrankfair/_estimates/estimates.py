@@ -744,7 +744,7 @@ def margin_bounds(margin: Any, kind: str) -> tuple[float, float]:
             low, high = sorted((float(margin), 1 / float(margin)))
         else:
             low, high = -float(margin), float(margin)
-    except (TypeError, ValueError, ZeroDivisionError):
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         low, high = np.nan, np.nan
     if not low < fair < high:
         example = "0.8 or (0.8, 1.25)" if kind == "ratio" else "0.02 or (-0.02, 0.02)"

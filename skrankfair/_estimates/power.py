@@ -212,6 +212,7 @@ class Pilot(PlannedTests):
 
     def required(self, gap: float, power: float, alpha: float) -> RequiredSize:
         """Return how many clusters like these find a gap."""
+        check_number(gap, "gap", -np.inf, np.inf)
         size = float(self.on_scale(gap))
         if self.ratio and size == 0:
             raise ValueError("gap must be a ratio other than 1; got 1.")

@@ -107,7 +107,7 @@ class PlainScale(ReadOnlyArrays):
         elsewhere. Null values outside the range of the estimates are infinitely far.
         """
         shift, error = self.estimate - null_value, self.standard_error
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             t = np.where(error == 0, np.where(shift == 0, 0.0, np.nan), shift / error)
         return t, 2 * tail_of(t, df)
 

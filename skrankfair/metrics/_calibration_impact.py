@@ -225,7 +225,8 @@ def positive_rate_shift(
         Whether every cluster has weight one in the curve of a group, or every row.
         Shares are of rows.
     n_resamples : int, default=200
-        Number of resamples. The standard errors come from them.
+        Number of resamples. The standard errors come from them, with a relative Monte
+        Carlo error of ``1 / sqrt(2 n_resamples)``: 5% of 200.
     random_state : int, Generator or None, default=0
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.
@@ -518,7 +519,8 @@ def rank_shift(
         the value of each, whose queries are summed first, so that a cluster with many
         queries counts once.
     n_resamples : int, default=200
-        Number of resamples. The standard errors come from them.
+        Number of resamples. The standard errors come from them, with a relative Monte
+        Carlo error of ``1 / sqrt(2 n_resamples)``: 5% of 200.
     random_state : int, Generator or None, default=0
         Seed or generator of the random numbers, 0 so that a result that is computed
         when it is first asked for can be repeated.

@@ -108,6 +108,10 @@ def _of_classes(
     """
     import pandas as pd
 
+    if pos_label is not None and not np.isscalar(pos_label):
+        raise ValueError(
+            f"pos_label must be a number, a text or a truth value; got {pos_label!r}."
+        )
     label = 1 if pos_label is None else pos_label
     classes, ones = set[Any](), dict[str, Any]()
     for name in columns if threshold is None else columns.keys() & {"y_true"}:
@@ -118,14 +122,14 @@ def _of_classes(
                 f"{name} must be 0 or 1, or pos_label= must name the class that counts "
                 f"as 1; got {str(array[0])!r}."
             )
-        if pos_label is None and not (array == -1).any():
-            continue
         known = ~pd.isna(array)
-        if pos_label is None and not np.isin(array[known], (-1, 1)).all():
+        values = array if known.all() else array[known]
+        signed = (values == -1).any() and ((values == -1) | (values == 1)).all()
+        if pos_label is None and not signed:
             continue
-        classes.update(array[known].tolist())
+        classes.update(values.tolist())
         ones[name] = np.full(array.shape, np.nan)
-        ones[name][known] = array[known].astype(object) == label
+        ones[name][known] = values.astype(object) == label
         if nw.dependencies.is_pandas_series(columns[name]):  # aligned by its index
             ones[name] = pd.Series(ones[name], columns[name].index)
     if len(classes | {label}) > 2:

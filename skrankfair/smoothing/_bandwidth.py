@@ -27,6 +27,8 @@ FEWEST = 5
 _N_POINTS = 50
 # A bandwidth relative to the rule's, and to the smallest gap of few distinct scores.
 _WIDER, _UNSMOOTHED = 1.35, 0.1
+#: The square of a wider one overflows.
+_WIDEST = 1e100
 
 
 def check_bandwidth(bandwidth: Any) -> None:
@@ -34,7 +36,7 @@ def check_bandwidth(bandwidth: Any) -> None:
     if isinstance(bandwidth, str):
         check_choice(bandwidth, "bandwidth", RULES)
     else:
-        check_number(bandwidth, "bandwidth", 0, np.inf, inclusive=(False, False))
+        check_number(bandwidth, "bandwidth", 0, _WIDEST, inclusive=(False, True))
 
 
 def enough(effective: Array) -> Array:

@@ -179,6 +179,14 @@ class TestSign:
 
 class TestErrors:
     @each_shift
+    def test_weights_of_one_draw_the_same_resamples(self, metric):
+        columns = rows()
+        options = {"n_resamples": 20, "random_state": 3}
+        weighed = metric(*columns, sample_weight=np.ones(len(columns[0])), **options)
+        expected = metric(*columns, **options)
+        np.testing.assert_allclose(weighed.covariance, expected.covariance, rtol=1e-9)
+
+    @each_shift
     def test_is_the_deviation_of_resamples_from_the_estimate(self, metric):
         r = metric(*rows(), n_resamples=50, random_state=3)
         seed = int(np.random.default_rng(3).integers(2**62))

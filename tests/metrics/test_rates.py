@@ -314,6 +314,7 @@ class TestClasses:
         [
             (["no", "yes"], {}, "pos_label= must name the class that counts as 1"),
             (["no", "yes"], {"pos_label": "Yes"}, "classes; got 'Yes' and the classes"),
+            ([0, 1], {"pos_label": [1]}, "pos_label must be a number, a text or a"),
             ([0, 1, 2], {"pos_label": 2}, "must be one of two classes; got 2"),
             ([-1, 0, 1], {}, "y_true must be 0 or 1 for accuracy; got -1 in row 0"),
         ],
