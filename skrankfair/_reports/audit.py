@@ -1184,6 +1184,7 @@ def audit_of_rows(
         said = [metric.name + text.removeprefix(result.name) for _, text in collected]
         if said and not (may_leave_out and in_notes):
             warn_user(" ".join(said))
+    notes += _doubts(rows, options)
     sections, left_out = further_sections(rows, options)
     titles = [section.title for section in sections]
     rates, counts = None, rows.counts()
@@ -1216,6 +1217,43 @@ def of_users_alone(titles: Sequence[str]) -> str:
     """Return a note on what has errors of users, and not of items too."""
     names = "; ".join(title.partition(":")[0] for title in titles)
     return f"Errors are those of users alone, and hold for no other items: {names}."
+
+
+def _doubts(rows: AuditRows, options: AuditOptions) -> list[str]:
+    """Return notes on scores that are not what their task asks for, each with a remedy.
+
+    Scores are called reversed where their correlation with the outcomes is below 0
+    beyond five standard errors.
+    """
+    y, score = rows.data.y_true, rows.data.ranking.score
+    said, binary = [], np.isin(y, (0, 1)).all()
+    if options.task == "decision":
+        shares = y.min() >= 0 and y.max() <= 1
+        if shares and not binary:
+            said.append(
+                "The scores are 0 or 1, and the outcomes are not: if the columns are "
+                "swapped, pass the outcomes as y_true."
+            )
+        return said
+    if y.std() > 0 and score.std() > 0:
+        r = float(np.corrcoef(y, score)[0, 1])
+        if r * np.sqrt(rows.counts()["n_clusters"]) < -5:
+            said.append(
+                f"Higher scores go with lower outcomes (correlation {r:.2f}): if the "
+                "scores are reversed, such as ranks, pass -y_score."
+            )
+    if options.task == "risk" and binary and not rows.are_shares:
+        low, high = score.min(), score.max()
+        left_out = "calibration and losses, which need probabilities, are left out"
+        if low >= 0 and 1 < high <= 100:
+            whole = high <= 10 and not (score % 1).any()
+            like = "levels, such as deciles" if whole else "percentages"
+            remedy = "" if whole else " Divided by 100 they are not."
+            said.append(
+                f"The scores lie in [{low:g}, {high:g}] and are read as {like}: "
+                f"{left_out}.{remedy}"
+            )
+    return said
 
 
 def _look_alikes(labels: Iterable[Hashable]) -> list[str]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+
 from .._estimates import formatting as fmt
 from .._inputs.validation import collected_warnings
 from ..inference import compare, compare_independent
@@ -61,6 +63,9 @@ class ChangeReport(AuditReport):
         number = len(tested)
         if not tested:
             return ["The two audits have no metric in common."]
+        rows = [row for f in tested for row in f.rows if not np.isnan(row.estimate)]
+        if rows and all(row.estimate == row.standard_error == 0 for row in rows):
+            return ["Nothing has changed: all values are those of before."]
         if all(row.missing for f in tested for row in f.rows):
             return ["There is too little data to tell what has changed."]
         sides = ("worse", "better", "lower", "higher")

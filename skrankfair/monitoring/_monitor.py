@@ -635,7 +635,9 @@ class Monitor(Shown):
         from ..display import _style as look
 
         settings, days, alarms = self.settings, self.when, self.alarms
-        name = self.result(last=1).name.replace("_", " ")
+        # A metric of an audit has a name of its own, such as inter_group_accuracy.
+        asked = (settings.spec or {}).get("metric")
+        name = str(asked or self.result(last=1).name).replace("_", " ")
         # The last row of each group that has one.
         looks = {row["group"]: row for row in self.to_frame().to_dict("records")}
         nothing, rows = dict.fromkeys(_SHOWN, float("nan")), []
@@ -648,10 +650,10 @@ class Monitor(Shown):
             rows.append((fmt.label(group), *of_level, *of_gap))
         paragraphs = [f"ALARM {alarm}" for alarm in alarms] or ["No alarm."]
         paragraphs.append(
-            f"{len(days)} updates, {days[0]} to {days[-1]}. The intervals of the means "
-            "since the start hold at all looks together, so that one may look after "
-            "every update: the chance of any false alarm ever is "
-            f"{100 * settings.alpha:g}%."
+            f"{len(days)} update{'s' * (len(days) > 1)}, {days[0]} to {days[-1]}. The "
+            "intervals of the means since the start hold at all looks together, so "
+            "that one may look after every update: the chance of any false alarm ever "
+            f"is {100 * settings.alpha:g}%."
         )
         if waiting := [fmt.label(group) for group in self.groups if group not in looks]:
             paragraphs.append(

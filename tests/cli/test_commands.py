@@ -316,7 +316,9 @@ class TestMonitor:
         store = str(tmp_path / "gap.jsonl")
         path = tmp_path / "alarms.json"
         assert main(["monitor", store, "--json", str(path)]) == 3
-        assert "ALARM NA: the gap has changed" in capsys.readouterr().out
+        printed = capsys.readouterr().out
+        assert "ALARM NA: the gap has changed" in printed
+        assert "\nWatched over time: inter group accuracy\n" in f"\n{printed}"
         content = json.loads(path.read_text(encoding="utf-8"))
         assert len(content["updates"]) == 14
         assert {alarm["group"] for alarm in content["alarms"]} == {"NA", "south"}

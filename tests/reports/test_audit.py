@@ -329,6 +329,32 @@ def test_decisions_have_rates_where_outcomes_have_two_values():
     assert sum("outcomes that are 0 or 1" in note for note in found.notes) == 3
 
 
+class TestDoubts:
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            ({"y_score": lambda c: -c["y_score"]}, "pass -y_score"),
+            ({"y_score": lambda c: 100 * c["y_score"]}, "Divided by 100 they are not"),
+            ({"y_score": lambda c: np.ceil(10 * c["y_score"])}, "such as deciles"),
+            (
+                {"y_true": lambda c: c["y_score"], "y_score": lambda c: c["y_true"]},
+                "if the columns are swapped",
+            ),
+        ],
+    )
+    def test_scores_that_are_something_else_are_noted(self, change, says):
+        columns = risks()
+        changed = {name: make(columns) for name, make in change.items()}
+        assert any(says in note for note in audit(**{**columns, **changed}).notes)
+        assert not any(says in note for note in audit(**columns).notes)
+
+    def test_a_ranking_may_be_reversed_too(self):
+        columns = data()
+        reversed_ = columns | {"y_score": -columns["y_score"]}
+        assert any("pass -y_score" in note for note in audit(**reversed_).notes)
+        assert audit(**columns).notes == ()
+
+
 class TestUndefined:
     def test_one_warning_per_metric(self):
         member = data()["sensitive_features"] == "f"

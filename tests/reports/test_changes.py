@@ -44,6 +44,14 @@ class TestNumbers:
         found = change.results[f"{name}_gap"]
         np.testing.assert_array_equal(found.pvalue, gaps.pvalue)
 
+    def test_equal_values_have_not_changed(self):
+        y, s, group, query = data(0)
+        now = audit(y, s, sensitive_features=group, qid=query)
+        change = now.changes_since(now, paired=True)
+        assert change.headline == (
+            "Nothing has changed: all values are those of before."
+        )
+
     def test_of_the_same_queries_are_paired(self):
         y, s, group, query = data(0)
         who = {"sensitive_features": group, "qid": query}
