@@ -76,6 +76,11 @@ def without_columns(X: Any, names: Iterable[Name]) -> Any:
     return X.drop(columns=dropped) if frame is X else frame.drop(dropped).to_native()
 
 
+def without_units(estimator: Any, X: Any) -> Any:
+    """Return X without the column of the clusters, which only a fit needs."""
+    return without_columns(X, named_columns(getattr(estimator, "cluster", None)))
+
+
 def frame_numbers(X: Any, name: str, but: Iterable[Any] = ()) -> list[Array] | None:
     """Return the columns of a frame as floats, without some, else None."""
     if (frame := frame_columns(X)) is None:
@@ -99,6 +104,7 @@ def numeric_features(
     A ValueError says that there is none left; it calls them `what`. With y, which is
     as scikit-learn's `validate_data` takes it, a pair.
     """
+    X = without_units(estimator, X)
     if not others:
         options |= {"reset": reset, "dtype": np.float64}
         return validate_data(estimator, with_names(X), y, **options)

@@ -122,10 +122,11 @@ def _of_classes(
                 f"{name} must be 0 or 1, or pos_label= must name the class that counts "
                 f"as 1; got {str(array[0])!r}."
             )
+        if pos_label is None and not (array.dtype.kind in "if" and (array == -1).any()):
+            continue
         known = ~pd.isna(array)
-        values = array if known.all() else array[known]
-        signed = (values == -1).any() and ((values == -1) | (values == 1)).all()
-        if pos_label is None and not signed:
+        values = array[known]
+        if pos_label is None and not np.isin(values, (-1, 1)).all():
             continue
         classes.update(values.tolist())
         ones[name] = np.full(array.shape, np.nan)

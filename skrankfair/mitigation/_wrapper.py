@@ -30,6 +30,7 @@ from .._inputs.by_name import (
     take_column,
     with_requests,
     without_columns,
+    without_units,
 )
 from .._inputs.groups import Codes, Groups
 from .._inputs.score_rows import ScoreRows
@@ -318,7 +319,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 "the target y is None."
             )
         _check_table(X)
-        validate_data(self, with_names(X), skip_check_array=True)
+        self._check_names(X, reset=True)
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, y)
         assert_all_finite(y, input_name="y", allow_nan=self._unknown_outcomes)
@@ -401,6 +402,11 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             return X
         return without_columns(X, named_columns(self.sensitive_features, self.cluster))
 
+    def _check_names(self, X: Any, reset: bool) -> None:
+        """Look at the columns of X; that of clusters may be dropped and missing."""
+        X = without_units(self, X) if self.drop_metadata_columns else X
+        validate_data(self, with_names(X), reset=reset, skip_check_array=True)
+
     def _predict_rows(
         self, X: Any, sensitive_features: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
@@ -408,7 +414,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
         _check_table(X)
-        validate_data(self, with_names(X), reset=False, skip_check_array=True)
+        self._check_names(X, reset=False)
         metadata = {} if labels is None else {"sensitive_features": labels}
         return self._for_model(X), labels, metadata
 

@@ -139,7 +139,7 @@ def test_equals_scikit_learn_and_fairlearn(metric, rows):
         assert list(r.groups) == frame.by_group.index.tolist()
         np.testing.assert_allclose(r.estimate, frame.by_group, rtol=1e-12, atol=1e-14)
         assert r.disparity("difference") == pytest.approx(frame.difference(), abs=1e-12)
-        assert r.disparity("ratio") == pytest.approx(frame.ratio(), abs=1e-12)
+        assert r.disparity("ratio") == pytest.approx(frame.ratio(), 1e-9, 1e-12)
         assert r.overall.estimate == pytest.approx(frame.overall, abs=1e-12)
 
 

@@ -300,6 +300,19 @@ def test_predictions_print_no_model():
     assert model.predict(X[FEATURES][:1]).size == 1
 
 
+@each
+def test_clusters_are_needed_in_fit_only(name):
+    mitigation, (X, y) = MITIGATIONS[name], problem()
+    model = mitigation.by_columns()
+    if mitigation.unit != "cluster" or not hasattr(model, "cluster"):
+        pytest.skip("It has no clusters.")
+    if hasattr(model, "drop_metadata_columns"):
+        model.set_params(drop_metadata_columns=True)
+    model.fit(X, mitigation.outcome(y))
+    found = mitigation.numbers(model, X.drop(columns="user"))
+    np.testing.assert_array_equal(found, mitigation.numbers(model, X))
+
+
 @pytest.mark.parametrize("finds", [False, True])
 def test_names_of_polars_columns(finds, monkeypatch):
     """With scikit-learn 1.6 to 1.8, too, which do not find those of polars 2."""
@@ -309,7 +322,7 @@ def test_names_of_polars_columns(finds, monkeypatch):
     X, y = problem(60)
     X = pl.from_pandas(X)
     model = MITIGATIONS["calibrator"].by_columns(min_group_size=1).fit(X, y)
-    assert model.feature_names_in_.tolist() == [*FEATURES, "group", "user"]
+    assert model.feature_names_in_.tolist() == [*FEATURES, "group"]
     assert model.get_feature_names_out().tolist() == FEATURES
     with pytest.raises(ValueError, match="feature names should match"):
         model.transform(X.rename({"x": "other"}))
