@@ -148,7 +148,9 @@ def test_cluster_is_a_column_of_x(frame):
     by_column = model.fit(table, y).predict(table)
     by_argument = NadarayaWatsonRegressor(0.1).fit(X, y, cluster=cluster).predict(X)
     np.testing.assert_array_equal(by_column, by_argument)
-    assert model.feature_names_in_.tolist() == ["person", "score"]
+    alone = table[["score"]]  # the clusters are needed in fit only
+    np.testing.assert_array_equal(model.predict(alone), by_column)
+    assert model.feature_names_in_.tolist() == ["score"]
     with pytest.raises(ValueError, match="cluster must be given once"):
         model.fit(table, y, cluster=cluster)
     with pytest.raises(ValueError, match="cluster must name columns of X"):
