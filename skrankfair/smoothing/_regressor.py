@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimates.resampled import label_hashes
 from .._inputs.by_name import (
-    column_of,
     named_columns,
     numeric_features,
     take_column,
@@ -307,7 +306,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : frame or array of shape (n_samples, n_features)
-            With the column of the cluster, if the constructor names one.
+            The column of the cluster, if the constructor names one, may be missing.
 
         Returns
         -------
@@ -319,8 +318,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             Where no row of the fit has a weight, whose prediction is NaN.
         """
         check_is_fitted(self)
-        if others := named_columns(self.cluster):
-            column_of(X, self.cluster, "cluster")
+        others = named_columns(self.cluster)
         points = numeric_features(self, X, others, "features")
         kernel = get_kernel(self.kernel)
         fitted = self._X, self._columns, self.bandwidth_, kernel
