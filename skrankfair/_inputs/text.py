@@ -59,7 +59,7 @@ def typed(
     fits = {(n, i): rule[0] for n, some in rules.items() for i, rule in enumerate(some)}
     if not fits:
         return frame
-    every = [fit.fill_null(False).all().alias(str(key)) for key, fit in fits.items()]
+    every = [fit.all().alias(str(key)) for key, fit in fits.items()]
     found = frame.select(*every).collect().rows(named=True)[0]
     values = []
     for name, of_column in rules.items():
@@ -79,19 +79,20 @@ def typed(
     return frame.with_columns(*values) if values else frame
 
 
-def _of_labels(text: nw.Expr) -> list[tuple[nw.Expr, nw.Expr]]:
+def _of_labels(cell: nw.Expr) -> list[tuple[nw.Expr, nw.Expr]]:
     """Return which cells fit each rule, and what they are by it."""
+    text = cell.fill_null("")  # which fits none
     lower = text.str.to_lowercase()
     return [
         (lower.is_in(["true", "false"]), lower == "true"),
-        (~text.is_null() & ~text.str.contains(_NOT_WHOLE), text.cast(nw.Int64)),
+        (~text.str.contains(_NOT_WHOLE), text.cast(nw.Int64)),
     ]
 
 
 def _of_numbers(cell: nw.Expr) -> list[tuple[nw.Expr, nw.Expr]]:
     """Return which cells fit each rule, and what they are by it."""
-    text = cell.str.strip_chars(_BLANKS)
-    lower, absent = text.str.to_lowercase(), text.is_null() | text.is_in(NO_NUMBER)
+    text = cell.fill_null("").str.strip_chars(_BLANKS)
+    lower, absent = text.str.to_lowercase(), text.is_in(NO_NUMBER)
     yes, no = lower.is_in(["yes", "true"]), lower.is_in(["no", "false"])
     number = text.str.contains(_NUMBER) | lower.is_in(_INFINITE)
     return [

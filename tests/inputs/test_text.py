@@ -37,13 +37,13 @@ CELLS = [
 
 def read(cells, engine, labels, numbers):
     table = pd.DataFrame({"c": np.array(cells, dtype=object)})
-    table = table.astype({"c": "str"}) if engine == "str" else table
+    table = table.astype({"c": "string"}) if engine == "string" else table
     native = duckdb.connect().from_df(table) if engine == "duckdb" else table
     found = typed(nw.from_native(native).lazy(), labels, numbers).collect()
     return [None if pd.isna(x) else x for x in found["c"].to_list()]
 
 
-@pytest.mark.parametrize("engine", ["object", "str", "duckdb"])
+@pytest.mark.parametrize("engine", ["object", "string", "duckdb"])
 @pytest.mark.parametrize(("cells", "labels", "as_numbers"), CELLS)
 def test_cells(cells, labels, as_numbers, engine):
     found = read(cells, engine, ["c"], {})
