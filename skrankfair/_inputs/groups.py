@@ -247,7 +247,10 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
         return _label_groups(encode(arrays[0], name))
     if not arrays:
         raise ValueError(f"{name} must have at least one column; it has none.")
-    if all(infer_dtype(array, skipna=False) == "boolean" for array in arrays):
+    first = [array[0] if array.size else None for array in arrays]
+    if all(isinstance(value, bool | np.bool_) for value in first) and all(
+        infer_dtype(array, skipna=False) == "boolean" for array in arrays
+    ):
         arrays = [array.astype(bool) for array in arrays]  # of objects, perhaps
     if all(array.dtype.kind == "b" for array in arrays):
         if len(set(names)) < len(names):

@@ -398,11 +398,8 @@ class AuditReport:
             *(task, favorable, None, None, [*results]),
             *(confidence_level, correction, margin, False),
         )
-        shared = [
-            task
-            for task in tasks()
-            if all(_is_of(metric, results[metric.name], task) for metric in metrics)
-        ]
+        given = [(m, results[m.name].parameters.get("threshold")) for m in metrics]
+        shared = [t for t in tasks() if all(m.is_of(t, at) for m, at in given)]
         if task is None and not shared:
             raise ValueError(
                 "results must be of metrics of one task, or task must be given; got "
@@ -1121,12 +1118,6 @@ def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
     return replace(options, task=task, favorable=favorable)
 
 
-def _is_of(metric: AuditMetric, result: GroupEstimates, task: str) -> bool:
-    """Return whether audits of a task have such a result."""
-    made = metric.decided and result.parameters.get("threshold") is None
-    return task in metric.tasks and not (made and task == "risk")
-
-
 def check_engagement(engagement: Any, chosen: Sequence[AuditMetric]) -> None:
     """Raise a ValueError for engagement that no metric takes."""
     if engagement is not None and not any(m.takes("engagement") for m in chosen):
@@ -1184,10 +1175,10 @@ def audit_of_rows(
         said = [metric.name + text.removeprefix(result.name) for _, text in collected]
         if said and not (may_leave_out and in_notes):
             warn_user(" ".join(said))
-    notes += _doubts(rows, options)
+    rates, counts = None, rows.counts()
+    notes += _doubts(rows, options, counts["n_clusters"])
     sections, left_out = further_sections(rows, options)
     titles = [section.title for section in sections]
-    rates, counts = None, rows.counts()
     if options.impact_ratio:
         tables, rates = impact_sections(rows, options)
         sections += tables
@@ -1219,7 +1210,7 @@ def of_users_alone(titles: Sequence[str]) -> str:
     return f"Errors are those of users alone, and hold for no other items: {names}."
 
 
-def _doubts(rows: AuditRows, options: AuditOptions) -> list[str]:
+def _doubts(rows: AuditRows, options: AuditOptions, n_clusters: int) -> list[str]:
     """Return notes on scores that are not what their task asks for, each with a remedy.
 
     Scores are called reversed where their correlation with the outcomes is below 0
@@ -1237,7 +1228,7 @@ def _doubts(rows: AuditRows, options: AuditOptions) -> list[str]:
         return said
     if y.std() > 0 and score.std() > 0:
         r = float(np.corrcoef(y, score)[0, 1])
-        if r * np.sqrt(rows.counts()["n_clusters"]) < -5:
+        if r * np.sqrt(n_clusters) < -5:
             said.append(
                 f"Higher scores go with lower outcomes (correlation {r:.2f}): if the "
                 "scores are reversed, such as ranks, pass -y_score."

@@ -87,6 +87,11 @@ class AuditMetric:
         everybody = {} if self.by_group else {"sensitive_features": None}
         return partial(self.function, **self.options, **everybody)
 
+    def is_of(self, task: str, threshold: float | None) -> bool:
+        """Return whether audits of a task have it; decisions ask risks a threshold."""
+        undecided = self.decided and threshold is None and task == "risk"
+        return task in self.tasks and not undecided
+
     def takes(self, parameter: str) -> bool:
         """Return whether the function has a parameter of that name."""
         function = self.ordered or self.function
@@ -185,9 +190,8 @@ def chosen_metrics(
         return tuple(
             metric.at(k, threshold)
             for metric in known.values()
-            if (task is None or task in metric.tasks)
+            if (task is None or metric.is_of(task, threshold))
             and not (k is None and metric.cut == "required")
-            and not (threshold is None and metric.decided and task == "risk")
             and not (metrics is None and task in metric.on_request)
         )
     names: Any = [metrics] if isinstance(metrics, str | MadeMetric) else metrics

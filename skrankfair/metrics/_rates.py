@@ -186,11 +186,12 @@ def _mean_loss(
     name: str,
     loss: Callable[[Array, Array], Array],
     check: Callable[..., None],
-    **words: Any,
+    *,
+    positive: bool = True,
 ) -> MadeMetric:
     """Return the mean of a function of outcome and score, by group."""
-    words = words or {"positive": True, "better": "low"}
-    metric = Metric(name, MeanOfRatios(), ColumnSum(1, 2), unit="rows", **words)
+    mean, rows, better = MeanOfRatios(), ColumnSum(1, 2), "low" if positive else None
+    metric = Metric(name, mean, rows, unit="rows", positive=positive, better=better)
     return MadeMetric(
         metric, lambda y_true, y_score: (loss(y_true, y_score), 1.0), check=check
     )
@@ -237,7 +238,7 @@ _IN_THE_LARGE = _mean_loss(
     "calibration_in_the_large",
     lambda y, score: y - score,
     _of_probabilities("calibration_in_the_large"),
-    better=None,
+    positive=False,
 )
 _SQUARED = _mean_loss("mean_squared_error", _squared, _of_magnitude)
 _ABSOLUTE = _mean_loss(
