@@ -240,7 +240,10 @@ def matched_pair_calibration(
         ways have errors, ``V_users + V_items - V_users×items``.
     epsilon : float, mapping of group to float, or None, default=None
         Largest difference of the scores of a matched pair, in units of the score. A
-        mapping names every group, unless it is a `collections.defaultdict`.
+        mapping names every group, unless it is a `collections.defaultdict`. Differences
+        count as equal to it up to the rounding of binary numbers (4 units in the last
+        place of the score or of epsilon), so that 0.05 matches 0.75 with 0.70; 0 asks
+        for ties alone.
     n_pairs : int or None, default=None
         Take the K closest possible pairs of each group instead: epsilon is the K-th
         smallest difference. Pairs tied at epsilon are all kept.

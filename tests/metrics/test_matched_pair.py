@@ -63,6 +63,19 @@ def test_estimate_and_support(seeds, options):
             np.testing.assert_array_equal(r.support, support, err_msg=str(hint))
 
 
+@pytest.mark.parametrize("options", [{}, {"adjacent": True}])
+def test_decimals_are_as_far_apart_as_they_say(options):
+    """0.75 - 0.70 is 0.05 and a little more in binary numbers."""
+    tenths = np.arange(3, 98)
+    s = np.ravel(np.stack([tenths, tenths + 5], axis=1)) / 100
+    g, q = np.tile(["a", "b"], tenths.size), np.repeat(np.arange(tenths.size), 2)
+    columns = {"sensitive_features": g, "qid": q, "direction": "both", **options}
+    r = matched_pair_calibration(g == "a", s, epsilon=0.05, **columns)
+    assert r.support.tolist() == [tenths.size] * 2
+    nearer = matched_pair_calibration(g == "a", s, epsilon=0.05 - 1e-13, **columns)
+    assert nearer.support.tolist() == [0, 0]
+
+
 @in_chunks
 def test_chosen_epsilon_is_exact(seeds):
     options = [

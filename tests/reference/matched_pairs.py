@@ -55,11 +55,15 @@ def eligible_pairs(y, s, q, member_of_group, direction="below", adjacent=False):
 def matched_pairs(
     y, s, q, member_of_group, direction="below", adjacent=False, *, epsilon
 ):
-    """Eligible pairs whose difference is at most epsilon; Definition 1."""
+    """Eligible pairs whose difference is at most epsilon; Definition 1.
+
+    At most: up to 4 units of rounding of the focal score, and a millionth of epsilon.
+    """
     if adjacent:
         direction = "both"
     for i, j, value in eligible_pairs(y, s, q, member_of_group, direction, adjacent):
-        if _difference(s, i, j, direction) <= epsilon:
+        rounding = min(2.0**-50 * max(abs(s[i]), epsilon), 1e-6 * epsilon)
+        if _difference(s, i, j, direction) <= epsilon + rounding:
             yield i, j, value
 
 

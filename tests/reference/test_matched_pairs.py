@@ -35,7 +35,7 @@ def test_slope_term_is_that_of_pairs_within_groups(variance):
         *(y, s), sensitive_features=g, qid=q if variance == "cluster" else None,
         epsilon=0.3, item_weight=w,
     )  # fmt: skip
-    near = (s - s[:, None] >= 0) & (s - s[:, None] <= 0.3)
+    near = (s - s[:, None] >= 0) & (s - s[:, None] <= 0.3 + 1e-15)
     if variance == "cluster":
         near &= q == q[:, None]
     weight = near * np.outer(w, w)

@@ -14,7 +14,14 @@ from ..._inputs.groups import Groups
 from ..._inputs.ranking import Memberships, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import Pairs, QuerySums, exclusive_cumsum, sum_between, times
-from .near import Matching, PairWeight, Ranges, smallest_of_groups, wanted_rank
+from .near import (
+    Matching,
+    PairWeight,
+    Ranges,
+    smallest_of_groups,
+    wanted_rank,
+    with_rounding,
+)
 
 #: Scores beyond it count as this when distances are summed, so that squares are finite.
 _LARGEST_SCORE = 1e100
@@ -348,7 +355,8 @@ class AdjacentPairs(NearPairs):
         cell, i, j = across_groups(self.neighbours, members)
         limit = self._epsilons[members.cells.group[cell]]
         difference = self.ranking.score[j] - self.ranking.score[i]
-        near = np.flatnonzero(np.abs(difference) <= limit)
+        within = with_rounding(limit, self.ranking.score[i])
+        near = np.flatnonzero(np.abs(difference) <= within)
         cell, i, j = cell[near], i[near], j[near]
         columns = self.columns(self.y[i] - self.y[j], difference[near], limit[near])
         columns = times(times(columns, self._own(i)), self._own(j))

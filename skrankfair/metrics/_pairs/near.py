@@ -25,6 +25,8 @@ from .cluster_rows import sum_between, times
 _LONG = 1000
 #: Of a rank in a sum of weights, which rounding must not raise above a pair.
 _ROUNDED = 1 - 1e-12
+#: Of the larger of a score and the threshold: what rounding may do to a difference.
+_ROUNDING = 4 * np.finfo(float).eps
 #: Multiples of the golden ratio fill the unit interval evenly.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _SAMPLE = 1 << 16
@@ -92,6 +94,19 @@ def _gallop(
         stop[room[~inside]] = place[~inside]
         room = room[np.abs(stop[room] - near[room]) > 1]
     return near
+
+
+def with_rounding(limits: Array, origin: Array) -> Array:
+    """Return thresholds of focal rows, larger by what decimals lose in binary floats.
+
+    0.75 and 0.70 are then 0.05 apart. By no more than a millionth, since scores may be
+    closer than that loss; so a threshold of 0 stays, which asks for ties.
+    """
+    slack: Array = np.maximum(np.abs(origin), limits)
+    slack *= _ROUNDING
+    np.minimum(slack, 1e-6 * limits, out=slack)
+    slack += limits
+    return slack
 
 
 def _search(values: Array, wanted: Array, side: Any = "left") -> Array:
@@ -233,8 +248,12 @@ class Matching:
         return Ranges(ranges.low, self.below, ranges.own_low, self._own_below)
 
     @np.errstate(over="ignore")  # infinitely far apart is far
-    def windows(self, thresholds: Array, within: Ranges | None = None) -> Ranges:
+    def windows(
+        self, thresholds: Array, within: Ranges | None = None, *, exact: bool = False
+    ) -> Ranges:
         """Return the partners within the threshold of the group, shape (G,).
+
+        Differences are compared exactly, or up to the rounding of the scores.
 
         The search starts at the ends of the ranges `within`, which are near the wanted
         ones and never wider, or at a guess.
@@ -248,21 +267,24 @@ class Matching:
         for first in range(0, low.size, _BLOCK):
             some = slice(first, first + _BLOCK)
             start = None if within is None else within.low[some]
-            low[some], own_low[some] = self._reached(limits, some, start, above=True)
+            limit = limits[self.group[some]]
+            if not exact:
+                origin = self.ranking.score[self.members.rows[some]]
+                limit = with_rounding(limit, origin)
+            low[some], own_low[some] = self._reached(limit, some, start, above=True)
             if both:
                 start = None if within is None else within.high[some]
-                ends = self._reached(limits, some, start, above=False)
+                ends = self._reached(limit, some, start, above=False)
                 high[some], own_high[some] = ends
         return Ranges(low, high, own_low, own_high)
 
     def _reached(
-        self, limits: Array, some: slice, start: Array | None, *, above: bool
+        self, limit: Array, some: slice, start: Array | None, *, above: bool
     ) -> tuple[Array, Array]:
         """Return one end of the ranges of some memberships, and among their cells'."""
         ranking, members = self.ranking, self.members
         rows, below, own = members.rows[some], self.below[some], self._own_below[some]
         query, origin = ranking.query[rows], ranking.score[rows]
-        limit = limits[self.group[some]]
         if start is None:
             start = self._guess(query, below, origin, limit, above)
         start = start.astype(np.int64)
@@ -420,7 +442,8 @@ class _Selection:
         thresholds = np.fmax(thresholds, self.below)
         thresholds = np.where(self._done, self.above, thresholds)
         few = np.sum(self.rank - self.passed) <= _FEW * self.group.size
-        ranges = self.matching.windows(thresholds, self.inner if few else None)
+        within = self.inner if few else None
+        ranges = self.matching.windows(thresholds, within, exact=True)
         reached = self._weigh(ranges)
         enough = (reached >= self.rank) & (self.total > 0)
         nearer = enough & (thresholds < self.above)
