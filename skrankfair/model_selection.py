@@ -46,6 +46,56 @@ def _splits(cv_results: Mapping[str, Any], key: str) -> Array:
     return np.column_stack(columns)
 
 
+#: From values by candidate and group to disparities, of each kind.
+_DISPARITIES = {
+    "difference": lambda values: np.ptp(values, axis=1),
+    "ratio": lambda values: values.min(axis=1) / values.max(axis=1),
+    "max_abs": lambda values: np.abs(values).max(axis=1),
+    "l1": lambda values: np.abs(values).sum(axis=1),
+    "worst": lambda values: values.min(axis=1),
+}
+
+
+def scores_of(cv_results: Mapping[str, Any], key: str) -> Array:
+    """Return the score of each candidate, shape (n_candidates,).
+
+    That of the folds together where `with_errors` has put the sums of all groups there,
+    or else the mean over the folds. A group that the first fold lacks has none.
+    """
+    column = re.compile(
+        rf"mean_test_({re.escape(key)}_(neg_)?({'|'.join(_DISPARITIES)}))"
+        r"_of_(\w+)(\[.*\])_support",
+        re.DOTALL,
+    )
+    rates: dict[str, list[str]] = {}
+    found = [match for name in cv_results if (match := column.fullmatch(name))]
+    for match in found:
+        rates.setdefault(match[4], []).append(match[5])
+    if not found:
+        return _column(cv_results, key)
+    name, sign, kind = found[0].groups()[:3]
+    known, scores = np.zeros(len(_column(cv_results, key))), []
+    for rate, groups in rates.items():
+        total, support = (
+            np.column_stack(
+                [
+                    _splits(cv_results, f"{name}_of_{rate}{group}{end}").sum(axis=1)
+                    for group in groups
+                ]
+            )
+            for end in ("", "_support")
+        )
+        known += support.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = _DISPARITIES[kind](total / support)
+        scores.append(-value if sign else value)
+    whole = np.isclose(known, _splits(cv_results, f"{name}_support").sum(axis=1))
+    # A group that is expected has no sums if every fold lacks it.
+    whole &= ~np.isnan(_splits(cv_results, key)).all(axis=1)
+    # Larger scores are better, so the smallest is that of the worse rate.
+    return np.where(whole, np.min(scores, axis=0), _column(cv_results, key))
+
+
 @dataclass(eq=False, repr=False)
 class FairnessConstrained:
     """A rule that chooses the best candidate of a search that is fair enough.
@@ -63,8 +113,8 @@ class FairnessConstrained:
     ----------
     table_ : DataFrame
         After the search: one row per candidate with its objective; for each constraint
-        the disparity (positive) or ratio and, if asked for, its confidence bound; and
-        whether all bounds hold.
+        the disparity (positive) or ratio, its standard error (`with_errors`) and, if
+        asked for, its confidence bound; and whether all bounds hold.
     """
 
     objective: str
@@ -109,13 +159,18 @@ class FairnessConstrained:
             objective = np.where(iteration == iteration.max(), objective, np.nan)
         violation = np.where(np.isnan(objective), np.inf, 0.0)
         for key, bound in {**self.at_most, **self.at_least}.items():
-            splits = _splits(cv_results, key)
-            _warn_undefined(key, splits)
+            score, splits = scores_of(cv_results, key), _splits(cv_results, key)
+            # A fold without a group leaves the folds together defined.
+            _warn_undefined(key, np.where(np.isnan(score)[:, None], splits, 0.0))
             sign = 1 if key in self.at_least else -1
             if sign < 0:
                 check_negated(key, splits)
-            value = 0.0 + sign * splits.mean(axis=1)
+            value = 0.0 + sign * score
             table[key] = value
+            if f"mean_test_{key}_standard_error" in cv_results:
+                variance = _splits(cv_results, f"{key}_standard_error") ** 2
+                error = np.sqrt(variance.sum(axis=1)) / variance.shape[1]
+                table[f"{key}_standard_error"] = error
             if self.confidence_level is not None:
                 margin = self._margin(key, cv_results, self.confidence_level)
                 value = value - sign * margin
@@ -131,7 +186,7 @@ class FairnessConstrained:
         return self._least_violating(violation, objective)
 
     def _margin(self, key: str, cv_results: Mapping[str, Any], level: float) -> Array:
-        """Return how far the confidence bound of each candidate is from its mean score.
+        """Return how far the confidence bound of each candidate is from its score.
 
         The folds are independent, so their variances add up, and the degrees of freedom
         are Satterthwaite's.
@@ -234,14 +289,14 @@ def fairness_constrained(
         Keys of ``scoring`` and upper bounds of disparities, or of other numbers that
         should be small. Their scorers (`neg_...`, or ``greater_is_better=False``)
         negate them, because scikit-learn maximises scores. The bound is on the number
-        before it was negated: ``{"gap": 0.03}`` asks for a mean score of -0.03 or more.
+        before it was negated: ``{"gap": 0.03}`` asks for a score of -0.03 or more.
     at_least : dict of str to float or None, default=None
         Keys of ``scoring`` and lower bounds of ratios, or of other scores that should
-        be large. ``{"ratio": 0.8}`` asks for a mean score of 0.8 or more.
+        be large. ``{"ratio": 0.8}`` asks for a score of 0.8 or more.
     confidence_level : float or None, default=None
-        None compares the mean over the folds with the bound. A level between 0 and 1
-        compares a confidence bound of that mean, which is an upper one for `at_most`
-        and a lower one for `at_least`. This needs the standard errors of the scores in
+        None compares the score with the bound. A level between 0 and 1 compares a
+        confidence bound of it, which is an upper one for `at_most` and a lower one for
+        `at_least`. This needs the standard errors of the scores in
         ``cv_results_``: pass ``scoring=with_errors({...})`` to the search
         (`skrankfair.scoring.with_errors`).
     on_infeasible : {"warn", "raise"}, default="warn"
@@ -276,8 +331,16 @@ def fairness_constrained(
 
     Notes
     -----
-    The confidence bound is that of the mean of the folds: their variances add up, and
-    Student's t has Satterthwaite's degrees of freedom. It takes the models as given and
+    With ``scoring=with_errors({...})`` a disparity is that of all folds together: the
+    value of each group is the mean of the folds by their supports, which is the ratio
+    of its sums where the metric is one. Without it the disparity is the mean of those
+    of the folds. It is too large for small groups, since chance makes the groups of
+    every fold differ, so that a bound may seem out of reach. The best of many
+    candidates is still lucky: compare its disparity, and the standard error of it in
+    ``table_``, with a test set.
+
+    Of the confidence bound the variances of the folds add up, and Student's t has
+    Satterthwaite's degrees of freedom. It takes the models as given and
     the folds as independent, so split by cluster, as `GroupKFold` does, and do not
     repeat the split; of clusters that are users and items it leaves out that items
     recur in several folds. With several constraints, each of them holds at the level.
@@ -323,7 +386,8 @@ def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array
     """Mark the candidates of a search that no other candidate beats.
 
     A candidate is beaten by one that is at least as good in every metric and better in
-    one, by the means over the folds. Undefined candidates are never on the front.
+    one, by the scores that `fairness_constrained` compares. Undefined candidates are
+    never on the front.
 
     Parameters
     ----------
@@ -354,7 +418,7 @@ def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array
     """
     if isinstance(metrics, str) or len(metrics) < 2:
         raise ValueError(f"metrics must name at least two metrics; got {metrics!r}.")
-    scores = np.column_stack([_column(cv_results, key) for key in metrics])
+    scores = np.column_stack([scores_of(cv_results, key) for key in metrics])
     defined = ~np.isnan(scores).any(axis=1)
     beaten = np.zeros(len(scores), dtype=bool)
     for row in scores[defined]:

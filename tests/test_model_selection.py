@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from scipy.stats import t
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
@@ -23,7 +23,7 @@ from benchmarks.simulations.common import Model
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration, ndcg, pairwise_accuracy
 from skrankfair.model_selection import fairness_constrained, pareto_front
-from skrankfair.scoring import make_fairness_scorer, with_errors
+from skrankfair.scoring import get_scorer, make_fairness_scorer, with_errors
 
 EPSILON = 2.0
 # The less noise a candidate has, the more it is biased against group "a".
@@ -170,6 +170,78 @@ class TestKnownTradeOff:
         assert found.best_params_ == {"candidate": 1}
 
 
+class Threshold(ClassifierMixin, BaseEstimator):
+    """Decides by ``x`` and a threshold."""
+
+    def __init__(self, candidate=0.0):
+        self.candidate = candidate
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        return (X["x"] > self.candidate).astype(int)
+
+
+class TestFoldsTogether:
+    """With the sums of groups the disparity of small ones is not that of chance."""
+
+    DATA, GRID = Data(80, n_groups=4), {"candidate": [-0.6, 0.0, 0.6]}
+
+    @pytest.mark.parametrize(
+        ("name", "negated"),
+        [
+            ("neg_demographic_parity_difference", True),
+            ("impact_ratio", False),
+            ("neg_equalized_odds_difference", True),
+            ("equalized_odds_ratio", False),
+            ("worst_group_true_positive_rate", False),
+            ("worst_group_neg_false_positive_rate", False),
+        ],
+    )
+    def test_is_the_disparity_of_all_predictions(self, name, negated):
+        data, y = self.DATA, (self.DATA.y > 0).astype(int)
+        scorer = get_scorer(name, sensitive_features="group")
+        found = GridSearchCV(
+            Threshold(), self.GRID, scoring=with_errors({"gap": scorer}), refit=False,
+            cv=data.splits(5),
+        ).fit(data.X, y)  # fmt: skip
+        side = {"at_most": {"gap": 1}} if negated else {"at_least": {"gap": -1}}
+        choose = fairness_constrained("gap", **side)
+        choose(found.cv_results_)
+        expected = [
+            scorer(Threshold(candidate).fit(data.X, y), data.X, y)
+            for candidate in self.GRID["candidate"]
+        ]
+        pooled = np.abs(choose.table_["gap"])
+        assert pooled.to_numpy() == pytest.approx(np.abs(expected), rel=1e-12)
+        if name == "neg_demographic_parity_difference":
+            mean = -found.cv_results_["mean_test_gap"]
+            assert (mean > 1.3 * pooled).all()
+
+    def test_groups_that_only_some_folds_have(self):
+        """A group that the first fold lacks has no sums: the mean remains."""
+        data = Data(50, n_groups=3)
+        y, group = (data.y > 0).astype(int), data.X["group"].to_numpy()
+        first, last = data.splits(5)[0][1], data.splits(5)[-1][1]
+        scorer = get_scorer(
+            "neg_demographic_parity_difference", sensitive_features="group"
+        )
+        for lacking, is_mean in ((last, False), (first, True)):
+            changed = group.copy()
+            changed[lacking] = np.where(changed[lacking] == "c", "a", changed[lacking])
+            X = data.X.assign(group=changed)
+            found = GridSearchCV(
+                Threshold(), self.GRID, scoring=with_errors({"gap": scorer}),
+                refit=False, cv=data.splits(5),
+            ).fit(X, y)  # fmt: skip
+            choose = fairness_constrained("gap", at_most={"gap": 1})
+            choose(found.cv_results_)
+            mean = -found.cv_results_["mean_test_gap"]
+            assert np.array_equal(choose.table_["gap"], mean) == is_mean
+
+
 class TestConfidence:
     def test_is_more_cautious_than_the_mean(self):
         """The mean of candidate 2 is within the bound, which chance could have done."""
@@ -180,14 +252,14 @@ class TestConfidence:
         assert refit.table_["gap_bound"][2] > limit
 
     @pytest.mark.parametrize("name", DISPARITIES)
-    def test_the_bound_is_that_of_the_mean_of_the_folds(self, name):
+    def test_the_bound_has_the_errors_of_the_folds(self, name):
         """The variances of the folds add up; Satterthwaite's degrees of freedom."""
         scorer, _ = DISPARITIES[name]
         ratio = name == "ratio"
         refit = constrain(0.1 if ratio else 9.0, ratio=ratio, confidence_level=0.9)
         search(SMALL, refit, scorer)
         for candidate in GRID["candidate"]:
-            values, variance, spread = [], 0.0, 0.0
+            sums, variance, spread = np.zeros((2, 2)), 0.0, 0.0
             for _, rows in SMALL.splits():
                 model = Candidate(candidate).fit(SMALL.X, SMALL.y)
                 score = scorer(model, SMALL.X.iloc[rows], SMALL.y[rows])
@@ -198,15 +270,24 @@ class TestConfidence:
                     df = score.estimates.contrast(
                         "a", "b", kind=kind or "difference"
                     ).df
-                values.append(abs(score))
-                error = (bound - values[-1]) / t.ppf(0.95, df)
+                of_groups = score.estimates
+                sums += of_groups.support * [of_groups.estimate, np.ones(2)]
+                error = (bound - abs(score)) / t.ppf(0.95, df)
                 variance += error**2
                 spread += error**4 / df
             margin = t.ppf(0.9, variance**2 / spread) * np.sqrt(variance) / 4
-            expected = np.mean(values) + (-margin if ratio else margin)
+            values = sums[0] / sums[1]
+            gap = {
+                "gap": np.ptp(values),
+                "ratio": values.min() / values.max(),
+                "calibration": np.abs(values).max(),
+            }[name]
+            expected = gap + (-margin if ratio else margin)
             table = refit.table_.loc[candidate]
-            assert table["gap"] == pytest.approx(np.mean(values), rel=1e-12)
+            assert table["gap"] == pytest.approx(gap, rel=1e-12)
             assert table["gap_bound"] == pytest.approx(expected, rel=1e-9)
+            error = pytest.approx(np.sqrt(variance) / 4, rel=1e-9)
+            assert table["gap_standard_error"] == error
 
     def test_a_score_of_one_value_has_a_bound(self):
         scorer = make_fairness_scorer(ndcg, qid="query")

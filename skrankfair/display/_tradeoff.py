@@ -10,7 +10,12 @@ import numpy as np
 
 from .._estimates.formatting import label
 from .._inputs.validation import Array, check_number
-from ..model_selection import FairnessConstrained, check_negated, pareto_front
+from ..model_selection import (
+    FairnessConstrained,
+    check_negated,
+    pareto_front,
+    scores_of,
+)
 from . import _style as draw
 
 if TYPE_CHECKING:
@@ -233,7 +238,7 @@ class FairnessTradeoffDisplay:
         """
         front = pareto_front(cv_results, [objective, disparity])
         worth = np.asarray(cv_results[f"mean_test_{objective}"], dtype=float)
-        scores = np.asarray(cv_results[f"mean_test_{disparity}"], dtype=float)
+        scores = scores_of(cv_results, disparity)
         if not larger_is_fairer:
             check_negated(disparity, scores)
         name = ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
+import numpy as np
 from scipy.special import stdtrit
 from sklearn.metrics import check_scoring
 from sklearn.utils.metadata_routing import MetadataRequest
@@ -515,6 +516,13 @@ def get_scorer(name: str, **options: Any) -> FairnessScorer:
     return make_fairness_scorer(metric, **{"disparity": disparity, **params, **options})
 
 
+class _Scores(dict[str, float]):
+    """Scores of a test set, in which groups that it lacks add nothing to sums."""
+
+    def __missing__(self, name: str) -> float:
+        return 0.0
+
+
 #: Level of the bounds from which standard errors are recovered.
 _LEVEL = 0.95
 
@@ -553,7 +561,7 @@ class ScorersWithErrors(MultimetricScorer):
         -------
         dict of str to float
         """
-        scores: dict[str, float] = {}
+        scores = _Scores()
         for name, score in super().__call__(estimator, *args, **kwargs).items():
             scores[name] = float(score)
             scorer = self._scorers[name]
@@ -562,7 +570,41 @@ class ScorersWithErrors(MultimetricScorer):
                 kind = function.kind if function.compares_groups else "value"
                 error, df = standard_error(result, kind)
                 scores |= {f"{name}_standard_error": error, f"{name}_df": df}
+                if function.compares_groups:
+                    kind = kind or _own_kind(result)
+                    sign = "neg_" if scorer._sign < 0 else ""
+                    scores |= group_sums(f"{name}_{sign}{kind}", result, kind)
         return scores
+
+
+def _own_kind(result: Result) -> str:
+    """Return the kind of disparity that a metric has by itself."""
+    if isinstance(result, EqualizedOdds):
+        return "difference"
+    return result.metric.disparity
+
+
+def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
+    """Return the sums that say what a disparity is over several test sets together.
+
+    Of each group its support, and that times its estimate: less the fair value where
+    the disparity is a distance from it, and negated where the worst group is the
+    largest.
+    """
+    sums = {}
+    for part in result.rates if isinstance(result, EqualizedOdds) else (result,):
+        value, support = part.estimate, part.support
+        if kind in ("max_abs", "l1"):
+            value = value - part.metric.fair_value
+        elif kind == "worst" and part.metric.better == "low":
+            value = -value
+        total = np.where(np.isnan(value), 0.0, value) * support
+        for row, label in enumerate(part.groups):
+            column = f"{name}_of_{part.name}[{label}]"
+            sums[column] = float(total[row])
+            sums[f"{column}_support"] = float(support[row] * ~np.isnan(value[row]))
+    sums[f"{name}_support"] = sum(v for n, v in sums.items() if n.endswith("_support"))
+    return sums
 
 
 def standard_error(result: Result, kind: str | None) -> tuple[float, float]:
@@ -577,7 +619,7 @@ def standard_error(result: Result, kind: str | None) -> tuple[float, float]:
         return max(errors, key=lambda error: (error[0] != error[0], error[0]))
     if kind == "value":
         return float(result.standard_error[0]), float(result.df[0])
-    kind = result.metric.disparity if kind is None else kind
+    kind = kind or _own_kind(result)
     with collected_warnings():
         margin = abs(result.disparity_bound(_LEVEL, kind) - result.disparity(kind))
         df = float(_df(result, kind).max(initial=0.0))
@@ -597,8 +639,9 @@ def with_errors(scorers: Mapping[str, Any]) -> ScorersWithErrors:
 
     For ``scoring=`` of searches and of `cross_validate`. Each scorer of this package,
     say "gap", then has two more columns in ``cv_results_``, whose names end in
-    "gap_standard_error" and "gap_df", and `fairness_constrained` can hold a confidence
-    bound below a limit.
+    "gap_standard_error" and "gap_df", and for each group its value times its support,
+    and its support. `fairness_constrained` takes from these the disparity of all folds
+    together, and can hold a confidence bound below a limit.
 
     Parameters
     ----------
@@ -609,8 +652,9 @@ def with_errors(scorers: Mapping[str, Any]) -> ScorersWithErrors:
     Returns
     -------
     callable
-        ``scoring(estimator, X, y)``, which returns a dict of floats. It passes
-        metadata on to the scorers that request them.
+        ``scoring(estimator, X, y)``, which returns a dict of floats, in which groups
+        that the test set lacks have the sums 0. It passes metadata on to the scorers
+        that request them.
 
     Raises
     ------
@@ -643,8 +687,11 @@ def with_errors(scorers: Mapping[str, Any]) -> ScorersWithErrors:
     ... )
     >>> scoring = with_errors({"accuracy": "accuracy", "gap": gap})
     >>> scores = scoring(LogisticRegression().fit(X, y), X, y)
-    >>> list(scores)
+    >>> list(scores)[:4]
     ['accuracy', 'gap', 'gap_standard_error', 'gap_df']
+    >>> list(scores)[4:6]
+    ['gap_neg_difference_of_selection_rate[0]',
+     'gap_neg_difference_of_selection_rate[0]_support']
     >>> round(scores["gap_standard_error"], 3)
     0.022
     """

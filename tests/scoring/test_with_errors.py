@@ -127,7 +127,8 @@ def test_searches_keep_them(kind, options):
             fitted = LogisticRegression(**params).fit(X.iloc[train], Y[train])
             for name, value in scoring(fitted, X.iloc[test], Y[test]).items():
                 assert found[f"split{j}_test_{name}"][i] == value
-    assert len([name for name in found if "split0_test" in name]) == 6
+    # Both groups have a value and a support, which have a sum.
+    assert len([name for name in found if "split0_test" in name]) == 6 + 2 * 2 + 1
 
 
 def test_cross_validation_with_metadata():

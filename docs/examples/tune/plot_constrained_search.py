@@ -87,7 +87,7 @@ grid = {
 
 # %%
 # The search chooses the best candidate whose gap is at most 0.1 with 95% confidence:
-# the upper confidence bound of the mean gap of the folds has to keep the limit. For
+# the upper confidence bound of the gap of all folds has to keep the limit. For
 # this the search also scores the standard errors. Folds contain whole users.
 search = GridSearchCV(
     model,
@@ -100,9 +100,9 @@ search.fit(X, y, groups=X["user"])
 search.best_params_
 
 # %%
-# The table shows what was compared: the mean objective, the mean gap and its upper
-# confidence bound. A mean gap within 0.1 is not enough where the data cannot rule out a
-# larger one.
+# The table shows what was compared: the mean objective, the gap of all folds, its
+# standard error and upper confidence bound. A gap within 0.1 is not enough where the data
+# cannot rule out a larger one.
 search.refit.table_.round(4)
 
 # %%
