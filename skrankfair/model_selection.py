@@ -56,7 +56,7 @@ _DISPARITIES = {
 }
 
 
-def scores_of(cv_results: Mapping[str, Any], key: str) -> Array:
+def search_scores(cv_results: Mapping[str, Any], key: str) -> Array:
     """Return the score of each candidate, shape (n_candidates,).
 
     That of the folds together where `with_errors` has put the sums of all groups there,
@@ -159,7 +159,7 @@ class FairnessConstrained:
             objective = np.where(iteration == iteration.max(), objective, np.nan)
         violation = np.where(np.isnan(objective), np.inf, 0.0)
         for key, bound in {**self.at_most, **self.at_least}.items():
-            score, splits = scores_of(cv_results, key), _splits(cv_results, key)
+            score, splits = search_scores(cv_results, key), _splits(cv_results, key)
             # A fold without a group leaves the folds together defined.
             _warn_undefined(key, np.where(np.isnan(score)[:, None], splits, 0.0))
             sign = 1 if key in self.at_least else -1
@@ -418,7 +418,7 @@ def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array
     """
     if isinstance(metrics, str) or len(metrics) < 2:
         raise ValueError(f"metrics must name at least two metrics; got {metrics!r}.")
-    scores = np.column_stack([scores_of(cv_results, key) for key in metrics])
+    scores = np.column_stack([search_scores(cv_results, key) for key in metrics])
     defined = ~np.isnan(scores).any(axis=1)
     beaten = np.zeros(len(scores), dtype=bool)
     for row in scores[defined]:

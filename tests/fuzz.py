@@ -84,7 +84,7 @@ OPTIONS = {
     "cluster_weight": ("cluster", "row"),
     "reference": ("all", "rest", "a"),
     "adjust": ("both", "up", "down"),
-    "constraint": ("positive_rate", None),
+    "constraint": ("overall_positive_rate", None),
     "monotonic": (True, False),
     "calibrator": ("nadaraya_watson", "isotonic", "platt", "binning"),
 }

@@ -14,7 +14,7 @@ from ..model_selection import (
     FairnessConstrained,
     check_negated,
     pareto_front,
-    scores_of,
+    search_scores,
 )
 from . import _style as draw
 
@@ -238,7 +238,7 @@ class FairnessTradeoffDisplay:
         """
         front = pareto_front(cv_results, [objective, disparity])
         worth = np.asarray(cv_results[f"mean_test_{objective}"], dtype=float)
-        scores = scores_of(cv_results, disparity)
+        scores = search_scores(cv_results, disparity)
         if not larger_is_fairer:
             check_negated(disparity, scores)
         name = ""

@@ -398,16 +398,17 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         to the highest of the groups' marginal outcomes; this needs no outcomes below
         the threshold, and fewer rows are positive. "lower" moves them to the lowest,
         and more rows are positive.
-    constraint : {"positive_rate", "demographic_parity", "equal_opportunity", \
-            "equalized_odds"} or None, default="positive_rate"
-        "positive_rate" and None give all groups the same expected outcome. With
-        ``adjust="both"``, "positive_rate" keeps the share of positives, up to one row
-        (what eq. 4 means), and None takes the outcome of all rows together at the
-        threshold. The others give all groups another rate in place of that outcome:
-        the share of positives among their rows ("demographic_parity"), among their good
-        outcomes ("equal_opportunity"), or the mean of those among good and among bad
-        outcomes ("equalized_odds"). "both" keeps the share of positives, "raise" takes
-        the lowest rate of a group and "lower" the highest.
+    constraint : {"overall_positive_rate", "demographic_parity", \
+            "equal_opportunity", "equalized_odds"} or None, \
+            default="overall_positive_rate"
+        "overall_positive_rate" and None give all groups the same expected outcome. With
+        ``adjust="both"``, "overall_positive_rate" keeps the share of positives among
+        all rows, up to one row (what eq. 4 means), and None takes the outcome of all
+        rows together at the threshold. The others give all groups another rate in place
+        of that outcome: the share of positives among their rows ("demographic_parity"),
+        among their good outcomes ("equal_opportunity"), or the mean of those among good
+        and among bad outcomes ("equalized_odds"). "both" keeps the share of positives,
+        "raise" takes the lowest rate of a group and "lower" the highest.
     randomize : bool, default=False
         Whether thresholds are drawn at random, which makes both rates of
         "equalized_odds" equal in expectation, at the least expected cost (see Notes).
@@ -545,7 +546,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         *,
         threshold: float = 0.5,
         adjust: str = "both",
-        constraint: str | None = "positive_rate",
+        constraint: str | None = "overall_positive_rate",
         randomize: bool = False,
         response_method: str = "auto",
         calibrator: Any = "nadaraya_watson",
@@ -657,7 +658,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     def _check_options(self) -> None:
         check_number(self.threshold, "threshold", -np.inf, np.inf)
         check_choice(self.adjust, "adjust", ("both", "raise", "lower"))
-        check_choice(self.constraint, "constraint", ("positive_rate", *RATES, None))
+        choices = ("overall_positive_rate", *RATES, None)
+        check_choice(self.constraint, "constraint", choices)
         check_choice(self.randomize, "randomize", (False, True))
         if self.randomize and (self.constraint, self.adjust) != _DRAWN:
             raise ValueError(

@@ -82,7 +82,7 @@ WRAPPED = {
             THRESHOLDS(adjust=adjust, constraint=constraint),
         )
         for adjust in ("both", "raise", "lower")
-        for constraint in ("positive_rate", "equalized_odds", None)
+        for constraint in ("overall_positive_rate", "equalized_odds", None)
         if constraint != "equalized_odds" or adjust == "both"
     },
     "random": (

@@ -101,8 +101,8 @@ search.best_params_
 
 # %%
 # The table shows what was compared: the mean objective, the gap of all folds, its
-# standard error and upper confidence bound. A gap within 0.1 is not enough where the data
-# cannot rule out a larger one.
+# standard error and upper confidence bound. A gap within 0.1 is not enough where the
+# data cannot rule out a larger one.
 search.refit.table_.round(4)
 
 # %%
