@@ -244,7 +244,7 @@ def _monitor(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
         "alarms": [jsonable(vars(alarm)) for alarm in monitor.alarms],
         "sequences": [jsonable(row) for row in monitor.to_frame().to_dict("records")],
     }
-    status = ALARMED if any(alarm.active for alarm in monitor.alarms) else 0
+    status = ALARMED if any(alarm.calls for alarm in monitor.alarms) else 0
     return Answer(repr(monitor), numbers), status
 
 

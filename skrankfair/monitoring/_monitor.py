@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,13 +65,19 @@ class Alarm:
         Whether the gap is beyond the margin, or has changed by more than the tolerance.
     when : str
         The day at which the evidence was enough for the first time.
-    active : bool
-        Whether it is enough at the last day too.
+    direction : {"worse", "better"}
+        "better": the gap is nearer to 0 than in the baseline.
+    state : {"open", "resolved"}
+        "resolved": the gap has changed back since, and its confidence sequence since
+        then has what raises no alarm; or the evidence is no longer enough.
+    resolved : str or None
+        The likeliest first day after it, if the gap has changed back.
     evidence : float
-        At the last day: how much larger the data are than expected without a cause.
+        At its last day: how much larger the data are than expected without a cause.
         An alarm is raised where it reaches ``1 / alpha`` of this alarm.
     since : str
-        The first day of the window with the most evidence, which ends at the last day.
+        The first day of the window with the most evidence, which ends at the last day
+        of all, or the last one before the gap changed back.
     estimate : float
         The gap in that window, or its difference from all days before.
     low, high : float
@@ -84,7 +90,9 @@ class Alarm:
     group: Hashable
     kind: str
     when: str
-    active: bool
+    direction: str
+    state: str
+    resolved: str | None
     evidence: float
     since: str
     estimate: float
@@ -92,16 +100,26 @@ class Alarm:
     high: float
     began: tuple[str, str, str] | None
 
+    @property
+    def calls(self) -> bool:
+        """Whether somebody has to act: it is open, and for the worse."""
+        return self.state == "open" and self.direction == "worse"
+
     def __str__(self) -> str:
         """Return it as a sentence."""
-        what = "is beyond the margin" if self.kind == "gap" else "has changed"
+        what = "has grown" if self.direction == "worse" else "has shrunk"
+        if self.kind == "gap":
+            what = "is beyond the margin"
         size = f"{self.estimate:+.4g} [{self.low:+.4g}, {self.high:+.4g}]"
         text = f"{fmt.label(self.group)}: the gap {what}, {size} since {self.since}"
         if self.began is not None:
             text += (
                 f"; it began on {self.began[0]} ({self.began[1]} to {self.began[2]})"
             )
-        return f"{text}; first seen on {self.when}."
+        text += f"; first seen on {self.when}"
+        if self.resolved is not None:
+            text += f"; resolved since {self.resolved}"
+        return f"{text}."
 
 
 def independent_rows(result: GroupEstimates) -> Array:
@@ -537,47 +555,78 @@ class Monitor(Shown):
         """The alarms, in the order in which they were raised."""
         tracker, settings = self._tracked(), self.settings
         if tracker.alarms is None:
-            raised = []
+            alarms: list[Alarm] = []
             for group in tracker.blocks:
                 if settings.margin is not None:
-                    raised.append(self._alarm(group, "gap", settings.margin))
+                    alarms += self._alarms_of(group, "gap", settings.margin)
                 if settings.baseline is not None:
-                    raised.append(self._alarm(group, "change", settings.tolerance))
-            alarms = [alarm for alarm in raised if alarm is not None]
+                    alarms += self._alarms_of(group, "change", settings.tolerance)
             tracker.alarms = tuple(sorted(alarms, key=lambda alarm: alarm.when))
         return tracker.alarms
 
-    def _alarm(self, group: Hashable, kind: str, size: float) -> Alarm | None:
-        """Return the alarm that windows of blocks raise, if they do."""
+    def _alarms_of(self, group: Hashable, kind: str, size: float) -> list[Alarm]:
+        """Return the alarms that windows of blocks raise, one after the other.
+
+        Where the gap has changed back after an alarm, the watch begins anew.
+        """
         blocks, change = self._tracked().track(group, "gap"), kind == "change"
         first = self._n_baseline(blocks) if change else 0
-        if blocks.value.size <= first:
-            return None
-        scan, alpha = Scan.of(blocks, first, change=change), self._alpha(group)
-        evidence, starts = scan.log_evidence(size, alpha)
-        over = evidence >= -np.log(alpha)
-        if not over.any():
-            return None
-        # The first update that is in each block.
-        begins = np.append(0, blocks.last + 1)
-        began = None
-        if change:
-            days = [self.when[begins[i]] for i in change_point(blocks, first)]
-            began = (days[0], days[1], days[2])
-        start = int(starts[-1])
-        low, high = scan.interval(start, alpha)
-        return Alarm(
-            group,
-            kind,
-            when=self.when[blocks.last[first + int(np.argmax(over))]],
-            active=bool(over[-1]),
-            evidence=float(np.exp(min(evidence[-1], 700.0))),
-            since=self.when[begins[first + start]],
-            estimate=float(scan.estimate[start, -1]),
-            low=float(low[-1]),
-            high=float(high[-1]),
-            began=began,
-        )
+        start, size_of_all, alpha = first, blocks.value.size, self._alpha(group)
+        alarms: list[Alarm] = []
+        while start < size_of_all:
+            # The baseline, and what comes after the last alarm.
+            rows = np.r_[:first, start:size_of_all]
+            watched = blocks.take(rows)
+            scan = Scan.of(watched, first, change=change)
+            evidence, starts = scan.log_evidence(size, alpha)
+            over = evidence >= -np.log(alpha)
+            if not over.any():
+                low, high = scan.interval(0, alpha)
+                if alarms and (low[-1] > size or high[-1] < -size):
+                    # It has changed back in part, and is still too large.
+                    alarms[-1] = replace(alarms[-1], state="open", resolved=None)
+                break
+            seen = int(np.argmax(over))
+            began = change_point(watched, first) if change else None
+            origin = first + int(starts[seen])
+            back = _changed_back(watched, origin, first + seen, scan, alpha)
+            last = -1 if back is None else back - first - 1
+            window = int(starts[last])
+            low, high = scan.interval(window, alpha)
+            estimate = float(scan.estimate[window, last])
+            usual = watched.means()[0][0, first - 1] if change else 0.0
+            if back is not None and began is not None:
+                began = change_point(watched.take(np.arange(back)), first)
+            # The first update that is in each block.
+            begins = np.append(0, blocks.last + 1)[rows]
+            of_watched = [self.when[place] for place in begins]
+            alarms.append(
+                Alarm(
+                    group,
+                    kind,
+                    when=self.when[watched.last[first + seen]],
+                    direction="better"
+                    if change and abs(usual + estimate) < abs(usual)
+                    else "worse",
+                    state="open" if back is None and over[-1] else "resolved",
+                    resolved=None if back is None else of_watched[back],
+                    evidence=float(np.exp(min(evidence[last], 700.0))),
+                    since=of_watched[first + window],
+                    estimate=estimate,
+                    low=float(low[last]),
+                    high=float(high[last]),
+                    began=began
+                    and (
+                        of_watched[began[0]],
+                        of_watched[began[1]],
+                        of_watched[began[2]],
+                    ),
+                )
+            )
+            if back is None:
+                break
+            start = int(rows[back])
+        return alarms
 
     def to_frame(self) -> pd.DataFrame:
         """Return the confidence sequences of the mean level and gap since the start.
@@ -635,23 +684,42 @@ class Monitor(Shown):
         from ..display import _style as look
 
         settings, days, alarms = self.settings, self.when, self.alarms
+        nan = float("nan")
         # A metric of an audit has a name of its own, such as inter_group_accuracy.
         asked = (settings.spec or {}).get("metric")
         name = str(asked or self.result(last=1).name).replace("_", " ")
         # The last row of each group that has one.
         looks = {row["group"]: row for row in self.to_frame().to_dict("records")}
-        nothing, rows = dict.fromkeys(_SHOWN, float("nan")), []
+        nothing, rows = dict.fromkeys(_SHOWN, nan), []
+        latest = self.result(last=1).as_gap()
+        ends = latest.confidence_interval()
+        values = latest.estimate - (latest.fair_value or 0.0)
+        shift = values - latest.estimate
+        now = {
+            g: (fmt.number(v), fmt.interval(low, high))
+            for g, v, low, high in zip(
+                latest.groups, values, ends.low + shift, ends.high + shift, strict=True
+            )
+        }
         for group in self.groups:
             level, level_low, level_high, gap, gap_low, gap_high = (
                 looks.get(group, nothing)[column] for column in _SHOWN
             )
             of_level = fmt.number(level), fmt.interval(level_low, level_high)
             of_gap = fmt.number(gap), fmt.interval(gap_low, gap_high)
-            rows.append((fmt.label(group), *of_level, *of_gap))
-        paragraphs = [f"ALARM {alarm}" for alarm in alarms] or ["No alarm."]
+            of_last = now.get(group, (fmt.number(nan), fmt.interval(nan, nan)))
+            rows.append((fmt.label(group), *of_last, *of_gap, *of_level))
+        said = [alarm for alarm in alarms if alarm.calls]
+        paragraphs = [f"ALARM {alarm}" for alarm in said]
+        if not said:
+            paragraphs = ["No open alarm." if alarms else "No alarm."]
+        for state, heading in (("open", "Better:"), ("resolved", "Resolved:")):
+            said = [a for a in alarms if a.state == state and not a.calls]
+            paragraphs += [f"{heading} {alarm}" for alarm in said]
         paragraphs.append(
             f"{len(days)} update{'s' * (len(days) > 1)}, {days[0]} to {days[-1]}. The "
-            "intervals of the means since the start hold at all looks together, so "
+            "latest gap is that of the last update, with the 95% interval of one look. "
+            "The intervals of the means since the start hold at all looks together, so "
             "that one may look after every update: the chance of any false alarm ever "
             f"is {100 * settings.alpha:g}%."
         )
@@ -661,9 +729,9 @@ class Monitor(Shown):
                 f"{settings.start:g} effective clusters of a group, and of the rest."
             )
         gap, low, high = (
-            np.array([now[column] for now in looks.values()]) for column in _SHOWN[3:]
+            np.array([row[column] for row in looks.values()]) for column in _SHOWN[3:]
         )
-        alarmed = {alarm.group for alarm in alarms if alarm.active}
+        alarmed = {alarm.group for alarm in alarms if alarm.calls}
         colors = [
             look.DIFFERENT if group in alarmed else look.UNCLEAR for group in looks
         ]
@@ -678,7 +746,7 @@ class Monitor(Shown):
         return ReportSection(
             f"Watched over time: {name}",
             tuple(paragraphs),
-            ("group", "level", "always", "gap", "always"),
+            ("group", "latest gap", "of one look", "gap", "always", "level", "always"),
             tuple(rows),
             plot if looks else None,
         )
@@ -708,6 +776,28 @@ class Monitor(Shown):
         section = self.report_section()
         table = fmt.text_table(section.header, section.rows)
         return "\n".join((section.title, table, *section.paragraphs))
+
+
+def _changed_back(
+    blocks: Blocks, begin: int, seen: int, scan: Scan, alpha: float
+) -> int | None:
+    """Return the block with which a gap began to change back, if it has.
+
+    After an alarm at the block `seen`, of what has been since the block `begin`.
+    """
+    since, n_before = blocks.take(np.arange(begin, blocks.value.size)), seen + 1 - begin
+    if since.value.size <= n_before:
+        return None
+    later = Scan.of(since, n_before, change=True)
+    evidence, starts = later.log_evidence(0.0, alpha)
+    place = int(np.argmax(evidence >= -np.log(alpha)))
+    if evidence[place] < -np.log(alpha):
+        return None
+    n_baseline = blocks.value.size - scan.estimate.shape[0]
+    was = scan.estimate[begin - n_baseline, seen - n_baseline]
+    if later.estimate[starts[place], place] * was > 0:  # it went on
+        return None
+    return begin + change_point(since, n_before)[0]
 
 
 def _read(path: Path) -> tuple[Settings, dict[str, str]]:

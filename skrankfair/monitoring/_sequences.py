@@ -117,6 +117,11 @@ class Blocks:
     df: Array
     last: Array  # number of the last update that is in the block
 
+    def take(self, rows: Array) -> Blocks:
+        """Return some of the blocks."""
+        values = (self.value, self.variance, self.weight, self.df, self.last)
+        return Blocks(*(column[rows] for column in values))
+
     def means(self) -> tuple[Array, Array, Array]:
         """Return the weighted means of the blocks s to t, at [s, t], with variances.
 

@@ -317,7 +317,7 @@ class TestMonitor:
         path = tmp_path / "alarms.json"
         assert main(["monitor", store, "--json", str(path)]) == 3
         printed = capsys.readouterr().out
-        assert "ALARM NA: the gap has changed" in printed
+        assert "ALARM NA: the gap has grown" in printed
         assert "\nWatched over time: inter group accuracy\n" in f"\n{printed}"
         content = json.loads(path.read_text(encoding="utf-8"))
         assert len(content["updates"]) == 14

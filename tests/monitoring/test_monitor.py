@@ -140,13 +140,13 @@ class TestAlarms:
         assert {alarm.group for alarm in changed.alarms} == {"f", "m"}
         alarm = next(alarm for alarm in changed.alarms if alarm.group == "f")
         assert alarm.kind == "change"
-        assert alarm.active
+        assert alarm.state == "open"
         assert DAYS[30] < alarm.when <= DAYS[38]
         assert alarm.low < -0.15 < alarm.high < 0
         day, first, last = alarm.began
         assert first <= DAYS[30] <= last
         assert abs(DAYS.index(day) - 30) <= 3
-        assert "the gap has changed" in str(alarm)
+        assert "the gap has grown" in str(alarm)
         assert f"ALARM {alarm}" in repr(changed)
 
     def test_alarms_do_not_change_when_more_data_come(self, changed):
@@ -184,7 +184,52 @@ class TestAlarms:
     def test_an_alarm_may_end(self):
         monitor = monitored([0.4] * 5 + [0.0] * 27, margin=0.1)
         assert monitor.alarms
-        assert not any(alarm.active for alarm in monitor.alarms)
+        assert not any(alarm.state == "open" for alarm in monitor.alarms)
+
+    @pytest.mark.parametrize(
+        ("gaps", "settings", "states", "line"),
+        [
+            ([0.0, 0.15], {"baseline": 14}, [("worse", "open", None)], "ALARM f"),
+            ([0.2, 0.0], {"baseline": 14}, [("better", "open", None)], "Better: f"),
+            (
+                [0.0, 0.15, 0.0], {"baseline": 14},
+                [("worse", "resolved", DAYS[28])], "Resolved: f",
+            ),
+            ([0.0, 0.15, 0.08], {"baseline": 14}, [("worse", "open", None)], "ALARM f"),
+            (
+                [0.2, 0.0], {"margin": 0.05},
+                [("worse", "resolved", DAYS[14])], "Resolved: f",
+            ),
+            (
+                [0.0, 0.2, 0.0, 0.2], {"margin": 0.05},
+                [("worse", "resolved", DAYS[28]), ("worse", "open", None)], "ALARM f",
+            ),
+        ],
+    )  # fmt: skip
+    def test_are_open_or_resolved_and_worse_or_better(
+        self, gaps, settings, states, line
+    ):
+        monitor = monitored(np.repeat(gaps, 14).tolist(), **settings)
+        alarms = [alarm for alarm in monitor.alarms if alarm.group == "f"]
+        assert [(a.direction, a.state) for a in alarms] == [s[:2] for s in states]
+        for alarm, (_, _, day) in zip(alarms, states, strict=True):
+            if day is None:
+                assert alarm.resolved is None
+            else:
+                assert abs(DAYS.index(alarm.resolved) - DAYS.index(day)) <= 3
+                assert f"resolved since {alarm.resolved}" in str(alarm)
+            # The interval is that of the time of the alarm, not of the cure.
+            assert alarm.low > 0 or alarm.high < 0
+        assert any(alarm.calls for alarm in alarms) == line.startswith("ALARM")
+        assert line in repr(monitor)
+        assert ("No open alarm." in repr(monitor)) != line.startswith("ALARM")
+
+    def test_the_latest_look_is_shown(self):
+        monitor = monitored([0.0] * 5 + [0.3])
+        gap = decisions(5, 0.3).as_gap()
+        low, high = gap.confidence_interval()
+        shown = fmt.number(gap.estimate[0]), fmt.interval(low[0], high[0])
+        assert monitor.report_section().rows[0][1:3] == shown
 
     def test_of_a_metric_with_a_fair_value(self):
         monitor = Monitor(margin=0.0)
