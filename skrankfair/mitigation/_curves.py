@@ -84,9 +84,10 @@ def fit_curve(
         steps = IsotonicRegression().fit(score, outcome, rows)
         curve = Line(steps.X_thresholds_, steps.y_thresholds_)
     elif calibrator == "platt":
-        links = link_of(score) if log_odds else score
+        end = half_step(score) if log_odds else 0.0
+        links = link_of(score, end) if log_odds else score
         intercept, slopes = fit_platt(links[:, None], outcome, rows)
-        curve = Sigmoid(intercept, float(slopes[0]), log_odds, low, high)
+        curve = Sigmoid(intercept, float(slopes[0]), log_odds, end, low, high)
     elif calibrator == "binning":
         curve = fit_binning(score, outcome, rows, n_bins)
     else:
@@ -227,12 +228,13 @@ class Sigmoid(Curve):
     intercept: float
     slope: float
     log_odds: bool  # whether s is the log-odds of the score
+    end: float  # from 0 and 1, of which scores that are nearer are taken to be
     #: Range of the scores.
     low: float
     high: float
 
     def predict(self, score: Array) -> Array:
-        link = link_of(score) if self.log_odds else score
+        link = link_of(score, self.end) if self.log_odds else score
         return expit(self.intercept + self.slope * link)
 
     def inverse(self, outcome: Array) -> Array:
@@ -241,6 +243,8 @@ class Sigmoid(Curve):
         with np.errstate(divide="ignore"):
             link = (logit(np.clip(outcome, 0, 1)) - self.intercept) / self.slope
         score = expit(link) if self.log_odds else link
+        if self.log_odds:  # up to rounding
+            score = np.where(score <= self.end * (1 + 1e-9), self.low, score)
         return np.clip(score, self.low, self.high)
 
     @property
@@ -276,9 +280,20 @@ def estimator_response(estimator: Any, score: Array) -> Array:
     return proba @ np.asarray(estimator.classes_, dtype=float)
 
 
-def link_of(score: Array) -> Array:
-    """Return the log-odds of probabilities; those of 0 and 1 are finite."""
-    return logit(np.clip(score, _SMALLEST, 1 - _SMALLEST))
+def link_of(score: Array, end: Array | float = _SMALLEST) -> Array:
+    """Return the log-odds of probabilities, of which those at the ends are finite."""
+    return logit(np.clip(score, end, 1 - end))
+
+
+def half_step(score: Array) -> float:
+    """Return half of the smallest distance of probabilities from 0 and 1, but for 0.
+
+    So the log-odds of 0 and 1 are no outliers: a forest of 100 trees says 0 where it
+    cannot say 0.005.
+    """
+    distance = np.minimum(score, 1 - score)
+    smallest = distance[distance > 0].min(initial=0.5)
+    return max(float(smallest) / 2, _SMALLEST)
 
 
 def project(curve: Curve, x: Array, weight: Array) -> Curve:

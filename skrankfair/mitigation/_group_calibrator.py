@@ -127,7 +127,8 @@ class GroupCalibrator(CalibratesByGroup):
         nor a model, but many rows (§4.1). "isotonic": the non-decreasing curve with the
         least squared error, equal scores pooled, linear between them. "platt": a
         logistic curve of the score, or of its log-odds where all scores of the fit are
-        in [0, 1], with Platt's smoothed outcomes; outcomes must be in [0, 1].
+        in [0, 1], with Platt's smoothed outcomes; outcomes must be in [0, 1]. Scores of
+        0 and 1 are taken to be half as far from there as the nearest other score.
         "binning": means of `n_bins` bins of equal mass. An estimator: any regressor or
         classifier (0 and 1) of one column, such as
         ``NadarayaWatsonRegressor(bandwidth=0.05)``, whose options a search may tune.

@@ -32,6 +32,7 @@ from ._curves import (
     estimator_response,
     fit_model,
     fit_platt,
+    half_step,
     knots_of,
     link_of,
     row_weights,
@@ -201,10 +202,10 @@ class Logistic:
 
     intercept: Array  # shape (K,)
     slopes: Array  # shape (K, d)
-    log_odds: Array  # shape (d,), bool: which columns are log-odds of the scores
+    ends: Array  # shape (d,): of `half_step`; NaN where the score itself is taken
 
     def predict(self, score: Array) -> Array:
-        return expit(self.intercept + links_of(score, self.log_odds) @ self.slopes.T)
+        return expit(self.intercept + links_of(score, self.ends) @ self.slopes.T)
 
 
 @dataclass(frozen=True)
@@ -237,9 +238,11 @@ class Grid:
 Surface = Logistic | Models | Grid
 
 
-def links_of(score: Array, log_odds: Array) -> Array:
+def links_of(score: Array, ends: Array) -> Array:
     """Return scores, log-odds in the columns that are probabilities."""
-    return np.where(log_odds, link_of(np.where(log_odds, score, 0.5)), score)
+    plain = np.isnan(ends)
+    odds = link_of(np.where(plain, 0.5, score), np.where(plain, 0.5, ends))
+    return np.where(plain, score, odds)
 
 
 def fit_surface(
@@ -259,11 +262,16 @@ def fit_surface(
     """
     rows = row_weights(len(score), weight, cluster, cluster_weight)
     if calibrator == "platt":
-        odds = np.array(log_odds)
-        links = links_of(score, odds)
+        ends = np.array(
+            [
+                half_step(column) if odds else np.nan
+                for column, odds in zip(score.T, log_odds, strict=True)
+            ]
+        )
+        links = links_of(score, ends)
         fits = [fit_platt(links, y, rows) for y in outcome.T]
         slopes = np.array([slopes for _, slopes in fits])
-        return Logistic(np.array([level for level, _ in fits]), slopes, odds)
+        return Logistic(np.array([level for level, _ in fits]), slopes, ends)
     model = NadarayaWatsonRegressor() if isinstance(calibrator, str) else calibrator
     fitted = []
     for y in _fitted_together(model, outcome):

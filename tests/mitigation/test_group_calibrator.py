@@ -89,6 +89,27 @@ class TestMethods:
             found.transform(x[:, None]), by_odds.transform(odds[:, None])
         )
 
+    def test_platt_takes_scores_of_0_and_1_for_half_a_step_from_there(self):
+        """Their log-odds would else be the curve: a forest says 0 where 0.005 is."""
+        rng = np.random.default_rng(0)
+        truth = rng.random((2, 2000)) ** 2
+        x = rng.binomial(100, truth) / 100
+        y = (rng.random((2, 2000)) < truth).astype(float)
+        assert (x == 0).any()
+        assert (x == 1).any()
+        found = GroupCalibrator("platt").fit(x[0][:, None], y[0])
+        steps = np.clip(x, 0.005, 0.995)
+        odds = np.log(steps / (1 - steps))
+        by_odds = GroupCalibrator("platt").fit(odds[0][:, None], y[0])
+        calibrated = found.transform(x[1][:, None])
+        np.testing.assert_allclose(calibrated, by_odds.transform(odds[1][:, None]))
+        loss = ((calibrated[:, 0] - y[1]) ** 2).mean()
+        assert loss < ((y[1] - truth[1]) ** 2).mean() + 0.002
+        low, high = found.inverse_transform(calibrated)[:, 0][
+            [x[1].argmin(), x[1].argmax()]
+        ]
+        assert (low, high) == (0.0, pytest.approx(0.995))
+
     def test_binning_is_the_mean_of_each_bin(self):
         rng = np.random.default_rng(0)
         x, y = rng.permutation(60) / 60, rng.random(60)
