@@ -548,9 +548,10 @@ def predictive_parity_test(
     outcomes, with Clopper and Pearson's bands for effective numbers of clusters where
     outcomes are in [0, 1]. ``curve="nadaraya_watson"``
     has ``f_g(s) = Σ_m A_m / Σ_m B_m``, ``A_m = 1/n_m Σ_i Y_mi K(u)``, and with ``ψ_m =
-    (A_m - f B_m) / Σ B`` the covariance ``M / (M - 1) Σ_m ψ_m ψ'_m`` over all M
-    clusters; differences have Student's t with Welch's degrees of freedom, from the
-    effective clusters minus one, and a point that rests on fewer than two has no test.
+    (A_m - f B_m) / Σ B`` the covariance ``Σ_m ψ_m ψ'_m`` times ``sqrt(M / (M - 1))``
+    of both groups, for the M clusters of each; differences have Student's t with
+    Welch's degrees of freedom, from the effective clusters minus one, and a point that
+    rests on fewer than two has no test.
 
     References
     ----------

@@ -440,14 +440,17 @@ class CurvePairs(ReadOnlyArrays):
                 np.stack([np.ones(size), -self.means[h]]) / self.totals[h, 0]
                 for h in (a, b)
             )
-            covariance = np.einsum("pj,pjqk,qk->jk", of_a, cross, of_b) * self._factor
+            covariance = np.einsum("pj,pjqk,qk->jk", of_a, cross, of_b)
+        covariance *= self._factors[a] * self._factors[b]
         if a == b:
             np.fill_diagonal(covariance, np.maximum(np.diag(covariance), 0.0))
         return covariance
 
-    @property
-    def _factor(self) -> float:
-        return self.count / (self.count - 1) if self.count > 1 else np.nan
+    @cached_read_only
+    def _factors(self) -> Array:
+        """``sqrt(M / (M - 1))`` by curve, for its number of clusters, shape (H,)."""
+        others = np.where(self.active > 1, self.active - 1, np.nan)
+        return np.sqrt(self.active / others)
 
     @cached_read_only
     def variance(self) -> Array:
@@ -517,7 +520,8 @@ class CurvePairs(ReadOnlyArrays):
     def fit_covariance(self, a: int, b: int) -> Array:
         """Return the covariance of the fits of two curves at each point, shape (J,)."""
         of_a, of_b = self.fits.coefficient[[a, b]]
-        return self._between(a, of_a, b, of_b) * self._factor
+        between = self._between(a, of_a, b, of_b)
+        return between * self._factors[a] * self._factors[b]
 
     def independent_errors(self) -> Array:
         """Return the squared errors of the fits of independent rows of variance one."""

@@ -69,9 +69,10 @@ def test_value_and_error_are_those_of_weighted_regression(boundary):
             more = naive(*data, counts)
             counts[m] -= 2 * step
             influence[g, i] = (more - naive(*data, counts)) / (2 * step)
-    n = len(labels)
-    assert t.n_clusters == n
-    covariance = n / (n - 1) * influence @ influence.T
+    assert t.n_clusters == len(labels)
+    own = [np.unique(cluster[(group == name) & (s >= T)]).size for name in "ab"]
+    factor = np.sqrt([n / (n - 1) for n in own])
+    covariance = np.outer(factor, factor) * (influence @ influence.T)
     np.testing.assert_allclose(t.covariance, covariance, rtol=1e-5)
     variance = t.standard_errors**2
     assert (variance >= np.diag(covariance) * (1 - 1e-6)).all()

@@ -152,7 +152,7 @@ def test_the_difference_is_that_of_weighted_least_squares():
             own = group == name
             fit = sm.WLS(y[own], design[own, :3], weights=near[own]).fit(cov_type="HC0")
             assert t.curves[g, j] == pytest.approx(fit.params[0], rel=1e-8)
-            scaled = fit.bse[0] * np.sqrt(s.size / (s.size - 1))
+            scaled = fit.bse[0] * np.sqrt(own.sum() / (own.sum() - 1))
             assert t.standard_error[g, j] == pytest.approx(scaled, rel=1e-6)
 
 

@@ -178,10 +178,14 @@ def influence(
 ):
     """{cluster: [psi_m on the grid]}, psi_m = (A_m - f B_m) / sum of B.
 
-    Of every cluster of the data, whatever its groups; rows of weight 0 are absent.
+    Of every cluster with rows of the group; rows of weight 0 are absent.
     """
     weights = row_weights(cluster, in_group, cluster_weight, w)
-    there = [m for row, m in enumerate(cluster) if w is None or w[row] > 0]
+    there = [
+        m
+        for row, m in enumerate(cluster)
+        if in_group[row] and (w is None or w[row] > 0)
+    ]
     result = {label: [] for label in there}
     for point in grid:
         sums = cluster_sums(y, s, cluster, weights, point, h, kernel)
@@ -196,17 +200,17 @@ def influence(
 
 
 def covariance(first, second):
-    """M / (M - 1) * sum_m psi_m(t) psi_m(u), t of the first group, u of the second.
+    """F * sum_m psi_m(t) psi_m(u), t of the first group, u of the second.
 
-    M counts all clusters of the data, also those without rows of either group.
+    F is the root of the product of both M / (M - 1), for the M clusters of a group.
     """
-    n_clusters = len(first)
     points = range(len(next(iter(first.values()))))
-    if n_clusters < 2:
+    if min(len(first), len(second)) < 2:
         return [[NAN for _ in points] for _ in points]
-    factor = n_clusters / (n_clusters - 1)
+    factor = math.sqrt(len(first) / (len(first) - 1) * len(second) / (len(second) - 1))
+    both = [m for m in first if m in second]
     return [
-        [factor * math.fsum(first[m][t] * second[m][u] for m in first) for u in points]
+        [factor * math.fsum(first[m][t] * second[m][u] for m in both) for u in points]
         for t in points
     ]
 
@@ -226,10 +230,15 @@ def contrast(
     """f_a - f_b on the grid and its covariance, from the difference of the psi."""
     options = (grid, h, kernel, cluster_weight, w)
     curves = [nadaraya_watson(y, s, cluster, m, *options) for m in (in_a, in_b)]
-    psi_a, psi_b = (influence(y, s, cluster, m, *options) for m in (in_a, in_b))
-    psi = {m: [a - b for a, b in zip(psi_a[m], psi_b[m], strict=True)] for m in psi_a}
+    psi = [influence(y, s, cluster, m, *options) for m in (in_a, in_b)]
     difference = [a - b for a, b in zip(*curves, strict=True)]
-    return difference, covariance(psi, psi)
+    points = range(len(difference))
+    parts = [(1 if a is b else -1, covariance(a, b)) for a in psi for b in psi]
+    of_difference = [
+        [math.fsum(sign * matrix[t][u] for sign, matrix in parts) for u in points]
+        for t in points
+    ]
+    return difference, of_difference
 
 
 def leave_cluster_out_error(
