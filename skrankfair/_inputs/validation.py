@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -39,7 +40,17 @@ def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
     # By type first: the value may be an array, or refuse to be compared.
     if not any(isinstance(value, type(c)) and value == c for c in choices):
         options = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {options}; got {value!r}.")
+        raise ValueError(
+            f"{name} must be one of {options}; got {value!r}."
+            f"{did_you_mean(value, choices)}"
+        )
+
+
+def did_you_mean(value: object, choices: Iterable[object]) -> str:
+    """Return a question that names the closest of the names, or nothing."""
+    names = [choice for choice in choices if isinstance(choice, str)]
+    close = get_close_matches(value, names, 1) if isinstance(value, str) else []
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def check_given(**arguments: object) -> None:

@@ -941,12 +941,13 @@ def audit(
         then take pairs with an item there, matched pairs those whose lower item is
         there, NDCG is that of these positions, and who gets them is measured too. None
         takes all.
-    metrics : str, metric of `make_metric`, sequence of them, or None, default=None
-        Any of "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
+    metrics : str, metric, sequence of them, or None, default=None
+        Names, or functions of `skrankfair.metrics` that have them: any of
+        "pairwise_accuracy", "intra_group_accuracy", "inter_group_accuracy",
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration",
         "calibration_in_the_large", "calibration_error", "ndcg", "brier_score",
-        "log_loss", "selection_rate",
-        "true_positive_rate", "false_positive_rate" and "precision"; with `k` also
+        "log_loss", "selection_rate", "true_positive_rate", "false_positive_rate" and
+        "precision"; with `k` also
         "share_at_k", "precision_at_k" and "recall_at_k". On request a ranking has also
         "dips", "exposure_gap", "ndkl", "normalized_discounted_difference",
         "normalized_discounted_ratio" and "normalized_discounted_kl", with `k` also

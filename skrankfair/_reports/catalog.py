@@ -170,19 +170,21 @@ def not_named(metrics: Any) -> bool:
 
 
 def chosen_metrics(
-    metrics: str | MadeMetric | Sequence[str | MadeMetric] | None,
+    metrics: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None,
     task: str | None = None,
     k: int | None = None,
     threshold: float | None = None,
     *,
     may_be_made: bool = False,
 ) -> tuple[AuditMetric, ...]:
-    """Return the metrics of these names, each once; None is those of the task.
+    """Return the metrics of these names or functions; None is those of the task.
 
     "all" is also those that an audit has on request. With k those of rankings are of
     the first k places, and those of decisions are of a threshold. `may_be_made`: there
     may be metrics that `make_metric` made instead of names.
     """
+    from .. import metrics as library
+    from .._inputs.validation import did_you_mean
     from ..metrics._make_metric import MadeMetric
 
     known = catalog()
@@ -194,10 +196,13 @@ def chosen_metrics(
             and not (k is None and metric.cut == "required")
             and not (metrics is None and task in metric.on_request)
         )
-    names: Any = [metrics] if isinstance(metrics, str | MadeMetric) else metrics
+    names: Any = [metrics] if isinstance(metrics, str) or callable(metrics) else metrics
     names = list(names) if isinstance(names, Iterable) else [names]
     chosen: dict[str, AuditMetric] = {}
-    for name in names or ["none"]:
+    for asked in names or ["none"]:
+        # A function of `skrankfair.metrics` stands for its name.
+        plain = getattr(library, getattr(asked, "__name__", ""), None) is asked
+        name = asked.__name__ if plain else asked
         if isinstance(name, str) and name in known:
             chosen[name] = known[name].at(k, threshold)
         elif may_be_made and isinstance(name, MadeMetric):
@@ -206,7 +211,7 @@ def chosen_metrics(
             made = ", or metrics of make_metric" if may_be_made else ""
             raise ValueError(
                 f"metrics must be among {', '.join(known)}{made}; got "
-                f"{repr(name) if names else 'none'}."
+                f"{repr(name) if names else 'none'}.{did_you_mean(name, known)}"
             )
     return tuple(chosen.values())
 

@@ -12,7 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import metrics as library
-from .._inputs.validation import check_number, collected_warnings, to_numpy
+from .._inputs.validation import (
+    check_number,
+    collected_warnings,
+    did_you_mean,
+    to_numpy,
+)
 from .._reports.catalog import catalog
 from ..metrics import GroupEstimates
 
@@ -186,6 +191,7 @@ def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
             raise ValueError(
                 "metrics must be names or functions of skrankfair.metrics, partials of "
                 f"them, or a dict of these; got {metric!r}."
+                f"{did_you_mean(metric, known)}"
             )
         plain = plain_of(function)
         key = key or str(getattr(plain, "__name__", repr(plain)))

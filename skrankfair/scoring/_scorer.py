@@ -22,7 +22,7 @@ from .._inputs.sklearn_private import (
     positive_class,
     response_values,
 )
-from .._inputs.validation import check_choice, collected_warnings
+from .._inputs.validation import check_choice, collected_warnings, did_you_mean
 from ..metrics import GroupEstimates
 from ..metrics._disparities import EqualizedOdds
 from ._by_name import SCORERS
@@ -511,6 +511,7 @@ def get_scorer(name: str, **options: Any) -> FairnessScorer:
     if name not in SCORERS:
         raise ValueError(
             f"name must be one of {', '.join(get_scorer_names())}; got {name!r}."
+            f"{did_you_mean(name, SCORERS)}"
         )
     metric, params, disparity = SCORERS[name]
     return make_fairness_scorer(metric, **{"disparity": disparity, **params, **options})

@@ -170,6 +170,7 @@ class TestErrors:
         ("metrics", "columns", "message"),
         [
             ("no_such", {}, "metrics must be names or functions"),
+            ("selection_rat", {}, r"Did you mean 'selection_rate'\?"),
             ([], {}, "metrics must name at least one"),
             ([METRICS["inter"], METRICS["queries"]], {}, "'pairwise_accuracy' twice"),
             ("dips", {"y_score": "nope"}, "no column 'nope'; it has q, u"),

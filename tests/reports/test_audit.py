@@ -19,6 +19,7 @@ from skrankfair.metrics import (
     calibration_error,
     log_loss,
     matched_pair_calibration,
+    matched_pair_curve,
     mean_squared_error,
     ndcg,
     pairwise_accuracy,
@@ -260,10 +261,20 @@ class TestMissing:
         assert found.notes[1].startswith("60 of 1,200 rows are left out: 31 lack y")
 
 
+def test_metrics_are_named_by_their_functions():
+    columns = data()
+    by_function = audit(**columns, metrics=[ndcg, pairwise_exposure])
+    by_name = audit(**columns, metrics=["ndcg", "pairwise_exposure"])
+    assert list(by_function.results) == list(by_name.results)
+    same(by_function.results["ndcg"], by_name.results["ndcg"])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"metrics": ["auc"]}, r"metrics must be among .*; got 'auc'"),
+        ({"metrics": "ndgc"}, r"metrics must be .*'ndgc'\. Did you mean 'ndcg'\?"),
+        ({"metrics": [matched_pair_curve]}, "got .matched_pair_curve.. Did you mean"),
         ({"metrics": []}, r"metrics must be among .*; got none"),
         ({"metrics": [["ndcg"]]}, r"metrics must be among .*; got \['ndcg'\]"),
         ({"confidence_level": 95}, "confidence_level must be a number"),

@@ -389,6 +389,8 @@ class TestByName:
         assert "price='price'" in repr(scorer)
 
     def test_unknown_name(self):
+        with pytest.raises(ValueError, match=r"Did you mean 'neg_pairwise_exposure'\?"):
+            get_scorer("pairwise_exposure", sensitive_features="group")
         with pytest.raises(ValueError, match=r"name must be one of .*ndcg.*'fair'"):
             get_scorer("fair")
 
