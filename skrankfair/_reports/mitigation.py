@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +18,14 @@ from .._estimates.scales import t_quantile
 from .._inputs.by_name import resolved_columns
 from .._inputs.columns import users_of
 from .._inputs.sklearn_private import positive_class
-from .._inputs.validation import Array, as_numbers, check_given, check_number
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_choice,
+    check_given,
+    check_number,
+)
+from ..display import _style as look
 from ..inference import compare, predictive_parity_test
 from ..inference._predictive_parity import PredictiveParityTest
 from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_accuracy
@@ -25,6 +34,8 @@ from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit, of_users_alone
 from .catalog import catalog, chosen_metrics, not_named
 from .findings import FairnessDistances
+from .html import ForestPlot
+from .sections import ReportSection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +43,21 @@ if TYPE_CHECKING:
     from ..display._mitigation import MitigationDisplay
 
 
+#: What a mitigation is for, and the metrics that say whether it is reached.
+GOALS = {
+    "calibration": (
+        *("calibration_in_the_large", "calibration_error"),
+        "matched_pair_calibration",
+    ),
+    "demographic_parity": ("selection_rate",),
+    "equal_opportunity": ("true_positive_rate",),
+    "equalized_odds": ("true_positive_rate", "false_positive_rate"),
+    "exposure": ("pairwise_exposure", "exposure_gap", "share_at_k"),
+    "accuracy": ("inter_group_accuracy", "intra_group_accuracy"),
+}
 _LOSSES = ("log_loss", "mean_squared_error")
 _MOVES = ("closer to fair", "further from fair", "moved; cannot tell whether closer")
+_COST = "What it cost"
 _TITLES = {
     "auc": "AUC",
     "log_loss": "log loss",
@@ -68,6 +92,8 @@ class MitigationReport:
     confidence_level : float
     notes : tuple of str
         What a reader should know, such as a cost that was left out.
+    goal : str or None
+        What the mitigation is for, and is judged by first.
     """
 
     audit_before: AuditReport
@@ -78,6 +104,7 @@ class MitigationReport:
     parity_after: PredictiveParityTest | None
     confidence_level: float
     notes: tuple[str, ...] = ()
+    goal: str | None = None
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
@@ -155,25 +182,102 @@ class MitigationReport:
         """
         return " ".join(self._sentences())
 
-    def _sentences(self) -> list[str]:
+    @property
+    def _parts(self) -> dict[str, pd.DataFrame]:
+        """The rows of the table: of the goal, of the costs, and of all others.
+
+        Without a goal the disparities come before their cost.
+        """
         frame = self._frame
-        disparities = frame[frame["kind"] == "disparity"]
-        # Of two groups, each the rest of the other, one says all.
-        before = disparities.groupby("metric")["change"].shift()
-        moved = disparities[disparities["change"] != -before].groupby("verdict")
-        sentences = [
-            f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
-            for move in _MOVES
-            if move in moved.groups
-        ] or ["No disparity moved beyond chance."]
-        if self.parity_before is not None and self.parity_after is not None:
-            tests = self.parity_before, self.parity_after
-            p = " before, ".join(fmt.pvalue(test.pvalue) for test in tests)
-            gap = " → ".join(fmt.number(t.largest_difference, 3) for t in tests)
-            sentences.append(
-                f"Equal outcomes at equal scores: p {p} after; largest gap {gap}."
-            )
-        return [*sentences, f"Cost: {_in_words(frame[frame['kind'] == 'cost'])}."]
+        costs, goal = frame["kind"] == "cost", self.goal or ""
+        aims = frame["metric"].isin(GOALS.get(goal, ())) & ~costs
+        others = frame[~aims & ~costs]
+        parts = {"Disparities": others, _COST: frame[costs]}
+        if goal:
+            first = f"Goal, {goal.replace('_', ' ')}"
+            parts = {first: frame[aims], _COST: frame[costs], "What else moved": others}
+        return {title: part for title, part in parts.items() if len(part)}
+
+    def _sentences(self) -> list[str]:
+        sentences = []
+        for title, rows in self._parts.items():
+            if title == _COST:
+                sentences += [*self._parity(), f"Cost: {_in_words(rows)}."]
+            else:
+                named = f"{title}: " if self.goal else ""
+                aims = title.startswith("Goal")
+                sentences += [f"{named}{said}" for said in _moves(rows, whole=aims)]
+        return sentences
+
+    def _parity(self) -> list[str]:
+        """Return what the tests of predictive parity say, if there are any."""
+        if self.parity_before is None or self.parity_after is None:
+            return []
+        tests = self.parity_before, self.parity_after
+        p = " before, ".join(fmt.pvalue(test.pvalue) for test in tests)
+        gap = " → ".join(fmt.number(t.largest_difference, 3) for t in tests)
+        return [f"Equal outcomes at equal scores: p {p} after; largest gap {gap}."]
+
+    def _page(self, title: str = "Before and after a mitigation") -> MitigationPage:
+        """Return the report with one section for each part, for other formats."""
+        level = f"{100 * self.confidence_level:g}% interval"
+        header = ("metric", "group", "before", "after", "change", level, "verdict")
+        sections = []
+        for name, rows in self._parts.items():
+            cells = tuple(map(tuple, _cells(rows)))
+            plot = None if name == _COST else _plot(rows)
+            sections.append(ReportSection(name, (), header, cells, plot))
+        shared = {
+            f.name: getattr(self.audit_after, f.name) for f in fields(AuditReport)
+        }
+        shared |= {"results": {}, "made": {}, "title": title, "notes": self.notes}
+        shared |= {"sections": tuple(sections), "margin": {}}
+        return MitigationPage(**shared, said=tuple(self._sentences()))
+
+    def to_markdown(self) -> str:
+        """Return the report as Markdown, such as for a pull request.
+
+        Returns
+        -------
+        str
+            Tables are pipe tables, as GitHub and pandoc read them.
+        """
+        return self._page().to_markdown()
+
+    def to_latex(self) -> str:
+        """Return the report as sections and tables of LaTeX.
+
+        Returns
+        -------
+        str
+            The body of a document that has the package booktabs.
+        """
+        return self._page().to_latex()
+
+    def to_html(
+        self, path: str | os.PathLike[str], *, title: str | None = None
+    ) -> Path:
+        """Write the report as one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or path-like
+        title : str or None, default=None
+            Title of the page.
+
+        Returns
+        -------
+        pathlib.Path
+            `path`.
+
+        Raises
+        ------
+        ImportError
+            Without jinja2, which ``pip install "skrankfair[report]"`` brings.
+        OSError
+            If the file cannot be written; an existing file then stays as it was.
+        """
+        return self._page().to_html(path, title=title)
 
     def plot(self, axes: Any = None, **kwargs: Any) -> MitigationDisplay:
         """Draw disparities before and after, their changes and the costs.
@@ -208,11 +312,7 @@ class MitigationReport:
         tables = []
         for kind, frame in self._frame.groupby("kind", sort=False):
             header = [str(kind), "group", "before", "after", "change", level, "verdict"]
-            rows = [
-                [_title(row.metric, "short"), fmt.label(row.group), *_numbers(row)]
-                for row in frame.itertuples()
-            ]
-            tables.append((header, rows))
+            tables.append((header, _cells(frame)))
         return tables
 
     @property
@@ -230,6 +330,63 @@ class MitigationReport:
         tables = [fmt.html_table(*table) for table in self._tables]
         said = [f"<p>{escape(text)}</p>" for text in (*self._sentences(), *self.notes)]
         return "".join([f"<p>{escape(self._head)}</p>", *tables, *said])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MitigationPage(AuditReport):
+    """A report of what a mitigation changed, in the formats of an audit.
+
+    Attributes
+    ----------
+    said : tuple of str
+        What a reader should take away.
+    """
+
+    said: tuple[str, ...] = ()
+
+    @property
+    def answers(self) -> tuple[tuple[str, str], ...]:
+        """What a reader should take away."""
+        return tuple(("", text) for text in self.said)
+
+    @property
+    def reading(self) -> str:
+        """What is compared with what."""
+        return "After minus before, of the same held-out rows."
+
+
+def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
+    """Return sentences that say which disparities moved, or what became of all."""
+    # Of two groups, each the rest of the other, one says all.
+    before = rows.groupby("metric")["change"].shift()
+    moved = rows[rows["change"] != -before].groupby("verdict")
+    still = ("no change shown",) if whole else ()
+    return [
+        f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
+        for move in (*_MOVES, *still)
+        if move in moved.groups
+    ] or ["No disparity moved beyond chance."]
+
+
+def _cells(rows: pd.DataFrame) -> list[list[str]]:
+    """Return the rows of a table as text."""
+    return [
+        [_title(row.metric, "short"), fmt.label(row.group), *_numbers(row)]
+        for row in rows.itertuples()
+    ]
+
+
+def _plot(rows: pd.DataFrame) -> ForestPlot:
+    """Return the plot of changes of disparities."""
+    labels = [
+        f"{_title(row.metric, 'short')}, {fmt.label(row.group)}"
+        for row in rows.itertuples()
+    ]
+    still = rows["verdict"] == "no change shown"
+    colors = np.where(still, look.UNCLEAR, look.DIFFERENT).tolist()
+    change, low, high = (rows[n].to_numpy() for n in ("change", "ci_low", "ci_high"))
+    alt = "The change of each disparity; the table has the numbers."
+    return ForestPlot(labels, change, low, high, colors, "change", alt, 0.0)
 
 
 def _numbers(row: Any) -> list[str]:
@@ -274,6 +431,7 @@ def mitigation_report(
     bandwidth: str | float = "undersmooth",
     confidence_level: float = 0.95,
     impact_ratio: bool = False,
+    goal: str | None = None,
 ) -> MitigationReport:
     """Measure what a mitigation changed, and what it cost, on held-out data.
 
@@ -321,12 +479,19 @@ def mitigation_report(
     impact_ratio : bool, default=False
         Whether to add the impact ratios of the four-fifths rule to the two audits, as
         in `skrankfair.audit`.
+    goal : {"calibration", "demographic_parity", "equal_opportunity", \
+            "equalized_odds", "exposure", "accuracy"} or None, default=None
+        What the mitigation is for. The report then first says what became of its
+        metrics, then what it cost, and then what else moved, which is no failure by
+        itself: goals exclude each other where base rates differ. The p-values are
+        corrected for all metrics as without it.
 
     Returns
     -------
     MitigationReport
-        Print it, or use ``to_frame()``, ``plot()`` and ``summary()``. It also holds the
-        two audits and the tests of predictive parity.
+        Print it, or use ``to_frame()``, ``plot()``, ``summary()``, ``to_html()``,
+        ``to_markdown()`` and ``to_latex()``. It also holds the two audits and the tests
+        of predictive parity.
 
     Raises
     ------
@@ -388,6 +553,7 @@ def mitigation_report(
     """
     check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
     check_bandwidth(bandwidth)
+    check_choice(goal, "goal", (*GOALS, None))
     check_given(sensitive_features=sensitive_features)
     given = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
     columns = resolved_columns(X, {**given, "sample_weight": sample_weight})
@@ -423,6 +589,12 @@ def mitigation_report(
     ]
     first_results, second_results = (report.results for report in audits)
     disparities, costs = dict[str, Change](), dict[str, Change]()
+    aims = GOALS.get(goal or "", ())
+    if aims and not set(aims) & set(first_results) & set(second_results):
+        raise ValueError(
+            f"goal={goal!r} needs one of {', '.join(aims)} in the audits, which have "
+            f"{', '.join(second_results)}; threshold=, k= and metrics= add some."
+        )
     for name in (name for name in first_results if name in second_results):
         pair, metric = (first_results[name], second_results[name]), catalog()[name]
         if name == "ndcg":
@@ -449,6 +621,7 @@ def mitigation_report(
         *(audits[0], audits[1], disparities, {**costs, **others}, tests[0], tests[1]),
         confidence_level=confidence_level,
         notes=(*audits[1].notes, *notes, *left_out),
+        goal=goal,
     )
 
 

@@ -1,5 +1,7 @@
 """Before and after a mitigation: what moved, and what it cost."""
 
+from html import escape
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,6 +40,49 @@ def report_of(data, before="unfair", after="fair", **options):
     columns = {"sensitive_features": data["group"], "qid": data["query"], **options}
     pair = (data[s] if isinstance(s, str) else s for s in (before, after))
     return mitigation_report(*pair, data["y"], **columns)
+
+
+class TestGoal:
+    def test_is_what_the_report_says_first(self):
+        data = problem()
+        report = report_of(data, goal="calibration", task="risk")
+        plain = report_of(data, task="risk")
+        pd.testing.assert_frame_equal(report.to_frame(), plain.to_frame())
+        sentences = report._sentences()
+        assert sentences[0].startswith("Goal, calibration: Closer to fair: ")
+        assert "calibration in the large of a 0.191" in sentences[0]
+        places = [
+            next(i for i, said in enumerate(sentences) if said.startswith(start))
+            for start in ("Goal", "Equal outcomes", "Cost", "What else moved")
+        ]
+        assert places == sorted(places)
+        assert plain.summary().startswith("Closer to fair: ")
+
+    def test_that_is_not_reached_is_named_too(self):
+        data = problem(100)
+        report = report_of(data, after="unfair", goal="calibration", task="risk")
+        assert report.summary().startswith("Goal, calibration: No change shown: ")
+
+    def test_that_nothing_measures_is_refused(self):
+        with pytest.raises(
+            ValueError, match="goal='equal_opportunity' needs one of tru"
+        ):
+            report_of(problem(50), goal="equal_opportunity")
+
+
+def test_other_formats_have_all_of_it(tmp_path):
+    report = report_of(problem(100), goal="accuracy")
+    page = report.to_html(tmp_path / "page.html", title="Old and new").read_text(
+        "utf-8"
+    )
+    texts = report.to_markdown(), report.to_latex()
+    for said in report._sentences():
+        assert escape(said, quote=False) in page.replace("&#39;", "'")
+        assert said.split("[")[0][:40] in texts[0].replace("\\", "")
+    for title in ("Goal, accuracy", "What it cost", "What else moved"):
+        assert all(title in text for text in (page, *texts))
+    assert "<title>Old and new</title>" in page
+    assert len(report.to_frame()) == page.count("</tr>") - 3
 
 
 class TestNumbers:
