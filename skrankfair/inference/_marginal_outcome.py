@@ -463,7 +463,7 @@ def marginal_outcome_test(
     marginal_outcome_test(threshold=0.5, bandwidth=0.2069, boundary='local_linear')
     a: 0.7426 ± 0.0234
     b: 0.5343 ± 0.0239
-    a - b: 0.2082 (95% interval 0.1426 to 0.2739, p = 7.54e-10)
+    a - b: 0.2082 (95% interval 0.1426 to 0.2739, p = 7.55e-10)
     15,954 clusters
     """
     check_choice(boundary, "boundary", tuple(_DEGREES))

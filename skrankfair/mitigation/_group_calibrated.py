@@ -58,7 +58,9 @@ class _GroupCalibrated(ModelWrapper):
         if isinstance(self.calibrator, GroupCalibrator):
             calibrator = clone(self.calibrator)
             return calibrator.set_params(sensitive_features=None, cluster=None)
-        return GroupCalibrator(self.calibrator)
+        # A probability is one of the same outcome, which it does not turn around.
+        monotonic = isinstance(self, ClassifierMixin)
+        return GroupCalibrator(self.calibrator, monotonic=monotonic)
 
     def _fit(self, rows: FitRows) -> None:
         """Fit models and calibrators."""
@@ -111,8 +113,10 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
         then be new to it.
     calibrator : {"nadaraya_watson", "isotonic", "platt", "binning"}, estimator or \
             GroupCalibrator, default="nadaraya_watson"
-        As in `GroupCalibrator`. A `GroupCalibrator` may be passed for its other
-        options; its columns of group and cluster are replaced by those given here.
+        As in `GroupCalibrator`, with curves that fall nowhere, since the score is one
+        of the same outcome. A `GroupCalibrator` may be passed for its options, of which
+        ``monotonic=False`` is the default there; its columns of group and cluster are
+        replaced by those given here.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as

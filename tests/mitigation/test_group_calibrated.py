@@ -43,6 +43,20 @@ class TestClassifier:
         )
         assert len(found.estimators_) == (3 if ensemble else 1)
 
+    def test_curves_fall_nowhere_unless_asked(self):
+        """The score is one of the same outcome."""
+        X, y = problem(400)
+        made = GroupCalibrator(monotonic=False)
+        for calibrator, monotone in (("nadaraya_watson", True), (made, False)):
+            model = GroupCalibratedClassifier(
+                RandomForestClassifier(30, random_state=0), calibrator=calibrator,
+                **COLUMNS,
+            ).fit(X, y)  # fmt: skip
+            curves = model.group_calibrators_[0].transform(
+                np.linspace(0, 1, 101)[:, None], sensitive_features=np.full(101, "a")
+            )
+            assert (np.diff(curves[:, 0]) >= -1e-12).all() == monotone
+
     def test_scores_are_out_of_fold(self):
         """A forest that knows its own rows by heart is calibrated nevertheless."""
         X, y = problem(1500)
@@ -121,7 +135,7 @@ class TestClassifier:
         new = X[500:]
         found = model.fit(new, y[500:]).predict_proba(new)[:, 1]
         score = fitted.decision_function(new[["x", "z"]])[:, None]
-        calibrator = GroupCalibrator().fit(
+        calibrator = GroupCalibrator(monotonic=True).fit(
             score, y[500:] == 1, sensitive_features=new["group"]
         )
         expected = calibrator.transform(score, sensitive_features=new["group"])
