@@ -407,13 +407,13 @@ def document(
 
 ANSWER = (
     "A metric of a million rows, with its standard errors, takes as long as sorting",
-    "the rows, or two to three times as long, and up to 150 bytes per row beyond its",
+    "the rows, or two to three times as long, and up to 200 bytes per row beyond its",
     "inputs: pairs are counted and never listed. One list of a million rows whose",
-    "threshold is chosen from its pairs takes more, and 230 bytes per row. Time grows",
+    "threshold is chosen from its pairs takes more, and 360 bytes per row. Time grows",
     "nearly in proportion to the rows, and a hundred million rows of files take less",
     'than twice what the engine itself needs to sort them ("Beyond memory"). Groups',
     'cost more: for ten thousand of them see "Ten thousand groups". 300 groups in one',
-    "list take 15 to 70 times as long as two, half a second to a second for 20,000",
+    "list take 13 to 50 times as long as two, half a second to a second for 20,000",
     "rows, since each item has a number for each group, and one list of more than",
     "10^8 items × groups is refused. Models with a penalty take two to six fits.",
     "",
