@@ -13,6 +13,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .. import metrics
+from .._estimates.estimates import contrasts_of
 from .._estimates.simultaneous import KINDS, MOST_TOGETHER
 from .._inputs.by_name import ColumnSpec, check_spec, column_of, is_column
 from .._inputs.sklearn_private import (
@@ -631,7 +632,8 @@ def _df(result: GroupEstimates, kind: str) -> Any:
     """Return the degrees of freedom of all that a disparity's bound looks at."""
     pairs = kind in ("difference", "ratio") and 1 < len(result.groups) <= MOST_TOGETHER
     if pairs and result.metric.not_compared is None:
-        return result.contrasts(kind)["df"].to_numpy()
+        pairs_of_groups = np.triu_indices(len(result.groups), 1)
+        return contrasts_of(result, *pairs_of_groups, kind).df
     return result.df
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._estimates.arrays import check_memory
-from ..._estimates.finalize import NOTHING, Finalize
+from ..._estimates.finalize import NOTHING, ColumnSum, Finalize
 from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import warn_undefined
 from ..._estimates.rows import Rows
@@ -139,7 +139,7 @@ def pair_sums(
 def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
     """Return the sums of a pair metric over items."""
     weight, unweighted = data.row_weight, None
-    pairs, rows, shared = _item_rows(data, make_pairs)
+    supports, rows, shared = _item_rows(data, make_pairs)
     # Every pair is in the rows of both its items.
     totals = rows.sum(axis=0) / 2, shared.sum(axis=0) / 2
     if weight is not None:
@@ -148,7 +148,7 @@ def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
         totals = rows.sum(axis=0) / 2, shared.sum(axis=0) / 2
     table = _item_table(data, data.cluster, make_pairs, rows, shared, totals[0])
     table = replace(table, unweighted=unweighted)
-    return ClusterSums.from_rows(pairs.groups.labels, table, supports_of(pairs), totals)
+    return ClusterSums.from_rows(data.groups.labels, table, supports, totals)
 
 
 def two_way_sums(
@@ -210,8 +210,10 @@ def _members(groups: Groups) -> Array:
     return np.stack([groups.mask(group) for group in range(len(groups))]).T
 
 
-def _item_rows(data: RankedData, make_pairs: MakePairs) -> tuple[Pairs, Array, Array]:
-    """Return the pairs of the last queries, and the sums of every ranked item.
+def _item_rows(
+    data: RankedData, make_pairs: MakePairs
+) -> tuple[list[ColumnSum], Array, Array]:
+    """Return the supports of the pairs, and the sums of every ranked item.
 
     These are over the pairs that the item is in, either side, shape (n, G, C), and the
     shared ones (n, D).
@@ -221,6 +223,7 @@ def _item_rows(data: RankedData, make_pairs: MakePairs) -> tuple[Pairs, Array, A
         pairs, plain = make_pairs(block), None
         if data.item_weight is not None:
             plain = make_pairs(block.with_equal_items)
+        of_all = pairs.shared_item_sums()
         for group in range(len(pairs.groups)):
             sums = np.moveaxis(pairs.item_sums(group), -1, 0)
             if plain is not None:
@@ -230,11 +233,11 @@ def _item_rows(data: RankedData, make_pairs: MakePairs) -> tuple[Pairs, Array, A
                 table = _empty_rows(data, pairs)
             table[rows, group] = sums
             del sums  # before those of the next group
-        of_all = pairs.shared_item_sums()
         if pairs.has_shared:
             table[rows, :, REST] -= of_all[:, None]
         shared.append(of_all.reshape(len(of_all), -1))
-    return pairs, table.reshape(*table.shape[:2], -1), np.concatenate(shared)
+    by_group = table.reshape(*table.shape[:2], -1)
+    return supports_of(pairs), by_group, np.concatenate(shared)
 
 
 def _empty_rows(data: RankedData, pairs: Pairs) -> Array:

@@ -143,12 +143,18 @@ class MatchedPairs(NearPairs):
         Without the weights of the focal rows themselves.
         """
         weight = self._own(ranges.rows)
-        values = times(self.y[ranges.rows], weight)
-        columns = np.empty((2, ranges.low.size))
+        columns = np.empty((self.n_columns, ranges.low.size))
         columns[1] = sum_between(ranges.low, ranges.high, weight)
-        np.multiply(columns[1], self.y[ranges.focal], out=columns[0])
-        columns[0] -= sum_between(ranges.low, ranges.high, values)
+        for number, values in self._compared.items():
+            np.multiply(columns[1], values[ranges.focal], out=columns[number])
+            listed = times(values[ranges.rows], weight)
+            columns[number] -= sum_between(ranges.low, ranges.high, listed)
         return columns
+
+    @property
+    def _compared(self) -> dict[int, Array]:
+        """What a pair (i, j) adds to a column: the value of i minus that of j."""
+        return {0: self.y}
 
     def _sums_by_position(self, matching: Matching, ranges: Ranges) -> Array:
         """Return the sums of all cells by the position of the lower item."""
@@ -226,25 +232,32 @@ class MatchedPairs(NearPairs):
         return out.transpose(1, 0, 2)
 
     @cached_property
-    def _members(self) -> tuple[Array, Array, Array, Array, Array]:
-        """The rows of memberships, their ranges of all rows, columns and groups."""
+    def _of_all_items(self) -> tuple[Matching, Ranges]:
+        """The memberships of all rows and their partners."""
         members = Memberships.of(self.ranking, self.groups)
         matching, ranges = self._ranges_of(members)
-        matching = replace(matching)  # without what the search has kept
+        return replace(matching), ranges  # without what the search has kept
+
+    @cached_property
+    def _of_members(self) -> Array:
+        """The columns of all memberships, shape (n_columns, M)."""
+        matching, ranges = self._of_all_items
         some, columns = self._focal_columns(matching, ranges)
-        full = np.zeros((self.n_columns, members.rows.size))
+        if columns.shape[1] == matching.group.size:
+            return columns
+        full = np.zeros((self.n_columns, matching.group.size))
         full[:, some] = columns
-        return members.rows, ranges.low, ranges.high, full, matching.group
+        return full
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
-        members, *ends, columns, group_of = self._members
-        some, n_rows = np.flatnonzero(group_of == group), self.ranking.n_rows
-        rows, every = members[some], np.arange(n_rows)
+        (matching, ranges), columns = self._of_all_items, self._of_members
+        some, n_rows = np.flatnonzero(matching.group == group), self.ranking.n_rows
+        rows, every = matching.members.rows[some], np.arange(n_rows)
         # Members that have a row in their range are next to each other.
         low, high = (
             np.cumsum(np.bincount(end[some], minlength=n_rows + 1))[:-1]
-            for end in reversed(ends)
+            for end in (ranges.high, ranges.low)
         )
 
         def place(at: Array) -> Array:
@@ -274,25 +287,21 @@ class DistantPairs(MatchedPairs):
     mirror = np.array([-1.0, 1.0, -1.0])
 
     @cached_property
-    def _score(self) -> Array:
-        """Scores, centred as the outcomes are."""
+    def _compared(self) -> dict[int, Array]:
+        """Outcomes and, centred as these are, negative scores."""
         score = np.clip(self.ranking.score, -_LARGEST_SCORE, _LARGEST_SCORE)
-        return centred(score, self.ranking)
+        return {0: self.y, 2: -centred(score, self.ranking)}
 
     def _range_columns(self, ranges: PartnerRanges) -> Array:
         """Return values, numbers and distances, (3, k), of focal rows."""
-        rows, focal, score = ranges.rows, ranges.focal, self._score
         columns = super()._range_columns(ranges)
-        weighted = times(score[rows], self._own(rows))
-        distance = sum_between(ranges.low, ranges.high, weighted)
-        distance -= columns[1] * score[focal]
-        if self.ranking.has_ties and score[rows].size:
+        if self.ranking.has_ties:
             # What is left of the sums within tied items is rounding.
-            listed, origin = self.ranking.tie[rows], self.ranking.tie[focal]
-            ends = np.minimum(ranges.low, listed.size - 1), ranges.high - 1
-            level = (listed[ends[0]] == origin) & (listed[ends[1]] == origin)
-            distance[level] = 0.0
-        return np.vstack([columns, distance])
+            tie = self.ranking.tie
+            listed, origin = np.append(tie[ranges.rows], -1), tie[ranges.focal]
+            level = (listed[ranges.low] == origin) & (listed[ranges.high - 1] == origin)
+            columns[2, level] = 0.0
+        return columns
 
     def _within_groups(
         self, members: Memberships, low: Array, high: Array
@@ -317,8 +326,8 @@ class DistantPairs(MatchedPairs):
 
     def shared_item_sums(self) -> Array:
         """Return each item's sums over the pairs of the placebo, shape (n, 2, 1)."""
-        members = Memberships.of(self.ranking, self.groups)
-        _, ranges = self._ranges_of(members)
+        matching, ranges = self._of_all_items
+        members = matching.members
         size, out = members.rows.size, np.zeros((2, self.ranking.n_rows))
         # Members that have a member in their range are next to each other.
         low, high = (
