@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.groups import encode
+from .._inputs.ranking import stable_order
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from .entries import Entries
@@ -124,7 +125,7 @@ class Rows:
             shared = np.zeros((n_rows, 0))
         key = row * np.int64(n_groups) + group
         if (key[1:] <= key[:-1]).any():
-            order = np.argsort(key, kind="stable")
+            order = stable_order(key)
             key, values = key[order], values[order]
             member = None if member is None else member[order]
             first = np.flatnonzero(np.diff(key, prepend=-1))

@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._inputs.groups import Codes
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array
 from .finalize import Finalize
@@ -146,13 +145,8 @@ def sums_of_rows(
     """Return the sums over the clusters of rows, and over items that recur there."""
     if rows.cluster is None or rows.item is None:
         return sums_over(rows)
-    crossed: Codes | None = rows.cluster.crossed(rows.item)
-    if crossed is not None and crossed.size == rows.kept.size:
-        crossed = None  # each row is its own
-    one_way = [
-        replace(rows, cluster=codes, item=None)
-        for codes in (rows.cluster, rows.item, crossed)
-    ]
+    ways = rows.cluster, rows.item, rows.cluster.crossed(rows.item)
+    one_way = [replace(rows, cluster=codes, item=None) for codes in ways]
     return TwoWaySums.of_ways(*map(sums_over, one_way))
 
 

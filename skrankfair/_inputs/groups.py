@@ -84,10 +84,14 @@ class Codes:
             present, codes = np.unique(self.codes, return_inverse=True)
         return Codes(codes, present.size, self.decode(present))
 
-    def crossed(self, other: Codes) -> Codes:
-        """Return dense codes of the pairs of labels that occur, labelled by number."""
+    def crossed(self, other: Codes) -> Codes | None:
+        """Return dense codes of the pairs of labels that occur, labelled by number.
+
+        None where no pair occurs twice, so that each row is a unit of its own.
+        """
         codes = self.codes * np.int64(other.size) + other.codes
-        return Codes(codes, self.size * other.size, None).dense()
+        pairs = Codes(codes, self.size * other.size, None).dense()
+        return None if pairs.size == codes.size else pairs
 
 
 def encode(values: Any, name: str) -> Codes:

@@ -435,20 +435,26 @@ def query_estimates(
 
 
 def _sum_over_rows(
-    data: RankedData, columns: Array, shared: Array, codes: Codes
+    data: RankedData, columns: Array, shared: Array, codes: Codes | None
 ) -> Rows:
-    """Return the table of what ranked rows add, those of one code together."""
-    ranked, cells = codes.codes[data.ranking.order], Cells.of_rows(data.groups)
+    """Return the table of what ranked rows add, those of one code together.
+
+    None: each is a unit of its own.
+    """
+    labels, cells = data.ranking.order, Cells.of_rows(data.groups)
+    ranked, size = np.arange(labels.size), labels.size
+    if codes is not None:
+        ranked, size, labels = codes.codes[labels], codes.size, codes.all_labels
     if (weight := data.row_weight) is not None:
         columns, shared = columns * weight[:, None], shared * weight[:, None]
     return Rows.from_entries(
         ranked[cells.query],
         cells.group,
         columns[cells.query],
-        n_rows=codes.size,
+        n_rows=size,
         n_groups=cells.n_groups,
-        shared=sum_rows(shared, ranked, codes.size),
-        labels=codes.all_labels,
+        shared=sum_rows(shared, ranked, size),
+        labels=labels,
     )
 
 

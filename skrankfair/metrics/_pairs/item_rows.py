@@ -138,14 +138,9 @@ def pair_sums(
 
 def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
     """Return the sums of a pair metric over items."""
-    weight, unweighted = data.row_weight, None
-    supports, rows, shared = _item_rows(data, make_pairs)
+    supports, rows, shared, unweighted = _item_rows(data, make_pairs)
     # Every pair is in the rows of both its items.
     totals = rows.sum(axis=0) / 2, shared.sum(axis=0) / 2
-    if weight is not None:
-        unweighted = totals
-        rows, shared = rows * weight[:, None, None], shared * weight[:, None]
-        totals = rows.sum(axis=0) / 2, shared.sum(axis=0) / 2
     table = _item_table(data, data.cluster, make_pairs, rows, shared, totals[0])
     table = replace(table, unweighted=unweighted)
     return ClusterSums.from_rows(data.groups.labels, table, supports, totals)
@@ -155,19 +150,21 @@ def two_way_sums(
     data: RankedData, make_pairs: MakePairs, cluster: Codes, item: Codes
 ) -> ClusterSums:
     """Return the sums of a pair metric over users, and over items that recur."""
-    users = cluster_sums(replace(data, item=None), make_pairs, "pairs", None, None)
-    _, rows, shared = _item_rows(data, make_pairs)
-    if (weight := data.row_weight) is not None:
-        rows, shared = rows * weight[:, None, None], shared * weight[:, None]
-    crossed = cluster.crossed(item)
-    apart = crossed.size == len(rows)
-    tables = (
-        _item_table(data, codes, make_pairs, rows, shared, users.by_group, apart)
-        for codes in (item, crossed)
+    supports, rows, shared, unweighted = _item_rows(data, make_pairs)
+    # Both items of a pair are of one user.
+    by_user, of_users = (
+        sum_rows(part, cluster.codes[data.ranking.order], cluster.size) / 2
+        for part in (rows, shared)
     )
+    table = Rows.of_all(by_user, of_users, cluster.all_labels, unweighted=unweighted)
+    users = ClusterSums.from_rows(data.groups.labels, table, supports)
+    crossed = cluster.crossed(item)
+    arguments = make_pairs, rows, shared, users.by_group, crossed is None
     of_items, of_both = (
-        ClusterSums.from_rows(users.groups, table, users.supports, users.totals)
-        for table in tables
+        ClusterSums.from_rows(
+            users.groups, _item_table(data, codes, *arguments), supports, users.totals
+        )
+        for codes in (item, crossed)
     )
     return TwoWaySums.of_ways(users, of_items, of_both)
 
@@ -212,11 +209,11 @@ def _members(groups: Groups) -> Array:
 
 def _item_rows(
     data: RankedData, make_pairs: MakePairs
-) -> tuple[list[ColumnSum], Array, Array]:
+) -> tuple[list[ColumnSum], Array, Array, tuple[Array, Array] | None]:
     """Return the supports of the pairs, and the sums of every ranked item.
 
     These are over the pairs that the item is in, either side, shape (n, G, C), and the
-    shared ones (n, D).
+    shared ones (n, D); with weights of queries also the totals without these.
     """
     table, shared = np.zeros(0), []
     for rows, _, block in data.blocks():
@@ -236,8 +233,13 @@ def _item_rows(
         if pairs.has_shared:
             table[rows, :, REST] -= of_all[:, None]
         shared.append(of_all.reshape(len(of_all), -1))
-    by_group = table.reshape(*table.shape[:2], -1)
-    return supports_of(pairs), by_group, np.concatenate(shared)
+    by_group, of_rows = table.reshape(*table.shape[:2], -1), np.concatenate(shared)
+    unweighted = None
+    if (weight := data.row_weight) is not None:
+        unweighted = by_group.sum(axis=0) / 2, of_rows.sum(axis=0) / 2
+        by_group *= weight[:, None, None]
+        of_rows *= weight[:, None]
+    return supports_of(pairs), by_group, of_rows, unweighted
 
 
 def _empty_rows(data: RankedData, pairs: Pairs) -> Array:
