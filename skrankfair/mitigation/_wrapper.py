@@ -228,15 +228,15 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         request = with_requests(super().get_metadata_routing(), self)
         mapping = MethodMapping().add(caller="fit", callee="fit")
         for method in RESPONSES:
-            mapping.add(caller="fit", callee=method)
             for caller in (*RESPONSES, "score"):
                 mapping.add(caller=caller, callee=method)
         router = MetadataRouter(owner=self.__class__.__name__)
         router.add_self_request(request)
+        router.add(estimator=self.estimator, method_mapping=mapping)
         if hasattr(self.cv, "split"):
             to_split = MethodMapping().add(caller="fit", callee="split")
             router.add(splitter=self.cv, method_mapping=to_split)
-        return router.add(estimator=self.estimator, method_mapping=mapping)
+        return router
 
     def fit(
         self,

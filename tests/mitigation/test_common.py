@@ -12,7 +12,6 @@ import pytest
 import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, make_scorer, r2_score
@@ -20,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_s
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.tests import test_metaestimators_metadata_routing as metadata_routing
 from sklearn.tests.metadata_routing_common import (
     ConsumingClassifier,
     ConsumingSplitter,
@@ -483,36 +483,54 @@ def test_tools_that_predict_without_groups(tool):
     assert by_column.fit(X, y).predict(X).shape == y.shape
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_other_metadata_reaches_the_model_and_the_splitter(name):
-    X, y = problem(120)
-    users = X["user"].to_numpy()
-    given = {"sample_weight": np.arange(120) + 1.0, "metadata": np.arange(120)}
-    registry, of_cv = _Registry(), _Registry()
+# What scikit-learn tests of its own; later versions have more.
+ROUTING = [
+    "default_request",
+    "error_on_missing_requests_for_sub_estimator",
+    "metadata_is_routed_correctly_to_splitter",
+    "metadata_routed_to_group_splitter",
+    "metadata_routed_to_sub_estimator_in_pipeline",
+    "non_consuming_estimator_works",
+    "setting_request_on_sub_estimator_removes_error",
+]
+
+
+@pytest.mark.parametrize("test", ROUTING)
+@pytest.mark.parametrize("name", [*CLASSIFIERS, "regressor"])
+def test_metadata_is_routed_as_in_scikit_learn(name, test):
     model = MITIGATIONS[name].new()
-    with sklearn.config_context(enable_metadata_routing=True):
-        for key, values in given.items():
-            model.set_params(estimator=ConsumingClassifier(registry), cv=None)
-            with pytest.raises(UnsetMetadataPassedError, match=f"{key}.* not explicit"):
-                model.fit(X[FEATURES], y, **{key: values})
-        asked = dict.fromkeys(given, True)
-        estimator = ConsumingClassifier(registry).set_fit_request(**asked)
-        for method in ("predict", "predict_proba", "decision_function"):
-            getattr(estimator, f"set_{method}_request")(**dict.fromkeys(given, False))
-        splitter = ConsumingSplitter(of_cv)
-        splitter.set_split_request(groups="apart", metadata=True)
-        model.set_params(estimator=estimator, cv=splitter)
-        model.fit(X[FEATURES], y, apart=users, **given)
-        with pytest.raises(TypeError, match="unexpected argument.*other"):
-            model.fit(X[FEATURES], y, other=1)
-    check_recorded_metadata(registry[-1], "fit", "fit", **given)
-    of_split = {"groups": users, "metadata": given["metadata"]}
-    check_recorded_metadata(of_cv[-1], "split", "fit", **of_split)
+    case = {
+        "metaestimator": type(model),
+        "init_args": {"threshold": 0.5} if name == "thresholds" else {},
+        "estimator_name": "estimator",
+        "estimator": "regressor" if name == "regressor" else "classifier",
+        "X": metadata_routing.X,
+        "y": metadata_routing.y_binary,
+        "estimator_routing_methods": ["fit"],
+        "preserves_metadata": "subset",
+        "cv_name": "cv",
+        "cv_routing_methods": ["fit"],
+    }
+    if own := getattr(metadata_routing, f"test_{test}", None):
+        own(case)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_other_metadata_without_routing(name):
+    """It is the model's, but for groups; under another name with routing it is."""
+    X, y = problem(120)
+    users, registry, of_cv = X["user"].to_numpy(), _Registry(), _Registry()
+    given = {"sample_weight": np.arange(120) + 1.0, "metadata": np.arange(120)}
     plain = MITIGATIONS[name].new(estimator=ConsumingClassifier(registry))
     plain.set_params(cv=GroupKFold(3)).fit(X[FEATURES], y, groups=users, **given)
     check_recorded_metadata(registry[-1], "fit", "fit", **given)
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
         plain.set_params(cv=2).fit(X[FEATURES], y, other=1)
+    splitter = ConsumingSplitter(of_cv)
+    with sklearn.config_context(enable_metadata_routing=True):
+        splitter.set_split_request(groups="apart", metadata=False)
+        plain.set_params(cv=splitter).fit(X[FEATURES], y, apart=users)
+    check_recorded_metadata(of_cv[-1], "split", "fit", groups=users)
 
 
 def test_groups_that_only_fit_is_passed():
