@@ -128,20 +128,32 @@ class OutcomeCounts:
     @cached_property
     def all_worse(self) -> Array:
         """Value and number of the pairs of each row with worse ones, shape (2, n)."""
-        return self.count([None], focal=True)[0]
+        return self._all_others[0]
 
-    def count(self, masks: Sequence[Array | None], focal: bool) -> Array:
-        """Count worse partners in each mask, or (not `focal`) better rows in it.
+    @property
+    def all_better(self) -> Array:
+        """Value and number of the pairs of each row with better ones, shape (2, n)."""
+        return self._all_others[1]
 
-        The shape is (masks, 2, n): values, of which a score tie has one half, and
-        numbers.
+    @cached_property
+    def _all_others(self) -> Array:
+        """Both of them, since one is seldom needed without the other."""
+        return self.count([None], True, False)[:, 0]
+
+    def count(self, masks: Sequence[Array | None], *sides: bool) -> Array:
+        """Count worse partners in each mask, or better rows in it, by side.
+
+        A side is True for the partners of focal rows, and False for the focal rows of
+        partners. The shape is (sides, masks, 2, n): values, of which a score tie has
+        one half, and numbers.
         """
         n, weight = self.ranking.n_rows, self.item_weight
         dtype: type = count_dtype(n) if weight is None else float
-        counts: Array = np.zeros((len(masks), 2, n), dtype)
+        counts: Array = np.zeros((len(sides), len(masks), 2, n), dtype)
         for level in outcome_levels(self.ranking, self.codes):
-            if level.bit is not None:
-                _add_level(level, level.bit, masks, weight, counts, focal)
+            for focal, of_side in zip(sides, counts, strict=True):
+                if level.bit is not None:
+                    _add_level(level, level.bit, masks, weight, of_side, focal)
         return times(counts * _UNITS, weight)
 
     def within(self, members: Memberships) -> OutcomeCounts:
@@ -165,7 +177,8 @@ def _add_level(
     if not isinstance(rows, slice):
         at = np.flatnonzero(counted)
         target = rows[at]
-    counted, sizes = counted[at], np.diff(level.starts)
+    counted = counted[at]
+    block = np.repeat(np.arange(level.starts.size - 1), np.diff(level.starts))[at]
     weight = None if weight is None else weight[rows]
     for mask, (halves, number) in zip(masks, counts, strict=True):
         before = exclusive_cumsum(
@@ -177,9 +190,9 @@ def _add_level(
         else:
             above = before[level.bounds[0][at]] + before[level.bounds[1][at]]
         # Partners after the row, or focal rows before it.
-        edge = np.repeat(2 * (end if focal else begin), sizes)[at]
+        edge = (2 * (end if focal else begin))[block]
         halves[target] += (edge - above if focal else above - edge) * counted
-        number[target] += np.repeat(end - begin, sizes)[at] * counted
+        number[target] += (end - begin)[block] * counted
 
 
 @dataclass(frozen=True)
@@ -213,7 +226,7 @@ class OutcomePairs(Pairs):
         if self.comparison != "all" and rows.size:
             inside, (some, several) = np.zeros(of_group.shape), members.in_company()
             if some.size:
-                inner = self.counts.within(several).all_worse
+                inner = self.counts.within(several).count([None], True)[0, 0]
                 inside = self._focal_sums(inner, cell[some], n_cells, rows[some])
             partner = np.moveaxis(members.sums_of_rows(self._all_better), 0, -1)
             if self.comparison == "intra":
@@ -249,10 +262,10 @@ class OutcomePairs(Pairs):
         # rows, and those in the group.
         partners = own_partners = self._partners
         if self.comparison != "all":
-            counts = self.counts.count([member], focal=True)
+            counts = self.counts.count([member], True)[0]
             own_partners = self._in_strata(counts)
         focal = self._all_better
-        own_focal = self.counts.count(self._strata(member), focal=False)
+        own_focal = self.counts.count(self._strata(member), False)[0]
         if self.comparison == "all":
             of_group = own_focal + partners * member
             of_rest = focal - own_focal + partners * ~member
@@ -292,7 +305,9 @@ class OutcomePairs(Pairs):
     @cached_property
     def _all_better(self) -> Array:
         """Counts of all better rows of each partner, by their stratum, (B, 2, n)."""
-        return self.counts.count(self._strata(None), focal=False)
+        if self.bucket is None:
+            return self.counts.all_better[None]
+        return self.counts.count(self._strata(None), False)[0]
 
 
 @dataclass(frozen=True)
