@@ -26,7 +26,7 @@ _SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Lattice:
+class CountLattice:
     """The counts of P groups in lists of at most k places, sorted by their sum.
 
     Attributes
@@ -43,7 +43,7 @@ class Lattice:
 
     @classmethod
     @lru_cache(maxsize=8)
-    def of(cls, k: int, n_groups: int) -> Lattice:
+    def of(cls, k: int, n_groups: int) -> CountLattice:
         """Return the states; a ValueError if there are too many."""
         if (n_numbers := comb(k + n_groups + 1, n_groups + 1)) > _MOST:
             raise ValueError(
@@ -121,7 +121,7 @@ class PrefixLaw:
 
     Attributes
     ----------
-    lattice : Lattice
+    lattice : CountLattice
     share : ndarray of shape (B, P)
         Chance that a place has a member of the group; with a finite pool the number of
         the group's candidates.
@@ -130,7 +130,7 @@ class PrefixLaw:
         place does not depend on those before.
     """
 
-    lattice: Lattice
+    lattice: CountLattice
     share: Array
     pool: Array | None
 
@@ -232,7 +232,7 @@ class FairCounts:
 
     Attributes
     ----------
-    lattice : Lattice
+    lattice : CountLattice
     alpha : ndarray of shape (B,)
         The adjusted significance of the test of a single prefix.
     failure_probability : ndarray of shape (B,)
@@ -241,7 +241,7 @@ class FairCounts:
         Whether each state passes at each place.
     """
 
-    lattice: Lattice
+    lattice: CountLattice
     alpha: Array
     failure_probability: Array
     fair: Array
@@ -249,7 +249,7 @@ class FairCounts:
     @classmethod
     def of(cls, k: int, share: Array, pool: Array | None, alpha: float) -> FairCounts:
         """Return the counts, with alpha adjusted to the tests of k prefixes."""
-        lattice = Lattice.of(k, share.shape[1])
+        lattice = CountLattice.of(k, share.shape[1])
         if share.shape[0] * k * len(lattice.states) > 10 * _MOST:
             raise ValueError(
                 f"k must be smaller for target='candidates': the queries have "

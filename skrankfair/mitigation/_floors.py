@@ -27,7 +27,7 @@ _NONE = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class QueryLists:
     """Ranked rows of whole queries, without tied ones: these are in row order.
 
     Attributes
@@ -160,7 +160,7 @@ class CountPlan:
         return out
 
 
-def fill(lists: Lists, k: int, plan: SharePlan | CountPlan) -> Array:
+def fill(lists: QueryLists, k: int, plan: SharePlan | CountPlan) -> Array:
     """Return all rows in the order in which allowed groups fill the first k places.
 
     Where no allowed group has an item left, the best of all items is taken. Items
@@ -182,7 +182,7 @@ def fill(lists: Lists, k: int, plan: SharePlan | CountPlan) -> Array:
     return _in_order(lists, chosen)
 
 
-def const_sort(lists: Lists, k: int, plan: SharePlan) -> Array:
+def const_sort(lists: QueryLists, k: int, plan: SharePlan) -> Array:
     """Return all rows in the order of DetConstSort, which sorts the first k places.
 
     When the floor of a group rises, its best item takes the first empty place and then
@@ -238,7 +238,7 @@ class Shortage:
     most: Array
 
     def add(
-        self, lists: Lists, order: Array, k: int, plan: SharePlan | CountPlan
+        self, lists: QueryLists, order: Array, k: int, plan: SharePlan | CountPlan
     ) -> None:
         """Count what the first k places of a block's new order lack."""
         count = np.zeros_like(lists.sizes)
@@ -253,7 +253,7 @@ class Shortage:
         self.n_queries += int(fails.sum())
 
 
-def _in_order(lists: Lists, chosen: Array) -> Array:
+def _in_order(lists: QueryLists, chosen: Array) -> Array:
     """Return the chosen rows of each query, and then the others, ranked as before."""
     taken = chosen[chosen < _NONE]
     left = np.ones(lists.group.size, dtype=bool)
@@ -263,7 +263,7 @@ def _in_order(lists: Lists, chosen: Array) -> Array:
     return np.concatenate([taken, others])[stable_order(query)]
 
 
-def reassigned(lists: Lists, order: Array) -> Array:
+def reassigned(lists: QueryLists, order: Array) -> Array:
     """Return new scores by place that fall strictly along the new order.
 
     The scores of each query are kept and change hands. Where equal ones would tie

@@ -47,12 +47,20 @@ from .._inputs.validation import (
 )
 from ..inference._prefix_counts import FairCounts, fair_counts
 from ._by_group import check_given_alike, quoted
-from ._floors import CountPlan, Lists, SharePlan, Shortage, const_sort, fill, reassigned
+from ._floors import (
+    CountPlan,
+    QueryLists,
+    SharePlan,
+    Shortage,
+    const_sort,
+    fill,
+    reassigned,
+)
 from ._wrapper import check_table, scores_of
 
 #: From the name of a method to the function that re-ranks a block of queries: it takes
 #: their lists, the number of places and the plan, and returns rows in the new order.
-METHODS: dict[str, Callable[[Lists, int, Any], Array]] = {
+METHODS: dict[str, Callable[[QueryLists, int, Any], Array]] = {
     "det_greedy": fill,
     "det_cons": fill,
     "det_relaxed": fill,
@@ -95,12 +103,12 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         of groups. A mapping gives shares by label; the groups that it leaves out share
         the rest in proportion to their rows.
     k : int or None, default=None
-        How many places at the top count; items after them stay in the order of their
-        scores. None counts all places.
+        How many positions count, from the top. Items after them stay in the order of
+        their scores. None counts all.
     alpha : float, default=0.1
         For "fa_ir": the probability that a list in which nobody is disadvantaged is
         changed, over all prefixes together.
-    protected : label, list of labels or None, default=None
+    group : label, list of labels or None, default=None
         For "fa_ir": the groups that must not be too rare. At least one group is left
         out; None leaves out the one with most rows in the fit.
     sensitive_features : str, list of str, callable, True or None, default=None
@@ -108,12 +116,12 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         columns are crossed), or a function of X. True means that they must be passed as
         metadata. None means that they may be passed as metadata; all rows are one group
         if they are not.
-    qid : str, list of str, callable, True or None, default=None
-        Where the queries come from, in the same way; without them all rows are one
-        list.
+    qid : str, callable, True or None, default=None
+        Where the queries come from, in the same way; all rows are one query if there
+        are none.
     drop_metadata_columns : bool, default=False
-        Whether the columns that `sensitive_features` and `qid` name are hidden from
-        `estimator`.
+        Whether the columns that the constructor names are hidden from the model, which
+        otherwise gets X as it is.
 
     Attributes
     ----------
@@ -186,7 +194,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         target: Any = "proportional",
         k: int | None = None,
         alpha: float = 0.1,
-        protected: Any = None,
+        group: Any = None,
         sensitive_features: Any = None,
         qid: Any = None,
         drop_metadata_columns: bool = False,
@@ -196,7 +204,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self.target = target
         self.k = k
         self.alpha = alpha
-        self.protected = protected
+        self.group = group
         self.sensitive_features = sensitive_features
         self.qid = qid
         self.drop_metadata_columns = drop_metadata_columns
@@ -469,17 +477,16 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self, counts: Mapping[Hashable, float]
     ) -> tuple[Hashable, ...]:
         """Return the groups that must not be too rare, in the order of labels."""
-        if self.protected is None:
+        if self.group is None:
             largest = max(counts, key=lambda label: counts[label])
             return tuple(label for label in counts if label != largest)
-        several = isinstance(self.protected, list | tuple) and self.protected not in (
-            counts
-        )
-        labels = list(self.protected) if several else [self.protected]
+        one = isinstance(self.group, Hashable) and self.group in counts
+        several = isinstance(self.group, list | tuple) and not one
+        labels = list(self.group) if several else [self.group]
         if not set(labels) < set(counts):
             raise ValueError(
-                f"protected must be some of the groups of the fit, "
-                f"{quoted(list(counts))}, and not all; got {self.protected!r}."
+                f"group must be some of the groups of the fit, "
+                f"{quoted(list(counts))}, and not all; got {self.group!r}."
             )
         return tuple(sort_labels(list(set(labels))))
 
@@ -543,14 +550,14 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         shortage: Shortage,
     ) -> Array:
         """Return new scores in ranked order, block by block."""
-        lists = Lists(ranking.starts, ranking.score, group, len(labels))
+        lists = QueryLists(ranking.starts, ranking.score, group, len(labels))
         longest = int(ranking.lengths.max())
         k = longest if self.k is None else min(self.k, longest)
         plan_of = self._planned(lists, labels, k)
         new = np.empty(group.size)
         for rows, queries in ranking.spans(_ROWS):
             starts = ranking.starts[queries.start : queries.stop + 1] - rows.start
-            part = Lists(starts, ranking.score[rows], group[rows], len(labels))
+            part = QueryLists(starts, ranking.score[rows], group[rows], len(labels))
             plan, places = plan_of(queries), min(k, int(part.lengths.max()))
             order = METHODS[self.method](part, places, plan)
             shortage.add(part, order, places, plan)
@@ -558,7 +565,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         return new
 
     def _planned(
-        self, lists: Lists, labels: tuple[Hashable, ...], k: int
+        self, lists: QueryLists, labels: tuple[Hashable, ...], k: int
     ) -> Callable[[slice], SharePlan | CountPlan]:
         """Return the function from a slice of queries to their plan."""
         finite = self.target == "candidates"
