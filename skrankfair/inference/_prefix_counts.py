@@ -183,27 +183,20 @@ class PrefixLaw:
         alpha itself or the first point that halving [0, alpha] meets is returned.
         """
         values = np.sort(np.concatenate(self.tails, axis=1), axis=1)
-        ends = np.column_stack([np.zeros(len(values)), values])
-        rows, top = np.arange(len(ends)), np.full(len(ends), alpha)
-        low, failed_low = np.zeros(len(ends), dtype=np.int64), np.zeros(len(ends))
-        high = (ends <= alpha * _SLACK).sum(axis=1) - 1
-        failed_high = self.failure(top)
-        enough = failed_high <= alpha
-        low[enough], failed_low[enough] = high[enough], failed_high[enough]
+        none, end = np.zeros((len(values), 1)), np.full((len(values), 1), np.inf)
+        steps, rows = np.hstack([none, values, end]), np.arange(len(values))
+        high = (steps <= alpha * _SLACK).sum(axis=1)  # one after that of alpha
+        low, failed = np.zeros_like(high), np.tile([0.0, np.inf], (len(high), 1))
         while (high - low > 1).any():
-            middle = (low + high) // 2
-            failed = self.failure(ends[rows, middle])
-            below = failed <= alpha
+            middle = (low + high) // 2  # of a finished search it is low again
+            chance = self.failure(steps[rows, middle])
+            below = chance <= alpha
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-            failed_low = np.where(below, failed, failed_low)
-            failed_high = np.where(below, failed_high, failed)
-        upper = failed_high - alpha < alpha - failed_low
+            failed[rows, np.where(below, 0, 1)] = chance
+        upper = failed[:, 1] - alpha < alpha - failed[:, 0]
         chosen = np.where(upper, high, low)
-        first, last = ends[rows, chosen], np.full(len(ends), np.inf)
-        inner = chosen + 1 < ends.shape[1]
-        last[inner] = ends[rows[inner], chosen[inner] + 1]
-        level = _first_half(first, last, alpha)
-        return level, np.where(upper, failed_high, failed_low)
+        level = _first_half(steps[rows, chosen], steps[rows, chosen + 1], alpha)
+        return level, np.where(upper, failed[:, 1], failed[:, 0])
 
     def fair(self, level: Array) -> Array:
         """Return which states pass at each place, shape (B, k, n)."""

@@ -222,35 +222,17 @@ def const_sort(lists: QueryLists, k: int, plan: SharePlan) -> Array:
                 place = place - 1
 
 
-@dataclass
-class Shortage:
-    """How far lists stay behind their plan.
-
-    Attributes
-    ----------
-    n_queries : int
-        The number of queries with a prefix that fails.
-    most : ndarray of shape (G,)
-        The largest number of items that each group lacks in a prefix.
-    """
-
-    n_queries: int
-    most: Array
-
-    def add(
-        self, lists: QueryLists, order: Array, k: int, plan: SharePlan | CountPlan
-    ) -> None:
-        """Count what the first k places of a block's new order lack."""
-        count = np.zeros_like(lists.sizes)
-        fails = np.zeros(len(count), dtype=bool)
-        for place in range(k):
-            some = np.flatnonzero(place < lists.lengths)
-            count[some, lists.group[order[lists.starts[some] + place]]] += 1
-            missing = plan.missing(place, count)
-            missing[place >= lists.lengths] = 0.0
-            fails |= missing.any(axis=1)
-            np.maximum(self.most, missing.max(axis=0), out=self.most)
-        self.n_queries += int(fails.sum())
+def shortage(
+    lists: QueryLists, order: Array, k: int, plan: SharePlan | CountPlan
+) -> Array:
+    """Return the most items that each group lacks in any of k prefixes, (Q, G)."""
+    count, most = np.zeros_like(lists.sizes), np.zeros(lists.sizes.shape)
+    for place in range(k):
+        some = np.flatnonzero(place < lists.lengths)
+        count[some, lists.group[order[lists.starts[some] + place]]] += 1
+        missing = plan.missing(place, count)
+        most[some] = np.maximum(most, missing)[some]
+    return most
 
 
 def _in_order(lists: QueryLists, chosen: Array) -> Array:

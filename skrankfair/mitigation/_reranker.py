@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ from .._inputs.by_name import (
     without_columns,
 )
 from .._inputs.columns import read_labels
-from .._inputs.groups import Groups, sort_labels
+from .._inputs.groups import Groups
 from .._inputs.ranking import Ranking
 from .._inputs.sklearn_private import (
     fit_parameters,
@@ -42,19 +42,18 @@ from .._inputs.validation import (
     check_aligned,
     check_choice,
     check_number,
-    did_you_mean,
     warn_user,
 )
 from ..inference._prefix_counts import FairCounts, fair_counts
-from ._by_group import check_given_alike, quoted
+from ._by_group import check_given_alike, columns_of_rows, quoted
 from ._floors import (
     CountPlan,
     QueryLists,
     SharePlan,
-    Shortage,
     const_sort,
     fill,
     reassigned,
+    shortage,
 )
 from ._wrapper import check_table, scores_of
 
@@ -278,11 +277,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             check_table(X)
             validate_data(self, with_names(X), reset=True, skip_check_array=True)
             n_rows = n_rows_of(X)
-        groups, _, weights, _ = read_labels(
-            {"X": n_rows}, **metadata, sample_weight=sample_weight
-        )
-        groups = _disjoint(groups, n_rows)
-        weight = weights.get("sample_weight")
+        groups, _, weight = columns_of_rows(n_rows, labels, None, sample_weight)
+        _query_of(n_rows, queries)
         rows = np.bincount(groups.values, weight, minlength=len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
         if self.estimator is not None:
@@ -337,9 +333,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             validate_data(self, with_names(X), reset=False, skip_check_array=True)
             given = {n: values for n, values in metadata.items() if values is not None}
             score = scores_of(self.estimator_, self._for_model(X), given)[:, None]
-        groups, codes, _, _ = read_labels({"X": len(score)}, **metadata)
-        query = codes["qid"].codes if codes else None
-        return self._reranked(score, _disjoint(groups, len(score)), query)
+        groups, _, _ = columns_of_rows(len(score), labels)
+        return self._reranked(score, groups, _query_of(len(score), queries))
 
     def predict(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Array:
         """Return what `transform` does, as one number per row.
@@ -412,13 +407,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     def _check_options(self) -> None:
         check_choice(self.method, "method", tuple(METHODS))
-        by_label = isinstance(self.target, Mapping)
-        if not (by_label or str(self.target) in TARGETS):
-            raise ValueError(
-                f"target must be one of {', '.join(map(repr, TARGETS))}, or a mapping "
-                f"from labels to shares; got {self.target!r}."
-                f"{did_you_mean(self.target, TARGETS)}"
-            )
+        if not isinstance(self.target, Mapping):
+            check_choice(self.target, "target", TARGETS)
         if self.k is not None:
             check_number(self.k, "k", 1, np.inf, integer=True)
         check_number(self.alpha, "alpha", 0, 0.5, inclusive=(False, False))
@@ -453,25 +443,28 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         """Return the target share of each group, given their numbers of rows."""
         if self.target == "candidates":
             return {}
-        if self.target == "equal":
-            return dict.fromkeys(counts, 1 / len(counts))
-        given = dict(self.target) if isinstance(self.target, Mapping) else {}
-        shares = as_numbers(list(given.values()), "target") if given else np.zeros(0)
-        others = {g: n for g, n in counts.items() if g not in given}
-        total, unknown = float(shares.sum()), [g for g in given if g not in counts]
-        if unknown:
+        given: dict[Hashable, float] = {}
+        if isinstance(self.target, Mapping):
+            numbers = as_numbers([0.0, *self.target.values()], "target")[1:]
+            given = dict(zip(self.target, numbers.tolist(), strict=True))
+        elif self.target == "equal":
+            given = dict.fromkeys(counts, 1 / len(counts))
+        if unknown := [label for label in given if label not in counts]:
             raise ValueError(
                 f"target must have labels of groups of the fit, {quoted(list(counts))};"
                 f" got {quoted(unknown)}."
             )
-        if (shares < 0).any() or total > 1 + 1e-9 or (not others and total < 1 - 1e-9):
+        total = sum(given.values())
+        others = {label: n for label, n in counts.items() if label not in given}
+        least = 0.0 if others else 1 - 1e-9
+        if min(given.values(), default=0) < 0 or not least <= total <= 1 + 1e-9:
             raise ValueError(
                 "target must have shares that are not negative and add up to 1, or to "
                 f"less if it leaves a group out; got {given!r}, which add up to "
                 f"{total:g}."
             )
         each = max(0.0, 1 - total) / (sum(others.values()) or 1)
-        return {g: float(given.get(g, each * n)) for g, n in counts.items()}
+        return {label: given.get(label, each * n) for label, n in counts.items()}
 
     def _protected_groups(
         self, counts: Mapping[Hashable, float]
@@ -480,15 +473,13 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         if self.group is None:
             largest = max(counts, key=lambda label: counts[label])
             return tuple(label for label in counts if label != largest)
-        one = isinstance(self.group, Hashable) and self.group in counts
-        several = isinstance(self.group, list | tuple) and not one
-        labels = list(self.group) if several else [self.group]
+        labels = self.group if isinstance(self.group, list) else [self.group]
         if not set(labels) < set(counts):
             raise ValueError(
-                f"group must be some of the groups of the fit, "
+                "group must be some of the groups of the fit, "
                 f"{quoted(list(counts))}, and not all; got {self.group!r}."
             )
-        return tuple(sort_labels(list(set(labels))))
+        return tuple(label for label in counts if label in labels)
 
     def _fair_counts(self, k: int) -> FairCounts:
         """Return the counts of protected groups that pass, for lists of k places."""
@@ -497,96 +488,81 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     def _reranked(self, scores: Array, groups: Groups, query: Array | None) -> Array:
         """Return new scores of all rows, shape (n, d)."""
-        rows = np.arange(len(scores))
-        if self.target != "candidates":
-            unseen = [g for g in groups.labels if g not in self.shares_]
-            if unseen:
-                warn_user(
-                    "Groups that fit has not seen have no target share; their items "
-                    f"keep their scores: {quoted(unseen)} (seen: "
-                    f"{quoted(list(self.groups_))}).",
-                    UserWarning,
-                )
-                known = np.array([g in self.shares_ for g in groups.labels])
-                rows = np.flatnonzero(known[groups.values])
-            labels = self.groups_
-        else:
-            labels = groups.labels
-        out = scores.copy()
-        if not rows.size:
-            return out
-        number = {label: i for i, label in enumerate(labels)}
+        number = {label: i for i, label in enumerate(self.groups_)}
         of_group = np.array([number.get(label, -1) for label in groups.labels])
-        group = of_group[groups.values[rows]]
-        codes = None if query is None else query[rows]
-        shortage = Shortage(0, np.zeros(len(labels)))
-        for column in range(scores.shape[1]):
+        group = of_group[groups.values]
+        rows = np.flatnonzero(group >= 0)
+        if unseen := [label for label in groups.labels if label not in number]:
+            warn_user(
+                "Groups that fit has not seen have no target share; their items "
+                f"keep their scores: {quoted(unseen)} (seen: {quoted(list(number))}).",
+                UserWarning,
+            )
+        out, codes = scores.copy(), None if query is None else query[rows]
+        lacking = np.zeros(len(number))
+        short = total = 0
+        for column in range(scores.shape[1] if rows.size else 0):
             ranking = Ranking.from_scores(scores[rows, column], codes)
             order = ranking.order
             if ranking.has_ties:
                 order = order[np.lexsort((order, ranking.tie))]
-            new = self._new_scores(ranking, group[order], labels, shortage)
-            out[rows[order], column] = new
-        if shortage.n_queries:
-            lacking = ", ".join(
+            order = rows[order]
+            lists = QueryLists(ranking.starts, ranking.score, group[order], len(number))
+            for some, part, missing in self._blocks(lists, ranking):
+                out[order[some], column] = part
+                lacking = np.maximum(lacking, missing.max(axis=0))
+                short += int(missing.any(axis=1).sum())
+            total += ranking.n_queries
+        if short:
+            names = ", ".join(
                 f"{fmt.label(label)} by up to {most:,.0f}"
-                for label, most in zip(labels, shortage.most, strict=True)
+                for label, most in zip(number, lacking, strict=True)
                 if most
             )
             warn_user(
-                f"Targets are not met at every place in {shortage.n_queries:,} of "
-                f"{ranking.n_queries * scores.shape[1]:,} queries, where too few items "
-                f"of a group are at the top: {lacking}. Either their candidates do not "
-                f"suffice, or the method met a dead end.",
+                f"Targets are not met at every place in {short:,} of {total:,} "
+                f"queries, where too few items of a group are at the top: {names}. "
+                "Either their candidates do not suffice, or the method met a dead end.",
                 UserWarning,
             )
         return out
 
-    def _new_scores(
-        self,
-        ranking: Ranking,
-        group: Array,
-        labels: tuple[Hashable, ...],
-        shortage: Shortage,
-    ) -> Array:
-        """Return new scores in ranked order, block by block."""
-        lists = QueryLists(ranking.starts, ranking.score, group, len(labels))
+    def _blocks(
+        self, lists: QueryLists, ranking: Ranking
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield ranked rows of some queries, their new scores and what groups lack."""
         longest = int(ranking.lengths.max())
         k = longest if self.k is None else min(self.k, longest)
-        plan_of = self._planned(lists, labels, k)
-        new = np.empty(group.size)
+        plan_of = self._planned(lists, k)
         for rows, queries in ranking.spans(_ROWS):
             starts = ranking.starts[queries.start : queries.stop + 1] - rows.start
-            part = QueryLists(starts, ranking.score[rows], group[rows], len(labels))
+            part = QueryLists(
+                starts, lists.score[rows], lists.group[rows], lists.n_groups
+            )
             plan, places = plan_of(queries), min(k, int(part.lengths.max()))
             order = METHODS[self.method](part, places, plan)
-            shortage.add(part, order, places, plan)
-            new[rows.start + order] = reassigned(part, order)
-        return new
+            missing = shortage(part, order, places, plan)
+            yield rows.start + order, reassigned(part, order), missing
 
     def _planned(
-        self, lists: QueryLists, labels: tuple[Hashable, ...], k: int
+        self, lists: QueryLists, k: int
     ) -> Callable[[slice], SharePlan | CountPlan]:
         """Return the function from a slice of queries to their plan."""
         finite = self.target == "candidates"
-        if self.method != "fa_ir" or not (
-            protected := [labels.index(g) for g in self.protected_ if g in labels]
-        ):
+        if self.method != "fa_ir" or not self.protected_:
             if finite:
                 share = lists.sizes / lists.lengths[:, None]
                 return lambda queries: SharePlan(share[queries], self.method)
-            share = np.array([[self.shares_[label] for label in labels]])
-            if self.method == "fa_ir":
-                share = np.zeros_like(share)
-            return lambda queries: SharePlan(share, self.method)
+            share = np.array([[self.shares_[label] for label in self.groups_]])
+            return lambda _: SharePlan(share, self.method)
+        protected = np.array([self.groups_.index(g) for g in self.protected_])
         if finite:
             pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
             kinds, pool = np.unique(pools, axis=0, return_inverse=True)
             counts = FairCounts.of(k, kinds[:, :-1], kinds[:, -1], self.alpha)
-            return lambda queries: CountPlan(counts, np.array(protected), pool[queries])
+            return lambda queries: CountPlan(counts, protected, pool[queries])
         counts = self._fair_counts(k if self.k is None else self.k)
-        first = np.zeros(1, dtype=np.int64)
-        return lambda _: CountPlan(counts, np.array(protected), first)
+        return lambda _: CountPlan(counts, protected, np.zeros(1, dtype=np.int64))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -600,14 +576,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 _ROWS = 1 << 15
 
 
-def _disjoint(groups: Groups | None, n_rows: int) -> Groups:
-    """Return the groups of all rows; a ValueError if they overlap."""
-    groups = groups or Groups.of_everyone(n_rows)
-    if groups.overlapping:
-        raise ValueError(
-            "sensitive_features must be disjoint groups here, one per row, since each "
-            "place counts for one group; got a boolean membership matrix of "
-            f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
-            "crossed."
-        )
-    return groups.without_unused()
+def _query_of(n_rows: int, queries: Any) -> Array | None:
+    """Return the codes of the queries of all rows of X, or None."""
+    _, codes, _, _ = read_labels({"X": n_rows}, qid=queries)
+    return codes["qid"].codes if codes else None
