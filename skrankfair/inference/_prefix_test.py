@@ -56,7 +56,7 @@ class PrefixTest(ReadOnlyArrays):
         worst = int(np.argmin(self.statistics))
         place = int(np.nanargmin(self.tail[worst])) + 1
         lists = "one list" if self.qid.size == 1 else f"{self.qid.size:,} lists"
-        where = "" if self.qid.size == 1 else f" of query {self.qid[worst]!r}"
+        where = "" if self.qid.size == 1 else f" of query {fmt.label(self.qid[worst])}"
         return (
             f"{fmt.label(self.group)} at the top of {lists}: p = "
             f"{fmt.pvalue(self.pvalue)}\nleast likely: {self.count[worst, place - 1]:g}"

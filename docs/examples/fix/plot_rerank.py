@@ -51,9 +51,16 @@ fair = FairReranker(
 after = fair.fit(films[films["user"].isin(chosen)]).predict(held)
 
 # %%
-# One list before and after: each line is a film. Little-known films rise to their
+# Which list is the least likely by chance? The test asks whether some prefix has fewer
+# little-known films than a random order of the same candidates would have.
+who = {"sensitive_features": held["film"], "qid": held["user"], "k": 20}
+test = prefix_test(held["score"], group="little-known", **who)
+test
+
+# %%
+# This list before and after: each line is a film. Little-known films rise to their
 # floors and no further, and the order within each group stays as it was.
-user = held.loc[held["film"] == "little-known", "user"].value_counts().index[10]
+user = test.qid[np.argmin(test.pvalues)]
 rows = (held["user"] == user).to_numpy()
 one = held[rows].assign(after=after[rows])
 columns = one[["score", "after"]]
@@ -73,11 +80,8 @@ fig.legend(loc="outside lower center", ncols=2)
 plt.show()
 
 # %%
-# Was the list before it beyond chance? The test asks whether some prefix has fewer
-# little-known films than a random order of the same candidates would have.
-who = {"sensitive_features": one["film"], "group": "little-known", "k": 20}
-print(prefix_test(one["score"], **who))
-print(prefix_test(one["after"], **who))
+# After it, no list is less likely by chance than expected of so many.
+prefix_test(after, group="little-known", **who)
 
 # %%
 # Over all held-out users, before minus after: the gap between the share of exposure and
