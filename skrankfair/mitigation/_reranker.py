@@ -1,0 +1,582 @@
+"""Re-rank the items of each query so that no group is too rare at the top."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._estimates import formatting as fmt
+from .._inputs.by_name import (
+    RESPONSES,
+    Name,
+    TakesMetadata,
+    named_columns,
+    numeric_features,
+    take_column,
+    with_requests,
+    without_columns,
+)
+from .._inputs.columns import read_labels
+from .._inputs.groups import Groups
+from .._inputs.ranking import Ranking
+from .._inputs.sklearn_private import (
+    fit_parameters,
+    n_rows_of,
+    names_of_features,
+    routing_enabled,
+    tags_of,
+    with_names,
+)
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_aligned,
+    check_choice,
+    check_number,
+    warn_user,
+)
+from ..inference._prefix_counts import FairCounts, fair_counts
+from ._by_group import check_given_alike, columns_of_rows, quoted
+from ._floors import (
+    CountPlan,
+    QueryLists,
+    SharePlan,
+    const_sort,
+    fill,
+    reassigned,
+    shortage,
+)
+from ._wrapper import check_table, scores_of
+
+#: From the name of a method to the function that re-ranks a block of queries: it takes
+#: their lists, the number of places and the plan, and returns rows in the new order.
+METHODS: dict[str, Callable[[QueryLists, int, Any], Array]] = {
+    "det_greedy": fill,
+    "det_cons": fill,
+    "det_relaxed": fill,
+    "det_const_sort": const_sort,
+    "fa_ir": fill,
+}
+TARGETS = ("proportional", "candidates", "equal")
+
+
+class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
+    """Re-rank the items of each query so that no group is too rare at the top.
+
+    Scores come in and scores go out: the new scores of a query are its old ones, handed
+    to other items so that sorting by them gives the new order. X holds the column of
+    scores (several columns are each re-ranked on their own); columns of X named by
+    `sensitive_features` or `qid` are taken out of it first. Around an `estimator` it is
+    a model, whose predictions are the re-ranked scores of that estimator.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        A ranker, regressor or classifier whose scores are re-ranked. None: X holds the
+        scores.
+    method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir"}, \
+            default="det_greedy"
+        How places are filled from the top. The first four keep the count of every group
+        in the first j places at or above ``⌊p j⌋``, where p is its target share
+        (Geyik et al. 2019). "det_greedy" otherwise takes the best item of the groups
+        that are below ``⌈p j⌉``; "det_cons" and "det_relaxed" take that of the groups
+        whose ceiling presses most, which leaves fewer dead ends for four and more
+        groups; "det_const_sort" reaches all floors for any number of groups. "fa_ir"
+        (Zehlike et al. 2017, 2022) takes the best item unless the count of protected
+        items would fail a test of chance, at any prefix.
+    target : {"proportional", "candidates", "equal"} or mapping, \
+            default="proportional"
+        The target share of each group. "proportional": its share of the rows of the
+        fit. "candidates": its share of the candidates of each query; "fa_ir" then
+        draws them without replacement, since the pool is finite (hypergeometric
+        counts, in place of binomial or multinomial ones). "equal": one over the number
+        of groups. A mapping gives shares by label; the groups that it leaves out share
+        the rest in proportion to their rows.
+    k : int or None, default=None
+        How many positions count, from the top. Items after them stay in the order of
+        their scores. None counts all.
+    alpha : float, default=0.1
+        For "fa_ir": the probability that a list in which nobody is disadvantaged is
+        changed, over all prefixes together.
+    group : label, list of labels or None, default=None
+        For "fa_ir": the groups that must not be too rare. At least one group is left
+        out; None leaves out the one with most rows in the fit.
+    sensitive_features : str, list of str, callable, True or None, default=None
+        Where the groups come from: the name of a column of X, a list of names (the
+        columns are crossed), or a function of X. True means that they must be passed as
+        metadata. None means that they may be passed as metadata; all rows are one group
+        if they are not.
+    qid : str, callable, True or None, default=None
+        Where the queries come from, in the same way; all rows are one query if there
+        are none.
+    drop_metadata_columns : bool, default=False
+        Whether the columns that the constructor names are hidden from the model, which
+        otherwise gets X as it is.
+
+    Attributes
+    ----------
+    shares_ : dict
+        The target share of each group; empty for ``target="candidates"``.
+    groups_ : tuple
+        The labels seen in `fit`.
+    protected_ : tuple
+        The protected groups of "fa_ir".
+    estimator_ : estimator
+        The fitted model, if there is one.
+    alpha_, failure_probability_ : float
+        Of "fa_ir" with `k` and without ``target="candidates"``: the significance of the
+        test of one prefix, and the probability that a fair list fails at some prefix,
+        which is as near to `alpha` as the steps of the counts allow.
+    n_features_in_ : int
+        Number of columns of X, those of group and query included.
+    feature_names_in_ : ndarray of str
+        Their names, if X has names.
+
+    See Also
+    --------
+    skrankfair.inference.prefix_test : The test whose failures "fa_ir" prevents.
+    GroupCalibrator : The better cure where scores mean different things in two groups.
+
+    Notes
+    -----
+    Within a group the order of the items never changes. Equal scores are taken in the
+    order of the rows; where the new order needs it, the lower of two equal scores
+    becomes smaller by its last bit, so pass scores on in double precision.
+
+    Rows of groups that `fit` has not seen have no target: they keep their scores, and
+    the other rows are re-ranked among themselves. ``p j`` counts as an integer if it is
+    within 1e-9 of one. Where the candidates do not suffice, the best item is taken,
+    and a warning says how many queries fall short and by how many items.
+
+    For several protected groups "fa_ir" requires ``P(X_1 <= c_1, X_2 <= c_2, ...) >
+    alpha_`` of the counts at each prefix, where X is multinomial, or multivariate
+    hypergeometric. Of the groups that keep the test passed, the best item is taken.
+
+    References
+    ----------
+    Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
+    Recommendation Systems with Application to LinkedIn Talent Search". KDD '19,
+    algorithms 1 to 3.
+
+    Zehlike, M., Bonchi, F., Castillo, C., Hajian, S., Megahed, M., Baeza-Yates, R.
+    (2017). "FA*IR: A Fair Top-k Ranking Algorithm". CIKM, §4.
+
+    Zehlike, M., Sühr, T., Baeza-Yates, R., Bonchi, F., Castillo, C., Hajian, S. (2022).
+    "Fair Top-k Ranking with multiple protected groups". Information Processing &
+    Management 59(1), §4.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skrankfair.mitigation import FairReranker
+    >>> X = pd.DataFrame({"score": [9.0, 8.0, 7.0, 6.0, 5.0, 4.0]})
+    >>> X["gender"] = ["m", "m", "m", "m", "f", "f"]
+    >>> fair = FairReranker(target="equal", k=4, sensitive_features="gender")
+    >>> fair.fit_transform(X).ravel()
+    array([9., 7., 5., 4., 8., 6.])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: str = "det_greedy",
+        target: Any = "proportional",
+        k: int | None = None,
+        alpha: float = 0.1,
+        group: Any = None,
+        sensitive_features: Any = None,
+        qid: Any = None,
+        drop_metadata_columns: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.target = target
+        self.k = k
+        self.alpha = alpha
+        self.group = group
+        self.sensitive_features = sensitive_features
+        self.qid = qid
+        self.drop_metadata_columns = drop_metadata_columns
+
+    def get_metadata_routing(self) -> Any:
+        """Return what metadata this estimator and the wrapped one request.
+
+        Returns
+        -------
+        MetadataRequest or MetadataRouter
+        """
+        request = super().get_metadata_routing()
+        if self.estimator is None:
+            return request
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        for method in RESPONSES:
+            mapping.add(caller="predict", callee=method)
+            mapping.add(caller="transform", callee=method)
+        router = MetadataRouter(owner=self.__class__.__name__)
+        router.add_self_request(with_requests(request, self))
+        return router.add(estimator=self.estimator, method_mapping=mapping)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        qid: Any = None,
+    ) -> Self:
+        """Learn the target shares of the groups, and fit the estimator if there is one.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+            Scores, or what the estimator takes, with the columns of group and query
+            that the constructor names.
+        y : array-like of shape (n_samples,) or None, default=None
+            Relevance, which only the estimator needs.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        FairReranker
+
+        Raises
+        ------
+        ValueError
+            If an option is unknown, if groups overlap, if targets are no shares of
+            groups of the fit, or if a column is given twice, is missing or has another
+            length.
+        """
+        self._check_options()
+        labels = take_column(self, X, "sensitive_features", sensitive_features)
+        queries = take_column(self, X, "qid", qid)
+        metadata = {"sensitive_features": labels, "qid": queries}
+        check_aligned(X=X, y=y, sample_weight=sample_weight, **metadata)
+        if self.estimator is None:
+            options = {"y": y} if y is not None else {}
+            scores = numeric_features(
+                self, X, self._left_out(), "scores", reset=True, **options
+            )
+            n_rows = len(scores[0] if options else scores)
+        else:
+            check_table(X)
+            validate_data(self, with_names(X), reset=True, skip_check_array=True)
+            n_rows = n_rows_of(X)
+        groups, _, weight = columns_of_rows(n_rows, labels, None, sample_weight)
+        _query_of(n_rows, queries)
+        rows = np.bincount(groups.values, weight, minlength=len(groups))
+        counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
+        if self.estimator is not None:
+            self.estimator_ = self._fitted_model(X, y, weight, metadata)
+        self._grouped = labels is not None
+        self.groups_ = tuple(counts)
+        self.shares_ = self._target_shares(counts)
+        self.protected_ = self._protected_groups(counts)
+        if self.method == "fa_ir" and self.k and self.shares_ and self.protected_:
+            law = self._fair_counts(self.k)
+            self.alpha_ = float(law.alpha[0])
+            self.failure_probability_ = float(law.failure_probability[0])
+        return self
+
+    def transform(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Any:
+        """Return scores that sort to the new order of each query.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_scores)
+            One column for each column of scores; one with an estimator.
+
+        Raises
+        ------
+        ValueError
+            If groups are given here but not to `fit`, or the other way round.
+
+        Warns
+        -----
+        UserWarning
+            It names the groups that `fit` has not seen, whose items keep their scores,
+            or says in how many queries the targets are not met, and by how much.
+        """
+        check_is_fitted(self)
+        labels = take_column(self, X, "sensitive_features", sensitive_features)
+        check_given_alike(labels, self._grouped)
+        queries = take_column(self, X, "qid", qid)
+        metadata = {"sensitive_features": labels, "qid": queries}
+        if self.estimator is None:
+            score = numeric_features(self, X, self._left_out(), "scores")
+        else:
+            check_table(X)
+            validate_data(self, with_names(X), reset=False, skip_check_array=True)
+            given = {n: values for n, values in metadata.items() if values is not None}
+            score = scores_of(self.estimator_, self._for_model(X), given)[:, None]
+        groups, _, _ = columns_of_rows(len(score), labels)
+        return self._reranked(score, groups, _query_of(len(score), queries))
+
+    def predict(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Array:
+        """Return what `transform` does, as one number per row.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_scores)
+            Of two dimensions if X has several columns of scores.
+        """
+        scores = np.asarray(FairReranker.transform(self, X, sensitive_features, qid))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        qid: Any = None,
+    ) -> Any:
+        """Fit, and return new scores of the rows of the fit.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or None, default=None
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_scores)
+        """
+        self.fit(X, y, sample_weight, sensitive_features, qid)
+        return self.transform(X, sensitive_features, qid)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of X, if it had none.
+
+        Returns
+        -------
+        ndarray of str
+            The names of the scores; "score" with an estimator.
+        """
+        check_is_fitted(self)
+        names = names_of_features(self, input_features)
+        if self.estimator is not None:
+            return np.array(["score"], dtype=object)
+        left_out = self._left_out()
+        return np.array([name for name in names if name not in left_out], dtype=object)
+
+    def _check_options(self) -> None:
+        check_choice(self.method, "method", tuple(METHODS))
+        if not isinstance(self.target, Mapping):
+            check_choice(self.target, "target", TARGETS)
+        if self.k is not None:
+            check_number(self.k, "k", 1, np.inf, integer=True)
+        check_number(self.alpha, "alpha", 0, 0.5, inclusive=(False, False))
+        check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
+
+    def _left_out(self) -> list[Name]:
+        return named_columns(self.sensitive_features, self.qid)
+
+    def _for_model(self, X: Any) -> Any:
+        """Return X as the wrapped model gets it."""
+        return without_columns(
+            X, self._left_out() if self.drop_metadata_columns else []
+        )
+
+    def _fitted_model(
+        self, X: Any, y: Any, weight: Array | None, metadata: Mapping[str, Any]
+    ) -> Any:
+        """Return a clone of the estimator, fitted to what it takes."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but "
+                "the target y is None."
+            )
+        given = {"sample_weight": weight, **metadata}
+        given = {name: values for name, values in given.items() if values is not None}
+        if routing_enabled():  # It raises for what nobody requests.
+            process_routing(self, "fit", **given)
+        parameters = fit_parameters(self.estimator, given)
+        return clone(self.estimator).fit(self._for_model(X), y, **parameters)
+
+    def _target_shares(self, counts: Mapping[Hashable, float]) -> dict[Hashable, float]:
+        """Return the target share of each group, given their numbers of rows."""
+        if self.target == "candidates":
+            return {}
+        given: dict[Hashable, float] = {}
+        if isinstance(self.target, Mapping):
+            numbers = as_numbers([0.0, *self.target.values()], "target")[1:]
+            given = dict(zip(self.target, numbers.tolist(), strict=True))
+        elif self.target == "equal":
+            given = dict.fromkeys(counts, 1 / len(counts))
+        if unknown := [label for label in given if label not in counts]:
+            raise ValueError(
+                f"target must have labels of groups of the fit, {quoted(list(counts))};"
+                f" got {quoted(unknown)}."
+            )
+        total = sum(given.values())
+        others = {label: n for label, n in counts.items() if label not in given}
+        least = 0.0 if others else 1 - 1e-9
+        if min(given.values(), default=0) < 0 or not least <= total <= 1 + 1e-9:
+            raise ValueError(
+                "target must have shares that are not negative and add up to 1, or to "
+                f"less if it leaves a group out; got {given!r}, which add up to "
+                f"{total:g}."
+            )
+        each = max(0.0, 1 - total) / (sum(others.values()) or 1)
+        return {label: given.get(label, each * n) for label, n in counts.items()}
+
+    def _protected_groups(
+        self, counts: Mapping[Hashable, float]
+    ) -> tuple[Hashable, ...]:
+        """Return the groups that must not be too rare, in the order of labels."""
+        if self.group is None:
+            largest = max(counts, key=lambda label: counts[label])
+            return tuple(label for label in counts if label != largest)
+        labels = self.group if isinstance(self.group, list) else [self.group]
+        if not set(labels) < set(counts):
+            raise ValueError(
+                "group must be some of the groups of the fit, "
+                f"{quoted(list(counts))}, and not all; got {self.group!r}."
+            )
+        return tuple(label for label in counts if label in labels)
+
+    def _fair_counts(self, k: int) -> FairCounts:
+        """Return the counts of protected groups that pass, for lists of k places."""
+        shares = tuple(self.shares_[label] for label in self.protected_)
+        return fair_counts(k, shares, self.alpha)
+
+    def _reranked(self, scores: Array, groups: Groups, query: Array | None) -> Array:
+        """Return new scores of all rows, shape (n, d)."""
+        number = {label: i for i, label in enumerate(self.groups_)}
+        of_group = np.array([number.get(label, -1) for label in groups.labels])
+        group = of_group[groups.values]
+        rows = np.flatnonzero(group >= 0)
+        if unseen := [label for label in groups.labels if label not in number]:
+            warn_user(
+                "Groups that fit has not seen have no target share; their items "
+                f"keep their scores: {quoted(unseen)} (seen: {quoted(list(number))}).",
+                UserWarning,
+            )
+        out, codes = scores.copy(), None if query is None else query[rows]
+        lacking = np.zeros(len(number))
+        short = total = 0
+        for column in range(scores.shape[1] if rows.size else 0):
+            ranking = Ranking.from_scores(scores[rows, column], codes)
+            order = ranking.order
+            if ranking.has_ties:
+                order = order[np.lexsort((order, ranking.tie))]
+            order = rows[order]
+            lists = QueryLists(ranking.starts, ranking.score, group[order], len(number))
+            for some, part, missing in self._blocks(lists, ranking):
+                out[order[some], column] = part
+                lacking = np.maximum(lacking, missing.max(axis=0))
+                short += int(missing.any(axis=1).sum())
+            total += ranking.n_queries
+        if short:
+            names = ", ".join(
+                f"{fmt.label(label)} by up to {most:,.0f}"
+                for label, most in zip(number, lacking, strict=True)
+                if most
+            )
+            warn_user(
+                f"Targets are not met at every place in {short:,} of {total:,} "
+                f"queries, where too few items of a group are at the top: {names}. "
+                "Either their candidates do not suffice, or the method met a dead end.",
+                UserWarning,
+            )
+        return out
+
+    def _blocks(
+        self, lists: QueryLists, ranking: Ranking
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield ranked rows of some queries, their new scores and what groups lack."""
+        longest = int(ranking.lengths.max())
+        k = longest if self.k is None else min(self.k, longest)
+        plan_of = self._planned(lists, k)
+        for rows, queries in ranking.spans(_ROWS):
+            starts = ranking.starts[queries.start : queries.stop + 1] - rows.start
+            part = QueryLists(
+                starts, lists.score[rows], lists.group[rows], lists.n_groups
+            )
+            plan, places = plan_of(queries), min(k, int(part.lengths.max()))
+            order = METHODS[self.method](part, places, plan)
+            missing = shortage(part, order, places, plan)
+            yield rows.start + order, reassigned(part, order), missing
+
+    def _planned(
+        self, lists: QueryLists, k: int
+    ) -> Callable[[slice], SharePlan | CountPlan]:
+        """Return the function from a slice of queries to their plan."""
+        finite = self.target == "candidates"
+        if self.method != "fa_ir" or not self.protected_:
+            if finite:
+                share = lists.sizes / lists.lengths[:, None]
+                return lambda queries: SharePlan(share[queries], self.method)
+            share = np.array([[self.shares_[label] for label in self.groups_]])
+            return lambda _: SharePlan(share, self.method)
+        protected = np.array([self.groups_.index(g) for g in self.protected_])
+        if finite:
+            pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
+            kinds, pool = np.unique(pools, axis=0, return_inverse=True)
+            counts = FairCounts.of(k, kinds[:, :-1], kinds[:, -1], self.alpha)
+            return lambda queries: CountPlan(counts, protected, pool[queries])
+        counts = self._fair_counts(k if self.k is None else self.k)
+        return lambda _: CountPlan(counts, protected, np.zeros(1, dtype=np.int64))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            tags.input_tags = tags_of(self.estimator).input_tags
+            tags.target_tags.required = True
+        return tags
+
+
+#: Queries of so many rows are re-ranked at a time, which stay in the processor's cache.
+_ROWS = 1 << 15
+
+
+def _query_of(n_rows: int, queries: Any) -> Array | None:
+    """Return the codes of the queries of all rows of X, or None."""
+    _, codes, _, _ = read_labels({"X": n_rows}, qid=queries)
+    return codes["qid"].codes if codes else None
