@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -185,10 +186,7 @@ class Rows:
 
     def totals(self) -> tuple[Array, Array]:
         """Return column totals by group (G, C) and shared ones (D,)."""
-        by_group = np.zeros((self.n_groups, self.n_columns))
-        for column in range(self.n_columns):
-            values = dense_values(self.values[:, [column]])[:, 0]
-            by_group[:, column] = np.bincount(self.group, values, self.n_groups)
+        by_group = sum_rows(self.values, self.group, self.n_groups)
         return by_group, np.ones(self.n_rows) @ self.shared
 
     def at_entries(
@@ -422,6 +420,21 @@ class Rows:
         by_group[place, number] = dense_values(self.values[entries])
         columns = by_group.reshape(rows.size, -1)
         return slice(None) if rows.size == self.n_rows else rows, columns
+
+
+def sum_rows(rows: Any, codes: Array, size: int) -> Array:
+    """Return the sums of the rows of each code below `size`, (n, ...) to (size, ...).
+
+    The rows may be a sparse array.
+    """
+    from scipy import sparse
+
+    n = codes.size
+    of_code = sparse.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(size, n))
+    if not isinstance(rows, np.ndarray):
+        return (of_code @ rows).toarray()
+    columns = rows.reshape(n, math.prod(rows.shape[1:]))
+    return np.asarray(of_code @ columns).reshape(size, *rows.shape[1:])
 
 
 def dense_values(values: Any) -> Array:

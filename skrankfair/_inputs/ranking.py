@@ -421,6 +421,13 @@ class RankedData:
             return first
         return None
 
+    @property
+    def memberships(self) -> Memberships:
+        """The rows by query and group, sorted once however many metrics ask."""
+        if "memberships" not in self.cache:
+            self.cache["memberships"] = Memberships.of(self.ranking, self.groups)
+        return self.cache["memberships"]
+
     def column(self, values: Any, name: str, *, allow_nan: bool = False) -> Array:
         """Validate one more numeric column and return it in ranked order.
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..._estimates.finalize import ColumnSum, Finalize
 from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import Metric, warn_undefined
-from ..._estimates.rows import Rows
+from ..._estimates.rows import Rows, sum_rows
 from ..._estimates.sums import ClusterSums
 from ..._estimates.two_way import TwoWaySums
 from ..._inputs.columns import check_one_way
@@ -187,11 +187,6 @@ def supports_of(pairs: Pairs) -> list[ColumnSum]:
     return supports
 
 
-def query_sums(pairs: Pairs) -> QuerySums:
-    """Return the sums by query and group, (E, blocks, B), and the shared (Q, 2, B)."""
-    return pairs.sums(Memberships.of(pairs.ranking, pairs.groups))
-
-
 def subtract_shared(sums: QuerySums, pairs: Pairs) -> None:
     """Take the shared sums off those of the rest, in place."""
     if pairs.has_shared:
@@ -242,7 +237,7 @@ def _sums_of(
     parts = []
     for _, _, block in data.blocks():
         pairs, chance = make_pairs(block), np.ones(0)
-        sums = query_sums(pairs)
+        sums = pairs.sums(block.memberships)
         if k is not None:
             chance = block.ranking.chance_of_top(k)
             _subtract_below(sums, block, make_pairs, chance)
@@ -276,7 +271,7 @@ def _subtract_below(
         share = np.sqrt(tied * (1 - chance) * chance / others)
         signed.append((1.0, block.times_items(share)))
     for sign, weighted in signed:
-        added = query_sums(make_pairs(weighted))
+        added = make_pairs(weighted).sums(block.memberships)
         sums.by_cell[...] += sign * added.by_cell
         sums.shared[...] += sign * added.shared
 
@@ -287,10 +282,10 @@ def _exact_sums(plain: RankedData, make_pairs: MakePairs, chance: Array) -> Quer
     A pair of two items that have no chance to be in the first places does not count;
     without chances all pairs count.
     """
-    sums = query_sums(make_pairs(plain))
+    sums = make_pairs(plain).sums(plain.memberships)
     if chance.size:
         below = plain.times_items((chance == 0).astype(float))
-        uncounted = query_sums(make_pairs(below))
+        uncounted = make_pairs(below).sums(plain.memberships)
         sums.by_cell[...] -= uncounted.by_cell
         sums.shared[...] -= uncounted.shared
     return sums
@@ -456,12 +451,3 @@ def _sum_over_rows(
         shared=sum_rows(shared, ranked, size),
         labels=labels,
     )
-
-
-def sum_rows(rows: Array, codes: Array, size: int) -> Array:
-    """Sum the rows of equal code; codes are below `size`."""
-    columns = rows.reshape(len(rows), -1).T
-    sums = np.empty((size, len(columns)))
-    for number, column in enumerate(columns):
-        sums[:, number] = np.bincount(codes, column, size)
-    return sums.reshape(size, *rows.shape[1:])

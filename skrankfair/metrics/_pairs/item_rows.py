@@ -11,7 +11,7 @@ from ..._estimates.arrays import check_memory
 from ..._estimates.finalize import NOTHING, ColumnSum, Finalize
 from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import warn_undefined
-from ..._estimates.rows import Rows
+from ..._estimates.rows import Rows, sum_rows
 from ..._estimates.sums import ClusterSums
 from ..._estimates.two_way import TwoWaySums
 from ..._inputs.columns import OneWayError
@@ -30,9 +30,7 @@ from .cluster_rows import (
     Pairs,
     cluster_sums,
     have_pairs,
-    query_sums,
     subtract_shared,
-    sum_rows,
     supports_of,
 )
 
@@ -287,9 +285,9 @@ def _item_clusters(
     of_input[ranking.order] = part_of_row
     inner = data.ranked_by(ranking.score, of_input)
     pairs = make_pairs(inner)
-    sums = query_sums(pairs)
+    sums = pairs.sums(inner.memberships)
     if data.item_weight is not None:
-        exact = query_sums(make_pairs(inner.with_equal_items))
+        exact = make_pairs(inner.with_equal_items).sums(inner.memberships)
         sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
     subtract_shared(sums, pairs)
     query, owner = np.divmod(parts, size)
