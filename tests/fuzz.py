@@ -57,6 +57,7 @@ NEEDED = {
     "marginal_outcome_test": {"threshold": 0.3, "n_resamples": 50},
     "predictive_parity_test": {"n_resamples": 50},
     "outcome_inequality_test": {"n_resamples": 50},
+    "score_order_test": {"n_resamples": 50},
     **{
         f"normalized_discounted_{kind}": {"step": 2}
         for kind in ("difference", "ratio", "kl")

@@ -107,6 +107,7 @@ SEEDED = (
     "positive_rate_shift",
     "predictive_parity_test",
     "rank_shift",
+    "score_order_test",
     "GroupEstimates.simultaneous_interval",
     "MatchedPairCurve.simultaneous_interval",
 )
@@ -183,7 +184,7 @@ COMPARE_GROUPS = {
     "sensitive_features": {
         *("audit", "audit_cv", "mitigation_report", "pairwise_fairness_objective"),
         *("marginal_outcome_test", "predictive_parity_test"),
-        *("monotonicity_test", "outcome_inequality_test"),
+        *("monotonicity_test", "outcome_inequality_test", "score_order_test"),
         *("demographic_parity_difference", "equal_opportunity_difference"),
         *("equalized_odds_difference", "equalized_odds_ratio", "impact_ratio"),
         "predictive_parity_difference",

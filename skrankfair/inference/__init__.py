@@ -5,6 +5,7 @@ from ._marginal_outcome import marginal_outcome_test
 from ._monotonicity import monotonicity_test, recommend_metrics
 from ._outcome_inequality import outcome_inequality_test
 from ._predictive_parity import predictive_parity_test
+from ._score_order import score_order_test
 
 __all__ = [
     "compare",
@@ -14,4 +15,5 @@ __all__ = [
     "outcome_inequality_test",
     "predictive_parity_test",
     "recommend_metrics",
+    "score_order_test",
 ]

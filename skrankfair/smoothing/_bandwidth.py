@@ -187,18 +187,15 @@ def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> Array:
 def default_grid(rows: ScoreRows, n_points: int = _N_POINTS) -> Array:
     """Return quantiles of the scores that lie in the range of at least two groups.
 
-    If there are no more such scores than points, they are returned themselves.
+    If there are no more such scores than points, they are returned themselves; if there
+    is none, all scores count.
     """
     inside = (rows.x[m] for m in _masks(rows.groups, rests=rows.groups.overlapping))
     ranges = [(x.min(), x.max()) for x in inside if x.size]
     lows, highs = sorted(r[0] for r in ranges), sorted(r[1] for r in ranges)
     low, high = lows[min(1, len(lows) - 1)], highs[-2:][0]
     common = (rows.x >= low) & (rows.x <= high)
-    if not common.any():
-        raise ValueError(
-            "y_score must have a range that is common to two groups; the scores of "
-            "the groups do not overlap. Pass grid= to look at the curves."
-        )
+    common |= not common.any()
     x = rows.x[common]
     if (distinct := np.unique(x)).size <= n_points:
         return distinct
