@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from .._estimates import formatting as fmt
-from .._estimates.arrays import ReadOnlyArrays, cached_read_only
+from .._estimates.arrays import ReadOnlyArrays
+from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.leverage import degrees_of_freedom
+from .._estimates.rows import cluster_table
 from .._estimates.scales import welch_df
 from .._estimates.simultaneous import MOST_TOGETHER, Simultaneous
-from .._inputs.score_rows import Sample, ScoreRows, score_rows
+from .._estimates.sums import ClusterSums
+from .._inputs.groups import Groups
+from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
     check_given,
@@ -29,72 +33,39 @@ from ._contrast_test import checked_test_options, largest
 if TYPE_CHECKING:
     import pandas as pd
 
-
 N_BINS, _MOST_BINS = 4, 20
-
-
-class _Cells(NamedTuple):
-    """Mean outcomes of a group between two of its scores, for K such ranges."""
-
-    group: Array  # shape (K,): number of the group
-    low: Array  # shape (K,): lowest score
-    high: Array  # shape (K,): highest score
-    mean: Array  # shape (K,)
-    square: Array  # shape (K,): mean square of the outcomes
-    effective: Array  # shape (K,): effective number of clusters
-    independent: Array  # shape (K,): variance of the mean, of rows of variance 1
-    covariance: Array  # shape (K, K): of the means, cluster-robust
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreOrderTest(ReadOnlyArrays):
-    """Mean outcomes of two groups in ranges of the score, one below the other.
-
-    Made by `score_order_test`; arrays have one value per comparison.
+    """Result of `score_order_test`: T comparisons, the most wrong order first.
 
     Attributes
     ----------
+    statistic : float
+        The largest normal deviate of the one-sided p-values; NaN without a comparison.
+    pvalue : float
+        P-value of no wrong order anywhere: the smallest corrected one.
     groups : tuple of (hashable, hashable), length T
         The group with the lower and that with the higher scores.
-    ranges : ndarray of shape (T, 2, 2)
-        Lowest and highest score of the lower, and then of the higher range.
-    tests : Simultaneous
-        The differences of the mean outcomes, lower minus higher range.
+    ranges : ndarray of shape (T, 4)
+        Lowest and highest score of the lower range, then of the higher range.
+    difference : ndarray of shape (T,)
+        Mean outcome in the lower minus that in the higher range.
+    standard_error : ndarray of shape (T,)
+    pvalues : ndarray of shape (T,)
+        One-sided p-values, corrected for their number.
     n_clusters : int
-    parameters : dict
-        The options of the test.
     """
 
+    statistic: float
+    pvalue: float
     groups: tuple[tuple[Hashable, Hashable], ...]
     ranges: Array
-    tests: Simultaneous = field(repr=False)
+    difference: Array
+    standard_error: Array
+    pvalues: Array
     n_clusters: int
-    parameters: Mapping[str, Any]
-
-    @property
-    def difference(self) -> Array:
-        """Mean outcome at the lower minus that at the higher scores, shape (T,)."""
-        return self.tests.estimate
-
-    @property
-    def standard_error(self) -> Array:
-        """Standard errors of the differences, shape (T,); NaN with too little data."""
-        return self.tests.standard_error
-
-    @cached_read_only
-    def pvalues(self) -> Array:
-        """One-sided p-values, corrected for their number, shape (T,)."""
-        return self.tests.corrected("sup_t")
-
-    @property
-    def statistic(self) -> float:
-        """The largest normal deviate of the one-sided p-values."""
-        return largest(self.tests.deviate)
-
-    @property
-    def pvalue(self) -> float:
-        """P-value of no wrong order anywhere: the smallest corrected one."""
-        return -largest(-self.pvalues)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per comparison, the most wrong order first.
@@ -107,147 +78,111 @@ class ScoreOrderTest(ReadOnlyArrays):
         """
         import pandas as pd
 
-        names = [(side, end) for side in ("lower", "higher") for end in ("from", "to")]
-        frame = pd.DataFrame(
-            {
-                **{
-                    side: pd.Series([pair[i] for pair in self.groups], dtype=object)
-                    for i, side in enumerate(("lower", "higher"))
-                },
-                **{
-                    f"{side}_{end}": column
-                    for (side, end), column in zip(
-                        names, self.ranges.reshape(-1, 4).T, strict=True
-                    )
-                },
-                "difference": self.difference,
-                "standard_error": self.standard_error,
-                "pvalue": self.pvalues,
-            }
+        ends = ["lower_from", "lower_to", "higher_from", "higher_to"]
+        frame = pd.DataFrame(self.ranges, columns=ends)
+        for side, name in enumerate(("lower", "higher")):
+            labels = pd.Series([pair[side] for pair in self.groups], dtype=object)
+            frame.insert(side, name, labels)
+        return frame.assign(
+            difference=self.difference,
+            standard_error=self.standard_error,
+            pvalue=self.pvalues,
         )
-        order = np.argsort(-np.nan_to_num(self.tests.deviate, nan=-np.inf))
-        return frame.iloc[order].reset_index(drop=True)
 
     def __repr__(self) -> str:
         """Return the p-value, and where the order is most in doubt."""
-        known = int(np.count_nonzero(~np.isnan(self.pvalues)))
-        head = (
+        text = (
             f"score_order_test: max z = {self.statistic:.3g}, p = {self.pvalue:.3g}; "
-            f"{known} comparisons, {self.n_clusters:,} clusters"
+            f"{len(self.groups)} comparisons, {self.n_clusters:,} clusters"
         )
-        lines = [head]
-        if known:
-            worst = int(np.nanargmax(self.tests.deviate))
-            (below, above), ends = self.groups[worst], self.ranges[worst].ravel()
-            lines.append(
-                f"{fmt.label(below)} at {ends[0]:.3g} to {ends[1]:.3g} minus "
-                f"{fmt.label(above)} at {ends[2]:.3g} to {ends[3]:.3g}: "
-                f"{fmt.number(self.difference[worst])} "
-                f"± {fmt.number(self.standard_error[worst])}"
-            )
-        return "\n".join(lines)
+        if not self.groups:
+            return text
+        low, high = map(fmt.label, self.groups[0])
+        a, b, c, d = self.ranges[0].tolist()
+        return (
+            f"{text}\n{low} at {a:.3g} to {b:.3g} minus {high} at {c:.3g} to {d:.3g}: "
+            f"{fmt.number(self.difference[0])} ± {fmt.number(self.standard_error[0])}"
+        )
 
 
-def _cells(sample: Sample, n_groups: int, n_bins: int) -> _Cells:
-    """Return the means of each group in bins of its scores and in runs of bins."""
-    # The group, its number of clusters, the lowest and the highest score.
-    bins: list[tuple[int, float, float, float]] = []
-    runs: list[tuple[int, int]] = []  # first and last bin
-    place = np.empty(sample.x.size, dtype=np.int64)
-    for group, own in enumerate(sample.rows_of_groups(n_groups)):
-        if not own.size:
-            continue
-        of_group = sample.take(own)
-        size = max(1, min(n_bins, int(of_group.n_active) // FEWEST))
+def _in_ranges(rows: ScoreRows, n_bins: int) -> tuple[Array, Array]:
+    """Return ranges of the scores of each group, and which rows are in each.
+
+    The number of the group, the lowest and the highest score are of shape (K, 3).
+    """
+    ranges, members = [], []
+    for group in range(len(rows.groups)):
+        own = rows.groups.mask(group)
+        of_group = rows.take(np.flatnonzero(own))
+        size = max(1, min(n_bins, of_group.n_clusters // FEWEST))
         levels = np.arange(1, size) / size
-        edges = weighted_quantile(of_group.x, levels, of_group.share)
-        codes = np.searchsorted(edges, of_group.x, side="left")
-        present, codes = np.unique(codes, return_inverse=True)
-        first = len(bins)
-        place[own] = first + codes
-        for code in range(present.size):
-            inside = of_group.x[codes == code]
-            bins.append((group, of_group.n_active, inside.min(), inside.max()))
-        runs += combinations_with_replacement(range(first, len(bins)), 2)
-    where = (sample.cluster, place)
-    shape = sample.n_clusters, len(bins)
-    share, y = sample.share, sample.y
-    mass, total = (
-        sparse.csr_array((column, where), shape=shape) for column in (share, share * y)
-    )
-    first_bin, last_bin = np.array(runs).T
-    columns = np.arange(len(bins))[:, None]
-    members = ((columns >= first_bin) & (columns <= last_bin)).astype(float)
-    weight = mass.sum(axis=0) @ members
-    mean = (total.sum(axis=0) @ members) / weight
-    square, independent = (
-        np.bincount(place, column, len(bins)) @ members
-        for column in (share * y**2, share**2)
-    )
-    of_mass, of_total, between = (
-        members.T @ (a.T @ b).toarray() @ members
-        for a, b in ((mass, mass), (total, total), (total, mass))
-    )
-    product = of_total - between * mean - (between * mean).T
-    product += np.outer(mean, mean) * of_mass
-    of_bin, active, low, high = map(np.array, zip(*bins, strict=True))
-    scale = np.sqrt(active / np.maximum(active - 1, 1))[first_bin] / weight
-    return _Cells(
-        *(of_bin[first_bin], low[first_bin], high[last_bin], mean, square / weight),
-        *(weight**2 / np.diag(of_mass), independent / weight**2),
-        product * np.outer(scale, scale),
-    )
+        edges = np.unique(weighted_quantile(of_group.x, levels, of_group.weight))
+        ends = [-np.inf, *edges[edges < of_group.x.max()], np.inf]
+        for i, j in combinations_with_replacement(range(len(ends) - 1), 2):
+            member = own & (rows.x > ends[i]) & (rows.x <= ends[j + 1])
+            ranges.append((group, rows.x[member].min(), rows.x[member].max()))
+            members.append(member)
+    return np.array(ranges), np.stack(members, axis=1)
 
 
 def order_of_scores(
     rows: ScoreRows, n_bins: int, cluster_weight: str, n_resamples: int, seed: Any
 ) -> ScoreOrderTest:
     """Return the test of validated rows; a ValueError for too many groups."""
-    size = len(rows.groups)
-    if size > MOST_TOGETHER:
+    if (size := len(rows.groups)) > MOST_TOGETHER:
         raise ValueError(
             f"sensitive_features must have at most {MOST_TOGETHER} groups, whose order "
             f"is compared in pairs; got {size:,}."
         )
-    sample = rows.sample(cluster_weight)
-    cells = _cells(sample, size, n_bins)
-    below, above = (cells.high[:, None] < cells.low).nonzero()
-    other = cells.group[below] != cells.group[above]
-    pairs = np.column_stack([below[other], above[other]])
-    first, second = pairs.T
-    variance = np.diag(cells.covariance)
-    spread = variance[first] + variance[second] - 2 * cells.covariance[first, second]
-    # At least that of independent rows that have one mean in both ranges.
-    n = cells.effective[pairs]
-    mean, square = (
-        (n * values[pairs]).sum(axis=1) / n.sum(axis=1)
-        for values in (cells.mean, cells.square)
+    ranges, members = _in_ranges(rows, n_bins)
+    group, low, high = ranges.T
+    cells = replace(rows, groups=Groups(tuple(range(group.size)), members))
+    sample = cells.sample(cluster_weight)
+    share, y = sample.share, sample.y
+    table = cluster_table(cells, sample, [share * y, share])
+    sums = ClusterSums.from_rows(cells.groups.labels, table, [ColumnSum(1, 2)])
+    mean, covariance = sums.estimate(MeanOfRatios()), sums.covariance(MeanOfRatios())
+    df, effective = degrees_of_freedom(sums, MeanOfRatios())
+    mass, square, independent = (
+        np.bincount(sample.group, column, group.size)
+        for column in (share, share * y**2, share**2)
     )
-    common = np.maximum(square - mean**2, 0)
-    least = common * cells.independent[pairs].sum(axis=1)
-    error = np.sqrt(np.maximum(spread, least))
+    below, above = (high[:, None] < low).nonzero()
+    pairs = np.column_stack([below, above])[group[below] != group[above]]
+    first, second = pairs.T
+    variance = np.diag(covariance)
+    spread = variance[first] + variance[second] - 2 * covariance[first, second]
+    # At least that of independent rows that have one mean in both ranges.
+    n = effective[pairs]
+    common, squares = (
+        (n * values[pairs]).sum(axis=1) / n.sum(axis=1)
+        for values in (mean, square / mass)
+    )
+    common = np.maximum(squares - common**2, 0)
+    least = common * (independent / mass**2)[pairs].sum(axis=1)
     known = enough(n).all(axis=1)
-    low, high = float(rows.y.min()), float(rows.y.max())
-    if np.isin(rows.y, (low, high)).all():
-        known &= n.min(axis=1) * common >= (high - low) ** 2
+    if np.unique(y).size == 2:
+        known &= n.min(axis=1) * common >= np.ptp(y) ** 2
+    pairs, spread, least = pairs[known], spread[known], least[known]
+    first, second = pairs.T
     tests = Simultaneous(
-        np.where(known, cells.mean[first] - cells.mean[second], np.nan),
-        np.where(known, error, np.nan),
-        welch_df(*variance[pairs.T], *(n - 1).T),
-        (cells.covariance,),
+        mean[first] - mean[second],
+        np.sqrt(np.maximum(spread, least)),
+        welch_df(*variance[pairs.T], *df[pairs.T]),
+        (covariance,),
         pairs,
-        n_resamples,
-        seed,
-        np.sqrt(np.maximum(spread, 0)),
+        *(n_resamples, seed, np.sqrt(np.maximum(spread, 0))),
         sides=1,
     )
-    labels = rows.groups.labels
+    order = np.argsort(-tests.deviate, kind="stable")
+    pvalues = tests.corrected("sup_t")
+    labels, group = rows.groups.labels, group.astype(int)
     return ScoreOrderTest(
-        tuple((labels[a], labels[b]) for a, b in cells.group[pairs].tolist()),
-        np.stack([cells.low[pairs], cells.high[pairs]], axis=2),
-        tests,
+        *(largest(tests.deviate), -largest(-pvalues)),
+        tuple((labels[a], labels[b]) for a, b in group[pairs[order]].tolist()),
+        np.column_stack([low[first], high[first], low[second], high[second]])[order],
+        *(tests.estimate[order], tests.standard_error[order], pvalues[order]),
         rows.n_clusters,
-        {"n_bins": n_bins, "cluster_weight": cluster_weight},
     )
 
 
