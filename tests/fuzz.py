@@ -85,6 +85,7 @@ OPTIONS = {
     "cluster_weight": ("cluster", "row"),
     "reference": ("all", "rest", "a"),
     "adjust": ("both", "up", "down"),
+    "favorable": ("high", "low"),
     "constraint": ("overall_positive_rate", None),
     "monotonic": (True, False),
     "calibrator": ("nadaraya_watson", "isotonic", "platt", "binning"),
