@@ -662,7 +662,7 @@ def rank_shift(
         *(weight, row_weight),
     )
     by_cell = np.stack(shift.by_cell(calibrated.scores()), axis=1)
-    parameters = {
+    parameters: dict[str, Any] = {
         "average": average,
         "kernel": kernel,
         "cluster_weight": cluster_weight,
