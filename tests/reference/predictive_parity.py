@@ -340,6 +340,17 @@ def binned_error(y, s, n_bins=15, p=2):
     return (math.fsum(terms) / len(s)) ** (1 / p)
 
 
+def label_binned_error(y, s, n_bins=15):
+    """Root of (1 / n) sum_k sum_i (s_i - mean outcome of the bin)² (appendix A)."""
+    ranked = sorted(float(score) for score in s)
+    first, total = 0, 0.0
+    for n, outcome, _ in bins_of_equal_mass(y, s, n_bins):
+        for score in ranked[first : first + n]:
+            total += (score - float(outcome)) ** 2
+        first += n
+    return math.sqrt(total / len(s))
+
+
 def sweep_bins(y, s):
     """Return the last b before the mean outcomes of b bins fall somewhere.
 
