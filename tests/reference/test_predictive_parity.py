@@ -179,7 +179,7 @@ def test_shifts_by_hand():
 
 
 def test_label_binned_error_of_uniform_scores_in_one_bin():
-    """Appendix A: 1/12 where E[Y | s] = s, whose error is 0, and 1 - s, whose is 1/3."""
+    """Appendix A: 1/12 where E[Y | s] = s, of error 0, and 1 - s, of squared 1/3."""
     s = [(i + 0.5) / 400 for i in range(400)]
     for mean in (s, [1 - score for score in s]):
         assert naive.label_binned_error(mean, s, 1) ** 2 == pytest.approx(1 / 12, 1e-4)
