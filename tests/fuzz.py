@@ -58,6 +58,7 @@ NEEDED = {
     "marginal_outcome_test": {"threshold": 0.3, "n_resamples": 50},
     "predictive_parity_test": {"n_resamples": 50},
     "outcome_inequality_test": {"n_resamples": 50},
+    "score_order_test": {"n_resamples": 50},
     **{
         f"normalized_discounted_{kind}": {"step": 2}
         for kind in ("difference", "ratio", "kl")
@@ -85,6 +86,7 @@ OPTIONS = {
     "cluster_weight": ("cluster", "row"),
     "reference": ("all", "rest", "a"),
     "adjust": ("both", "up", "down"),
+    "favorable": ("high", "low"),
     "constraint": ("overall_positive_rate", None),
     "monotonic": (True, False),
     "calibrator": ("nadaraya_watson", "isotonic", "platt", "binning"),

@@ -107,6 +107,7 @@ SEEDED = (
     "positive_rate_shift",
     "predictive_parity_test",
     "rank_shift",
+    "score_order_test",
     "GroupEstimates.simultaneous_interval",
     "MatchedPairCurve.simultaneous_interval",
 )
@@ -184,6 +185,7 @@ COMPARE_GROUPS = {
         *("audit", "audit_cv", "mitigation_report", "pairwise_fairness_objective"),
         *("marginal_outcome_test", "predictive_parity_test"),
         *("monotonicity_test", "outcome_inequality_test", "prefix_test"),
+        "score_order_test",
         *("demographic_parity_difference", "equal_opportunity_difference"),
         *("equalized_odds_difference", "equalized_odds_ratio", "impact_ratio"),
         "predictive_parity_difference",
@@ -231,7 +233,7 @@ N_WORDINGS = {
     **dict.fromkeys(("sensitive_features", "qid", "average", "margin", "k"), 5),
     **dict.fromkeys(("y_true", "y_score", "sample_weight"), 6),
     "cluster": 9,
-    "reference": 1,
+    "reference": 2,
     "kind": 7,
     "confidence_level": 8,
 }

@@ -60,6 +60,7 @@ def results():
         inference.prefix_test(S, group="a", sensitive_features=GROUP),
         inference.outcome_inequality_test(Y, S, n_resamples=9, **RANKED),
         inference.predictive_parity_test(Y, S, grid=GRID, n_resamples=9, **WHO),
+        inference.score_order_test(Y, S, n_resamples=9, **WHO),
         inference.marginal_outcome_test(Y, S, threshold=0.5, n_resamples=9, **WHO),
         smoothing.nadaraya_watson(Y, S, GRID, sample_weight=WHO["sample_weight"]),
         calibrator.audit_objectives(scores, outcomes, sensitive_features=GROUP),

@@ -22,6 +22,7 @@ from skrankfair.inference import (
     monotonicity_test,
     outcome_inequality_test,
     predictive_parity_test,
+    score_order_test,
 )
 from skrankfair.metrics import (
     matched_pair_calibration,
@@ -124,6 +125,38 @@ def test_one_curve_and_different_scores(design):
     tests = [parity(rng, *design(rng)) for rng in generators(80, 5)]
     assert all(t.compared.any() for t in tests)
     assert_level([t.pvalue for t in tests], at_most=True)
+
+
+def apart(rng, gap, sizes, share=0.5, effect=0.0):
+    """Two groups of clusters without common scores, whose outcomes differ by a gap."""
+    in_b = rng.random(sizes.size) < share
+    user = np.repeat(np.arange(sizes.size), sizes)
+    s = rng.uniform(0, 0.5, user.size) + 0.5 * in_b[user]
+    own = effect * rng.normal(size=sizes.size)
+    mean = special.expit(own - 1)[user] - gap * in_b[user]
+    y = (rng.random(user.size) < mean).astype(float)
+    return y, s, {"sensitive_features": in_b[user], "cluster": user}
+
+
+@pytest.mark.parametrize(
+    ("gap", "options", "least"),
+    [
+        (0.0, {"sizes": np.ones(400, int)}, 0.0),
+        (0.0, {"sizes": np.ones(2000, int), "share": 0.05}, 0.0),
+        (0.0, {"sizes": 1 + np.arange(60) ** 2 // 40, "effect": 1.0}, 0.0),
+        (0.0, {"sizes": np.r_[np.full(24, 5), 600], "effect": 0.5}, 0.0),
+        (0.1, {"sizes": np.ones(1000, int)}, 0.85),
+    ],
+)
+def test_the_order_of_groups_without_common_scores(gap, options, least):
+    tests = []
+    for rng in generators(200, 9):
+        y, s, who = apart(rng, gap, **options)
+        tests.append(score_order_test(y, s, n_resamples=1000, **who).pvalue)
+    if gap:
+        assert rejection_rate(tests) > least
+    else:
+        assert_level(tests, at_most=True)
 
 
 @pytest.mark.parametrize(("level", "slope"), [(0.35, 0), (0, 2.2)])

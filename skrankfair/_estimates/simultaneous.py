@@ -150,6 +150,8 @@ class Simultaneous:
     #: Shape (T,): standard errors of the contrasts by `covariance`, if they are not
     #: `standard_error`: the covariance is then only asked for correlations.
     spread: Array | None = None
+    #: 1: only estimates above 0 count, and the deviates have signs.
+    sides: int = 2
 
     @cached_read_only
     def statistic(self) -> Array:
@@ -161,14 +163,15 @@ class Simultaneous:
 
     @cached_read_only
     def pvalue(self) -> Array:
-        """Two-sided p-value of each contrast on its own, shape (T,)."""
+        """P-value of each contrast on its own, shape (T,)."""
+        extreme = np.abs(self.statistic) if self.sides == 2 else self.statistic
         with np.errstate(invalid="ignore"):
-            return 2 * special.stdtr(self.df, -np.abs(self.statistic))
+            return self.sides * special.stdtr(self.df, -extreme)
 
     @cached_read_only
     def deviate(self) -> Array:
         """``|z|`` with the p-value of each contrast, shape (T,)."""
-        return -special.ndtri(np.maximum(self.pvalue / 2, _SMALLEST))
+        return -special.ndtri(np.maximum(self.pvalue / self.sides, _SMALLEST))
 
     @cached_read_only
     def largest(self) -> Array:
@@ -205,7 +208,7 @@ class Simultaneous:
                 drawn = draws[:, place[first]]
                 drawn -= np.where(second >= 0, draws[:, place[second]], 0.0)
                 drawn /= spread[inside]
-                most = np.abs(drawn).max(1)
+                most = (np.abs(drawn) if self.sides == 2 else drawn).max(1)
                 largest[start:stop] = np.maximum(largest[start:stop], most)
         return np.sort(largest)
 

@@ -133,6 +133,11 @@ def _parity(rows: AuditRows, threshold: Any, level: float) -> _Contents:
         contrasts="rest" if against_rest else None,
         confidence_level=level,
     )
+    if test.order is not None:
+        raise ValueError(
+            "no two groups have scores in common; the test of their order "
+            f"(score_order_test) has p = {fmt.pvalue(test.pvalue)}.".replace("= <", "<")
+        )
     cells = []
     for pair, compared, difference, pvalues in zip(
         test.contrasts, test.compared, test.difference, test.pvalues, strict=True

@@ -8,24 +8,37 @@ import numpy as np
 from scipy import special, stats
 from sklearn.utils import Bunch
 
-from .._inputs.validation import Array, check_number, generator
+from .._inputs.validation import Array, check_choice, check_number, generator
 
 _DESCR = """Bias by construction
 {n_clusters} clusters, {n_rows} rows; 1 + Poisson({rate:g}) rows per cluster. {scores}
-E[Y | s] = expit(b0 + b1 logit(s)), b0 = {b0:g}, b1 = {b1:g}{moving}.
+link(E[Y | s]) = b0 + b1 link(s), {link}, b0 = {b0:g}, b1 = {b1:g}{moving}.
 Root mean square of s - E[Y | s]: {true_error:.6g} with every cluster weighing one,
 {true_error_by_row:.6g} with every row weighing one.
 """
 _NODES = 20_000
+#: Links and their inverses.
+_LINKS: dict[str, tuple[Any, Any]] = {
+    "logit": (special.logit, special.expit),
+    "probit": (special.ndtri, special.ndtr),
+    "cloglog": (lambda p: np.log(-np.log1p(-p)), lambda x: -np.expm1(-np.exp(x))),
+}
 
 
-def _outcome(score: Array, b0: Any, b1: Any) -> Array:
+def _outcome(score: Array, b0: Any, b1: Any, link: str) -> Array:
+    to_link, from_link = _LINKS[link]
     with np.errstate(divide="ignore"):
-        return special.expit(b0 + b1 * special.logit(score))
+        return np.asarray(from_link(b0 + b1 * to_link(score)))
 
 
 def _errors(
-    rate: float, n_max: int | None, alpha: float, beta: float, b0: float, b1: float
+    rate: float,
+    n_max: int | None,
+    alpha: float,
+    beta: float,
+    b0: float,
+    b1: float,
+    link: str,
 ) -> tuple[float, float]:
     """Return the true errors, with every cluster and with every row weighing one.
 
@@ -34,7 +47,7 @@ def _errors(
     nodes = (np.arange(_NODES) + 0.5) / _NODES
     if n_max is None:
         score = special.betaincinv(alpha, beta, nodes)
-        error = float(np.sqrt(np.mean((score - _outcome(score, b0, b1)) ** 2)))
+        error = float(np.sqrt(np.mean((score - _outcome(score, b0, b1, link)) ** 2)))
         return error, error
     sizes = np.arange(1, n_max + 1)
     # All clusters of n_max rows or more are of one kind.
@@ -48,7 +61,7 @@ def _errors(
         z = size / n_max
         density = np.outer(weights, size * nodes ** (size - 1.0))
         mass += density
-        total += density * _outcome(nodes, b0 * (1 - z), b1 + z * (1 - b1))
+        total += density * _outcome(nodes, b0 * (1 - z), b1 + z * (1 - b1), link)
     gap = np.zeros(mass.shape)
     np.divide(nodes * mass - total, mass, out=gap, where=mass > 0)
     by_cluster, by_row = np.sqrt((gap**2 * mass).sum(1) / mass.sum(1))
@@ -62,24 +75,28 @@ def make_bias_by_construction(
     b1: float = 1.0,
     alpha: float = 1.0,
     beta: float = 1.0,
+    link: str = "logit",
     rate: float = 0.0,
     n_max: int | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Bunch:
     """Draw scores and outcomes whose calibration error is known.
 
-    ``E[Y | s] = expit(b0 + b1 logit(s))``: the scores are calibrated for b0 = 0 and
-    b1 = 1. A cluster (a person) has ``N = 1 + Poisson(rate)`` rows. With `n_max` those
-    who have more rows have higher scores that are better calibrated, so that rows and
-    persons differ in the mean outcome at a score, and in the calibration error.
+    ``E[Y | s] = g⁻¹(b0 + b1 g(s))`` for a link g: the scores are calibrated for b0 = 0
+    and b1 = 1. A cluster (a person) has ``N = 1 + Poisson(rate)`` rows. With `n_max`
+    those who have more rows have higher scores that are better calibrated, so that rows
+    and persons differ in the mean outcome at a score, and in the calibration error.
+    Each group of a design of several is a call of its own, with clusters of its own.
 
     Parameters
     ----------
     n_clusters : int, default=1000
     b0, b1 : float, default=0.5, 1.0
-        Intercept and slope on the scale of log odds.
+        Intercept and slope on the scale of the link.
     alpha, beta : float, default=1.0, 1.0
         Scores are Beta(alpha, beta), without `n_max`.
+    link : {"logit", "probit", "cloglog"}, default="logit"
+        The scale on which mean outcomes are straight in the scores.
     rate : float, default=0.0
         Expected number of rows of a cluster beyond the first.
     n_max : int or None, default=None
@@ -152,6 +169,7 @@ def make_bias_by_construction(
         check_number(value, name, -np.inf, np.inf, inclusive=(False, False))
     for name, value in (("alpha", alpha), ("beta", beta)):
         check_number(value, name, 0, np.inf, inclusive=(False, False))
+    check_choice(link, "link", tuple(_LINKS))
     check_number(rate, "rate", 0, np.inf, inclusive=(True, False))
     if n_max is not None:
         check_number(n_max, "n_max", 1, 1000, integer=True)
@@ -160,16 +178,16 @@ def make_bias_by_construction(
     cluster = np.repeat(np.arange(n_clusters), sizes)
     if n_max is None:
         score = rng.beta(alpha, beta, cluster.size)
-        expected = _outcome(score, b0, b1)
+        expected = _outcome(score, b0, b1, link)
         scores, moving = f"Scores Beta({alpha:g}, {beta:g}).", ""
     else:
         size = np.minimum(sizes, n_max)[cluster]
         z = size / n_max
         score = rng.beta(size, 1.0)
-        expected = _outcome(score, b0 * (1 - z), b1 + z * (1 - b1))
+        expected = _outcome(score, b0 * (1 - z), b1 + z * (1 - b1), link)
         scores = f"Scores Beta(min(N, {n_max}), 1)."
         moving = f", moving to 0 and 1 with min(N / {n_max}, 1)"
-    by_cluster, by_row = _errors(rate, n_max, alpha, beta, b0, b1)
+    by_cluster, by_row = _errors(rate, n_max, alpha, beta, b0, b1, link)
     return Bunch(
         y_true=(rng.random(cluster.size) < expected).astype(np.int64),
         y_score=score,
@@ -181,6 +199,7 @@ def make_bias_by_construction(
             n_clusters=n_clusters,
             n_rows=cluster.size,
             rate=rate,
+            link=link,
             scores=scores,
             b0=b0,
             b1=b1,

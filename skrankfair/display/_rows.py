@@ -310,7 +310,7 @@ class GroupEstimatesDisplay:
 
 @dataclass(eq=False, repr=False)
 class MarginalOutcomeDisplay:
-    """One row per group: its mean outcome at the threshold, and that of all above it.
+    """One row per group: its mean outcome at the threshold, and that of all accepted.
 
     Made by `MarginalOutcomeTest.plot`. The test compares the filled points; the open
     ones, means of all that were accepted, depend on how far above the threshold the
@@ -374,7 +374,7 @@ class MarginalOutcomeDisplay:
             marker="D",
             markersize=draw.dot(5.5, n, ax),
             markerfacecolor="none",
-            label="all above it",
+            label="all accepted",
             **look,
         )
         name = f"at the threshold {test.threshold:g}"

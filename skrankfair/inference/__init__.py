@@ -6,6 +6,7 @@ from ._monotonicity import monotonicity_test, recommend_metrics
 from ._outcome_inequality import outcome_inequality_test
 from ._predictive_parity import predictive_parity_test
 from ._prefix_test import prefix_test
+from ._score_order import score_order_test
 
 __all__ = [
     "compare",
@@ -16,4 +17,5 @@ __all__ = [
     "predictive_parity_test",
     "prefix_test",
     "recommend_metrics",
+    "score_order_test",
 ]

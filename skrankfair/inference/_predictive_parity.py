@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from ._contrast_test import (
     compared_pairs,
     largest,
 )
+from ._score_order import N_BINS, ScoreOrderTest, order_of_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +61,12 @@ class PredictiveParityTest(ContrastTest):
     bandwidth : float
     parameters : dict
         The options of the test.
+    order : ScoreOrderTest or None
+        The test of the order of the groups, where no two of them have common scores;
+        None where the curves can be compared.
     """
+
+    order: ScoreOrderTest | None = None
 
     @property
     def grid(self) -> Array:
@@ -162,8 +169,11 @@ class PredictiveParityTest(ContrastTest):
         """P-value of one curve in all groups, of two tests by Bonferroni's method.
 
         Twice the smaller of the smallest of `pvalues`, which are of the curves alone,
-        and the smallest of `level_and_slope_pvalues`, times their number.
+        and the smallest of `level_and_slope_pvalues`, times their number. Of groups
+        without common scores that of `order`.
         """
+        if self.order is not None:
+            return self.order.pvalue
         of_curves, of_gaps = super().pvalue, self.level_and_slope_pvalues
         known = of_gaps[~np.isnan(of_gaps)]
         if not known.size:
@@ -296,6 +306,15 @@ class PredictiveParityTest(ContrastTest):
 
         return PredictiveParityDisplay(self).plot(axes=axes, **kwargs)
 
+    def __add__(self, other: object) -> Self:
+        """Return the result on the union of the clusters of both."""
+        if isinstance(other, PredictiveParityTest) and (self.order or other.order):
+            raise ValueError(
+                "Results of groups without common scores cannot be added: pass grid= "
+                "to every part to add their curves."
+            )
+        return super().__add__(other)
+
     def __repr__(self) -> str:
         """Return statistic, p-value and the range of rejection by contrast."""
         head = (
@@ -319,6 +338,8 @@ class PredictiveParityTest(ContrastTest):
                         f"{(~known).sum()} points"
                     )
             lines.append(f"{name}: {said}")
+        if self.order is not None:
+            return "\n".join([head, "no common scores", repr(self.order)])
         lines.append(
             f"max |z| = {self.statistic:.3g}, p = {self.pvalue:.3g} with the test of "
             f"level and slope; {self.n_clusters:,} clusters"
@@ -393,6 +414,12 @@ def curves_by_group(
     return PredictiveParityTest(sums, h, parameters)
 
 
+def _apart(sums: CurvePairs) -> bool:
+    """Return whether there are groups, and no two of them have a range in common."""
+    ranges = sorted((c.low, c.high) for c in sums.curves.values() if c.active)
+    return len(ranges) > 1 and all(a[1] < b[0] for a, b in pairwise(ranges))
+
+
 def predictive_parity_test(
     y_true: Any,
     y_score: Any,
@@ -421,7 +448,9 @@ def predictive_parity_test(
     where one of two groups has too little data to be told apart are left out, and
     counted. Beside the curves, which show any difference and where it is, the level and
     the slope of the difference are tested over all scores: that finds more of what is
-    small and everywhere. ``pvalue`` is that of both, by Bonferroni's method.
+    small and everywhere. ``pvalue`` is that of both, by Bonferroni's method. Groups
+    without common scores have no curves to compare: `score_order_test` tests their
+    order instead.
 
     Parameters
     ----------
@@ -437,7 +466,8 @@ def predictive_parity_test(
         its own unit. A cluster may have rows of several groups.
     grid : array-like of shape (J,) or None, default=None
         Scores at which the curves are compared. None: 50 quantiles of the scores that
-        lie in the range of at least two groups, or all of them if there are no more.
+        lie in the range of at least two groups, or all of them if there are no more;
+        of all scores if no two groups have common ones.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
         One for all groups, in units of the score. A rule (see
         `skrankfair.smoothing.nadaraya_watson`) is applied to each group; the larger of
@@ -492,7 +522,7 @@ def predictive_parity_test(
     ------
     ValueError
         If columns have different lengths, values are not finite, the scores have no
-        spread or no common range, a bandwidth is not positive, or an option is unknown.
+        spread, a bandwidth is not positive, or an option is unknown.
 
     Warns
     -----
@@ -501,11 +531,14 @@ def predictive_parity_test(
         than the grid: its curve is NaN there. Where no point can be compared: the
         p-value is NaN.
     UserWarning
-        For ``curve="nadaraya_watson"``, whose test does not keep its level.
+        For ``curve="nadaraya_watson"``, whose test does not keep its level. Without a
+        `grid`, where no two groups have common scores: ``pvalue`` is that of the test
+        of their order, ``order``.
 
     See Also
     --------
     marginal_outcome_test : At one threshold, from the rows above it.
+    score_order_test : The order of outcomes across groups, at unequal scores.
     skrankfair.metrics.calibration_error : How far the curves are from the scores.
     skrankfair.smoothing.nadaraya_watson : The curve of one group.
 
@@ -556,7 +589,7 @@ def predictive_parity_test(
     References
     ----------
     DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
-    of Algorithmic Bias via Predictive Parity". FAccT '23, §3 and appendix D.
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §2, §3 and appendix D.
 
     Fan, J., Gijbels, I. (1996). Local Polynomial Modelling and Its Applications.
 
@@ -622,6 +655,14 @@ def predictive_parity_test(
         n_resamples=n_resamples,
         random_state=random_state,
     )
+    if grid is None and not rests and _apart(result.sums):
+        order = order_of_scores(rows, N_BINS, cluster_weight, n_resamples, random_state)
+        warn_user(
+            "No two groups have scores in common, so that predictive_parity_test "
+            "compares no curves; its p-value is that of score_order_test.",
+            UserWarning,
+        )
+        return replace(result, order=order)
     if len(result.groups) < 2 and not rests:
         warn_user(
             "predictive_parity_test is undefined (NaN) for one group: "

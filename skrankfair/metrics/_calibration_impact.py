@@ -344,17 +344,23 @@ def positive_rate_shift(
     )
 
 
-def _ranks(places: Places, weight: Array | None) -> Array:
-    """Return the rank of each ranked row, 1 the best; ties have their mean rank.
+def _ranks(places: Places, weight: Array | None, lowest: float) -> Array:
+    """Return the rank of each ranked row, 1 the best, at most the lowest that counts.
 
-    The weights say how often each row is in the list.
+    Ties have their mean rank. The weights say how often each row is in the list.
     """
     if weight is None:
-        return places.tie_means(places.position() + 1.0)
-    first, last = places.tie_bounds()
+        return places.tie_means(np.minimum(places.position() + 1.0, lowest))
     before = np.concatenate([[0.0], np.cumsum(weight)])
     start = before[np.repeat(places.starts[:-1], places.lengths)]
-    return (before[first] + before[last] + 1) / 2 - start
+    above, last = (before[end] - start for end in places.tie_bounds())
+    if lowest == np.inf:
+        return (above + last + 1) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        counts = np.clip((lowest - above) / (last - above), 0, 1)
+    # Of the ranks above + 1 to last those that count, and the others at the lowest.
+    mean = (above + np.minimum(last, lowest) + 1) / 2
+    return np.where(last > lowest, counts * mean + (1 - counts) * lowest, mean)
 
 
 def _cells(data: RankedData) -> tuple[Cells, Array]:
@@ -376,6 +382,7 @@ class _RankShift:
     #: Whether the clusters are parts of one list: a resample is another list. Each of
     #: its rows is then a query of its own.
     one_list: bool
+    lowest: float  # rank of all items beyond the first k
     of_queries: bool  # whether the mean is over queries, or clusters
     cells: Cells  # of queries, or of clusters, and groups
     cell: Array  # of each row
@@ -401,8 +408,9 @@ class _RankShift:
         ranking = Ranking.from_scores(star, query)
         after, order = Places(ranking.starts, ranking.tie_starts), ranking.order
         del star, ranking  # its scores are not needed any more
-        ranks = _ranks(after, None if weight is None else weight[order])
-        shift = _ranks(lists, weight)
+        reordered = None if weight is None else weight[order]
+        ranks = _ranks(after, reordered, self.lowest)
+        shift = _ranks(lists, weight, self.lowest)
         shift[order] -= ranks
         del after, order, ranks
         sums = np.bincount(self.cell, times(shift, self.row_weight))
@@ -472,6 +480,7 @@ def rank_shift(
     bandwidth: str | float | Mapping[Hashable, float] = "undersmooth",
     kernel: str = "gaussian",
     cluster_weight: str = "cluster",
+    k: int | None = None,
     average: str = "pairs",
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
@@ -513,6 +522,9 @@ def rank_shift(
         range of the outcomes.
     cluster_weight : {"cluster", "row"}, default="cluster"
         Whether every cluster has weight one in the curve of a group, or every row.
+    k : int or None, default=None
+        How many positions count, from the top. All further ranks are k + 1, and None
+        counts all.
     average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all items of the group. "queries" takes the mean over queries of
         their mean of the items of the group. "clusters" takes the mean over clusters of
@@ -555,6 +567,11 @@ def rank_shift(
 
     Notes
     -----
+    With `k` the mean is of ``min(R(S), k + 1) - min(R(S*), k + 1)``, so that it is the
+    sum over the first k slots j of ``P(R(S*) <= j) - P(R(S) <= j)`` for an item of the
+    group: its value at j less that at j - 1 is the change at slot j, and from the
+    number of items of the longest list less one on it is the whole shift.
+
     Tied items have the mean of their ranks. Standard errors are those of a bootstrap of
     clusters that refits the curves, as for `positive_rate_shift`; a resample of one
     list is a list in which an item is as often as it was drawn. Results do not add up;
@@ -586,6 +603,8 @@ def rank_shift(
     """
     seed = seed_of_resamples(bandwidth, n_resamples, random_state)
     check_choice(average, "average", ("pairs", "queries", "clusters"))
+    if k is not None:
+        check_number(k, "k", 1, np.inf, integer=True)
     data = ranked_data(
         y_true,
         y_score,
@@ -636,12 +655,20 @@ def rank_shift(
         lists,
         calibrated,
         one_list,
+        np.inf if k is None else float(k) + 1,
         average == "clusters" or (average == "queries" and not one_list),
         *(cells, cell),
         cluster_of_query,
         *(weight, row_weight),
     )
     by_cell = np.stack(shift.by_cell(calibrated.scores()), axis=1)
+    parameters: dict[str, Any] = {
+        "average": average,
+        "kernel": kernel,
+        "cluster_weight": cluster_weight,
+    }
+    if k is not None:
+        parameters["k"] = k
     return shift_estimates(
         "rank_shift",
         "items",
@@ -650,7 +677,7 @@ def rank_shift(
         sum_over_queries(data, QuerySums.of_cells(shift.cells, by_cell)),
         shift.refit,
         (n_resamples, seed),
-        {"average": average, "kernel": kernel, "cluster_weight": cluster_weight},
+        parameters,
         calibrated,
         relative=True,
         bias=_RANK_BIAS,

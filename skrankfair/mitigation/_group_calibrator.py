@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.groups import sort_labels
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number
+from ..inference._contrast_test import check_reference
 from ..smoothing import NadarayaWatsonRegressor
 from ..smoothing._regressor import Pooled, adds_up
 from ._by_group import (
@@ -143,6 +144,11 @@ class GroupCalibrator(CalibratesByGroup):
     cluster_weight : {"cluster", "row"}, default="cluster"
         Whether every cluster has weight one in the curve of a group, or every row. With
         "row" a single user may dominate.
+    reference : hashable or None, default=None
+        A group whose scores stay as they are: those of every other group become the
+        scores at which the reference has the same expected outcome, ``f̂_r(t) = f̂_g(s)``
+        (§4). Its curve must fall nowhere, as with ``monotonic=True``. None gives the
+        expected outcomes themselves.
     monotonic : bool, default=False
         Whether the curve is projected onto the nearest non-decreasing one, so that the
         order within a group is kept.
@@ -215,6 +221,7 @@ class GroupCalibrator(CalibratesByGroup):
         sensitive_features: Any = None,
         cluster: Any = None,
         cluster_weight: str = "cluster",
+        reference: Hashable | None = None,
         monotonic: bool = False,
         min_group_size: int = 20,
         n_bins: int = 15,
@@ -223,6 +230,7 @@ class GroupCalibrator(CalibratesByGroup):
         self.sensitive_features = sensitive_features
         self.cluster = cluster
         self.cluster_weight = cluster_weight
+        self.reference = reference
         self.monotonic = monotonic
         self.min_group_size = min_group_size
         self.n_bins = n_bins
@@ -317,7 +325,7 @@ class GroupCalibrator(CalibratesByGroup):
         Parameters
         ----------
         X : frame or array of shape (n_samples, n_features)
-            Expected outcomes in the place of scores.
+            Expected outcomes in the place of scores, or scores of the reference.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
                 None, default=None
             Group labels, if the constructor names no column of X.
@@ -339,7 +347,39 @@ class GroupCalibrator(CalibratesByGroup):
                 "inverse_transform must have curves that fall nowhere; that of "
                 f"{quoted(falling) or 'all rows'} does. Fit with monotonic=True."
             )
-        return self._mapped(X, sensitive_features, ScoreCurves.inverse)
+        target = self._target()
+
+        def of_scores(fit: ScoreCurves, score: Array) -> Array:
+            if fit is target:
+                return score
+            return fit.inverse(score if target is None else target.predict(score))
+
+        return self._mapped(X, sensitive_features, of_scores)
+
+    def _target(self) -> ScoreCurves | None:
+        """Return the curves whose scores all groups get, if there is a reference."""
+        if self.reference is None:
+            return None
+        check_reference(self.reference, self.groups_)
+        target: ScoreCurves = self.calibrators_[self.reference]
+        if not target.increasing:
+            raise ValueError(
+                "reference must have a curve that falls nowhere; that of "
+                f"{self.reference!r} does. Fit with monotonic=True."
+            )
+        return target
+
+    def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
+        check_is_fitted(self)
+        target = self._target()
+
+        def of_scores(fit: ScoreCurves, score: Array) -> Array:
+            if fit is target:
+                return score
+            outcome = fit.predict(score)
+            return outcome if target is None else target.inverse(outcome)
+
+        return self._mapped(X, sensitive_features, of_scores)
 
     def _fit_scores(self, rows: ScoreRows, *, grouped: bool) -> GroupCalibrator:
         """Fit to validated rows of one score; `grouped` says if groups were given."""

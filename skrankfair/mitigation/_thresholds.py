@@ -393,6 +393,12 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     threshold : float, default=0.5
         Score from which a row is accepted. It is the common threshold that is in use
         now.
+    favorable : {"high", "low"}, default="high"
+        Which end of the score is good for the person. "low": a row is accepted, and
+        predicted to be of the first class, up to its threshold, as a loan is given at a
+        low risk of default; the good outcome is the first class. Outcomes may be
+        unknown above the threshold, and "raise" and "lower" are said of standards: to
+        raise one is to accept fewer rows, here by a lower threshold.
     adjust : {"both", "raise", "lower"}, default="both"
         "both" moves thresholds up in some groups and down in others. "raise" moves them
         to the highest of the groups' marginal outcomes; this needs no outcomes below
@@ -453,16 +459,17 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         four with it, and the probability of each. The chance that a person is accepted
         is the sum of the probabilities of the thresholds up to the person's score.
     marginal_outcomes_, marginal_outcomes_before_ : dict of float
-        Expected outcome by group, at its own threshold and at the common threshold.
-        The former are equal by construction, up to the grid of scores.
+        Expected share of the second class by group, at its own threshold and at the
+        common threshold. The former are equal by construction, up to the grid of
+        scores.
     marginal_outcome_errors_ : dict of float
         Standard errors of the outcomes at the groups' own thresholds, cluster-robust:
         those of `skrankfair.smoothing.nadaraya_watson` at the out-of-fold scores of the
         group, whichever the calibrator. They say how unequal the outcomes may still be.
         NaN where a group has no known outcomes around its threshold.
     positive_rate_, positive_rate_before_ : float
-        Share of positives among the out-of-fold scores; with `randomize`, the expected
-        share.
+        Share of accepted rows among the out-of-fold scores; with `randomize`, the
+        expected share.
     pooled_threshold_ : float
         The threshold for groups that `fit` has not seen.
     estimator_ : classifier
@@ -545,6 +552,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         estimator: Any,
         *,
         threshold: float = 0.5,
+        favorable: str = "high",
         adjust: str = "both",
         constraint: str | None = "overall_positive_rate",
         randomize: bool = False,
@@ -560,6 +568,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     ) -> None:
         self.estimator = estimator
         self.threshold = threshold
+        self.favorable = favorable
         self.adjust = adjust
         self.constraint = constraint
         self.randomize = randomize
@@ -580,16 +589,26 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         folds = self._out_of_fold(rows, self._methods())
         self.estimator_ = self._fit_model(rows)
         scored, score = joined(folds)
-        outcome = (rows.y[scored] == self.classes_[1]).astype(float)
+        good = int(self.favorable == "high")
+        outcome = (rows.y[scored] == self.classes_[good]).astype(float)
         outcome[~np.isin(scored, rows.known)] = np.nan
+        score = self._oriented(score)
         sides, pooled = self._sides(rows.calibration(scored, score, outcome))
         self._set_thresholds(sides, pooled)
+
+    def _oriented(self, score: Any) -> Any:
+        """Return scores of which the higher is the better, or such scores as given."""
+        if self.favorable == "high":
+            return score
+        response = next(m for m in self._methods() if hasattr(self.estimator_, m))
+        return (1.0 if response == "predict_proba" else 0.0) - score
 
     def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the score minus the largest number below its group's threshold.
 
-        It is positive where the score reaches the threshold, as `predict` decides. With
-        `randomize` the threshold of each row is drawn.
+        It is positive where the score reaches the threshold, as `predict` decides;
+        where low scores are favorable, the score minus the threshold, positive above
+        it. With `randomize` the threshold of each row is drawn.
 
         Parameters
         ----------
@@ -613,16 +632,17 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         score = scores_of(self.estimator_, features, metadata, self._methods())
         groups, _, _ = columns_of_rows(score.size, labels)
         warn_of_unseen(groups, self.thresholds_, "get the threshold of")
-        thresholds = np.array(
-            [self.thresholds_.get(g, self.pooled_threshold_) for g in groups.labels]
-        )
-        threshold = thresholds[groups.values]
-        self._draw(groups, threshold)
+        cuts = [self._cuts.get(g, {self._pooled_cut: 1.0}) for g in groups.labels]
+        threshold = np.array([min(shares) for shares in cuts])[groups.values]
+        self._draw(groups, cuts, threshold)
+        if self.favorable == "low":
+            return threshold - self._oriented(score)
         return score - np.nextafter(threshold, -np.inf)
 
-    def _draw(self, groups: Groups, threshold: Array) -> None:
+    def _draw(
+        self, groups: Groups, cuts: list[dict[float, float]], threshold: Array
+    ) -> None:
         """Draw the threshold of each row whose group has several."""
-        cuts = [self.randomized_thresholds_.get(g, {}) for g in groups.labels]
         if all(len(shares) <= 1 for shares in cuts):
             return
         chance = generator(self.random_state).random(threshold.size)
@@ -635,6 +655,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def predict(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the second class where the score reaches the group's threshold.
+
+        Where low scores are favorable, the first class up to the threshold.
 
         With `randomize` the threshold of each row is drawn.
 
@@ -652,11 +674,17 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         positive = self.decision_function(X, sensitive_features) > 0
         return self.classes_[positive.astype(int)]
 
+    @property
+    def _cut(self) -> float:
+        """The common threshold, of scores of which the higher is the better."""
+        return float(self._oriented(self.threshold))
+
     def _methods(self) -> tuple[str, ...]:
         return _RESPONSES if self.response_method == "auto" else (self.response_method,)
 
     def _check_options(self) -> None:
         check_number(self.threshold, "threshold", -np.inf, np.inf)
+        check_choice(self.favorable, "favorable", ("high", "low"))
         check_choice(self.adjust, "adjust", ("both", "raise", "lower"))
         choices = ("overall_positive_rate", *RATES, None)
         check_choice(self.constraint, "constraint", choices)
@@ -710,29 +738,37 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def _set_thresholds(self, sides: dict[Hashable, Side], pooled: Side) -> None:
         """Set the thresholds of the groups, and what follows from them."""
-        of_groups = list(sides.values())
+        of_groups, now = list(sides.values()), self._cut
         if self.randomize and len(sides) > 1:
-            drawn, self.pooled_threshold_ = self._random(of_groups, pooled)
+            drawn, self._pooled_cut = self._random(of_groups, pooled)
         else:
             several = self.constraint in RATES and len(sides) > 1
             find = self._equal_rates if several else self._equal_marginals
-            thresholds, self.pooled_threshold_ = find(of_groups, pooled)
+            thresholds, self._pooled_cut = find(of_groups, pooled)
             drawn = [{threshold: 1.0} for threshold in thresholds]
-        self.randomized_thresholds_ = dict(zip(sides, drawn, strict=True))
-        self.thresholds_ = {
+        self._cuts = dict(zip(sides, drawn, strict=True))
+        means = {
             label: sum(cut * share for cut, share in cuts.items())
-            for label, cuts in self.randomized_thresholds_.items()
+            for label, cuts in self._cuts.items()
         }
-        self.marginal_outcomes_before_ = {
-            label: side.outcome_at(self.threshold) for label, side in sides.items()
+        self.pooled_threshold_ = self._oriented(self._pooled_cut)
+        self.randomized_thresholds_ = {
+            label: {self._oriented(cut): share for cut, share in cuts.items()}
+            for label, cuts in self._cuts.items()
         }
-        self.marginal_outcomes_ = {
-            label: side.outcome_at(self.thresholds_[label])
+        self.thresholds_ = {label: self._oriented(cut) for label, cut in means.items()}
+        at = {
+            label: np.array([side.outcome_at(now), side.outcome_at(means[label])])
             for label, side in sides.items()
         }
+        if self.favorable == "low":
+            at = {label: 1 - outcomes for label, outcomes in at.items()}
+        self.marginal_outcomes_before_, self.marginal_outcomes_ = (
+            {label: float(outcomes[i]) for label, outcomes in at.items()}
+            for i in range(2)
+        )
         self.marginal_outcome_errors_ = {
-            label: side.error_at(self.thresholds_[label])
-            for label, side in sides.items()
+            label: side.error_at(means[label]) for label, side in sides.items()
         }
         total = float(pooled.weight.sum())
         positive = [
@@ -741,17 +777,17 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             for cut, share in cuts.items()
         ]
         self.positive_rate_ = sum(positive) / total
-        self.positive_rate_before_ = pooled.positive(self.threshold) / total
+        self.positive_rate_before_ = pooled.positive(now) / total
         below = [
             label
             for label, side in sides.items()
-            if min(self.randomized_thresholds_[label])
-            < min(side.lowest, self.threshold)
+            if min(self._cuts[label]) < min(side.lowest, now)
         ]
         if below:
+            where = "below" if self.favorable == "high" else "above"
             warn_user(
-                f"The thresholds of {quoted(below)} are below all known outcomes, "
-                "where a line is assumed: they are suggestive. Lower them in steps and "
+                f"The thresholds of {quoted(below)} are {where} all known outcomes, "
+                "where a line is assumed: they are suggestive. Move them in steps and "
                 "fit again with the new outcomes, or take adjust='raise'.",
                 UserWarning,
             )
@@ -763,21 +799,21 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
         Those of the groups and, second, that of all rows.
         """
-        now = [side.outcome_at(self.threshold) for side in sides]
+        now = [side.outcome_at(self._cut) for side in sides]
         if self.adjust == "both" and self.constraint is not None and len(sides) > 1:
-            level, chosen = common_level(sides, pooled.positive(self.threshold))
+            level, chosen = common_level(sides, pooled.positive(self._cut))
             thresholds = [
                 threshold_between(side, level, of_side)
                 for side, of_side in zip(sides, chosen, strict=True)
             ]
         else:
             level = {
-                "both": pooled.outcome_at(self.threshold),
+                "both": pooled.outcome_at(self._cut),
                 "raise": max(now),
                 "lower": min(now),
             }[self.adjust]
             thresholds = [
-                float(self.threshold) if outcome == level else side.threshold_of(level)
+                self._cut if outcome == level else side.threshold_of(level)
                 for side, outcome in zip(sides, now, strict=True)
             ]
         return thresholds, pooled.threshold_of(level)
@@ -790,15 +826,15 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         for side in (*sides, pooled):
             share = rate_shares(self.constraint, side.expected, side.weight)
             curves.append(RateCurve.of_rows(side.score, share, side.weight))
-            now.append(float(share @ (side.score >= self.threshold)))
+            now.append(float(share @ (side.score >= self._cut)))
         *of_groups, of_all = curves
         level = {
-            "both": common_rate(of_groups, pooled.positive(self.threshold)),
+            "both": common_rate(of_groups, pooled.positive(self._cut)),
             "raise": min(now[:-1]),
             "lower": max(now[:-1]),
         }[self.adjust]
         thresholds = [
-            float(self.threshold)
+            self._cut
             if self.adjust != "both" and rate == level
             else curve.threshold_at(level)
             for curve, rate in zip(of_groups, now[:-1], strict=True)
@@ -821,7 +857,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         outcome = np.concatenate(expected)
         good = float(weight @ outcome)
         response = next(m for m in self._methods() if hasattr(self.estimator_, m))
-        cost = float(self.threshold)
+        cost = self._cut
         if response != "predict_proba":
             cost = pooled.outcome_at(cost)
         drawn, level = random_thresholds(

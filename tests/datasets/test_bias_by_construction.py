@@ -24,6 +24,23 @@ def test_error_is_the_integral_over_the_scores():
     assert make_bias_by_construction(5, b0=0, b1=1).true_error < 1e-9
 
 
+@pytest.mark.parametrize("link", ["probit", "cloglog"])
+def test_other_links(link):
+    law = {"probit": stats.norm.cdf, "cloglog": stats.gumbel_l.cdf}[link]
+    quantile = {"probit": stats.norm.ppf, "cloglog": stats.gumbel_l.ppf}[link]
+    data = make_bias_by_construction(5000, b0=0.5, b1=0.7, link=link, random_state=0)
+    expected = law(0.5 + 0.7 * quantile(data.y_score))
+    np.testing.assert_allclose(data.expected, expected)
+
+    def square(s):
+        return (s - law(0.5 + 0.7 * quantile(s))) ** 2
+
+    error = np.sqrt(integrate.quad(square, 0, 1)[0])
+    assert data.true_error == pytest.approx(error, rel=1e-4)
+    assert make_bias_by_construction(5, b0=0, b1=1, link=link).true_error < 1e-9
+    assert f", {link}, b0 = 0.5" in data.DESCR
+
+
 @pytest.mark.parametrize("n_max", [None, 1, 3, 6])
 def test_laws(n_max):
     data = make_bias_by_construction(

@@ -36,6 +36,7 @@ def test_the_seed_decides(make):
         (make_bias_by_construction, {"n_clusters": 2.5}, "n_clusters must be"),
         (make_bias_by_construction, {"b0": np.nan}, "b0 must be"),
         (make_bias_by_construction, {"alpha": 0}, "alpha must be"),
+        (make_bias_by_construction, {"link": "log"}, "link must be"),
         (make_bias_by_construction, {"rate": -0.5}, "rate must be"),
         (make_bias_by_construction, {"n_max": 1.5}, "n_max must be"),
         (make_biased_rankings, {"n_rankings": 0}, "n_rankings must be"),

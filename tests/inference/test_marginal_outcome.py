@@ -188,6 +188,30 @@ def test_unknown_outcomes_below_change_nothing():
         assert other.n_clusters == all_known.n_clusters
 
 
+def test_low_scores_that_are_good_are_those_of_negated_ones():
+    """Loans are given at a low risk; who got none has no outcome."""
+    y, s, group, cluster = rows(labels="abc")
+    y = np.where(s > T, np.nan, y)
+    low = compared(y, s, group, cluster, favorable="low")
+    high = compared(y, -s, group, cluster, threshold=-T)
+    assert low.threshold == T
+    assert low.pvalue == high.pvalue
+    np.testing.assert_array_equal(low.outcomes, high.outcomes)
+    np.testing.assert_array_equal(low.difference, high.difference)
+    assert "threshold=0.4, " in repr(low)
+    assert repr(low).split(chr(10))[0].endswith("favorable=low)")
+    with pytest.raises(
+        ValueError, match="NaN only above the threshold; .*or below 0.5"
+    ):
+        compared(y, s, group, cluster, threshold=0.5, favorable="low")
+    with pytest.raises(ValueError, match="rows at or below it; the smallest y_score"):
+        compared(y, s, group, cluster, threshold=-1.0, favorable="low")
+    with pytest.raises(ValueError, match="bandwidth and options"):
+        compared(y, s, group, threshold=T, bandwidth=H, favorable="low") + compared(
+            y, -s, group, threshold=-T, bandwidth=H
+        )
+
+
 def test_infra_marginal_means_mislead_and_the_test_does_not():
     """Both groups are held to one standard; one has more who are far above it."""
     rng = np.random.default_rng(0)
@@ -292,6 +316,7 @@ class TestBadInput:
             ("threshold", None),
             ("threshold", 5.0),
             ("boundary", "line"),
+            ("favorable", "good"),
             ("bandwidth", 0),
             ("kernel", "cosine"),
             ("kernel", "flat_top"),

@@ -52,6 +52,25 @@ class TestReference:
             own = group == name
             expected = naive.binned_error(y[own].tolist(), s[own].tolist(), bins)
             assert r.estimate[g] == pytest.approx(expected, rel=1e-9)
+            # The label-binned error of appendix A has the spread of scores in bins too.
+            ranked = np.sort(s[own])
+            place = np.arange(ranked.size) * bins // ranked.size
+            means = np.bincount(place, ranked) / np.maximum(np.bincount(place), 1)
+            within = np.mean((ranked - means[place]) ** 2)
+            columns = y[own].tolist(), s[own].tolist()
+            expected = naive.label_binned_error(*columns, bins)
+            whole = np.sqrt(r.estimate[g] ** 2 + within)
+            assert whole == pytest.approx(expected, rel=1e-9)
+
+    def test_percentiles_are_the_rows_in_a_hundred_parts(self):
+        """CE_NP of §8 is the same curve at the percentiles of the scores."""
+        s = np.random.default_rng(0).beta(2, 3, 5000)
+        y = np.random.default_rng(1).random(5000) < s**1.5
+        r = calibration_error(y, s, bandwidth=0.05)
+        points = np.quantile(s, (np.arange(100) + 0.5) / 100)
+        curve = nadaraya_watson(y, s, points, bandwidth=0.05)
+        error = np.sqrt(np.mean((curve.estimate - points) ** 2))
+        assert r.estimate[0] == pytest.approx(error, rel=0.01)
 
     @pytest.mark.parametrize("ties", [False, True])
     def test_sweep(self, ties):

@@ -53,11 +53,51 @@ class TestReference:
         r = decisions(*columns, **options)
         expected = naive.positive_rate_shift(s.tolist(), star, member, 0.5, w)
         np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
-        r = ranks(*columns, **options)
         # Equal to the last bit where scores are, in the curve as in the scores.
         star = np.round(star, 12).tolist()
-        expected = naive.rank_shift(s.tolist(), star, query.tolist(), member, w)
-        np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
+        for k in (None, 2):
+            r = ranks(*columns, **options, k=k)
+            of_top = {} if k is None else {"k": k}
+            expected = naive.rank_shift(
+                s.tolist(), star, query.tolist(), member, w, **of_top
+            )
+            np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
+
+    def test_slots_add_up(self):
+        """The change at each slot is that of the chance to be at it or above."""
+        y, s, group, cluster, query = columns = rows()
+        longest = np.bincount(query).max()
+        by_k = [ranks(*columns, k=k).estimate for k in range(1, longest + 2)]
+        whole = ranks(*columns).estimate
+        np.testing.assert_allclose(by_k[longest - 2], whole)
+        np.testing.assert_allclose(by_k[longest], whole)
+        member = {g: (group == g).tolist() for g in "ab"}
+        star = naive.calibrated(
+            y.tolist(), s.tolist(), cluster.tolist(), member, H, "gaussian"
+        )
+        places = [naive.ranks_from_top(x, query.tolist()) for x in (s.tolist(), star)]
+        before, after = np.array(places)  # no ties
+        for slot in range(2, longest):
+            change = by_k[slot - 1] - by_k[slot - 2]
+            for g, name in enumerate("ab"):
+                own = group == name
+                more = np.mean(after[own] <= slot) - np.mean(before[own] <= slot)
+                assert change[g] == pytest.approx(more, abs=1e-12)
+
+    def test_resamples_of_one_list_are_lists_with_items_again(self):
+        y, s, group, _, _ = rows(n_users=25)  # ties are the items that are drawn again
+        r = ranks(y, s, group, None, None, kernel="gaussian", k=9)
+        counts = np.random.default_rng(0).multinomial(y.size, np.ones(y.size) / y.size)
+        again = np.repeat(np.arange(y.size), counts)
+        columns = [c[again].tolist() for c in (y, s)]
+        member = {g: (group[again] == g).tolist() for g in "ab"}
+        star = naive.calibrated(*columns, range(again.size), member, H, "gaussian")
+        star = np.round(star, 12).tolist()
+        expected = naive.rank_shift(columns[1], star, [0] * again.size, member, k=9)
+        ranked = np.argsort(-s, kind="stable")  # the order of the units
+        totals = r.sums.refit(counts[None, ranked].astype(float))[0]
+        found = totals[:, 0] / totals[:, 1]
+        np.testing.assert_allclose(found, list(expected.values()), atol=1e-9)
 
     @pytest.mark.parametrize("average", ["queries", "clusters"])
     def test_mean_of_units(self, average):

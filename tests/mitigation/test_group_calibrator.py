@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 from skrankfair.mitigation import GroupCalibrator
 from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
-from tests.mitigation.data import WAVE, scores
+from tests.mitigation.data import WAVE, parity_pvalue, scores, uniform
 
 METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
 
@@ -182,6 +182,50 @@ class TestMethods:
         np.testing.assert_allclose(
             model.inverse_transform(outcome)[:, 0], X["score"], atol=1e-9
         )
+
+
+class TestReference:
+    def test_maps_onto_the_scale_of_the_reference(self):
+        """f_a(s) = s and f_b(s) = s²: b gets s² on the scale of a, and a √s on b's."""
+        X, y, _ = uniform(40_000, 0)
+        for reference, curve in (("a", np.square), ("b", np.sqrt)):
+            model = GroupCalibrator(
+                sensitive_features="group", reference=reference, monotonic=True
+            ).fit(X, y)
+            found, own = model.transform(X)[:, 0], (X["group"] == reference).to_numpy()
+            np.testing.assert_array_equal(found[own], X["score"][own])
+            inside = ~own & X["score"].between(0.2, 0.8).to_numpy()
+            expected = curve(X["score"][inside])
+            assert np.abs(found[inside] - expected).max() < 0.08
+            assert np.sqrt(np.mean((found[inside] - expected) ** 2)) < 0.03
+            back = model.inverse_transform(X.assign(score=found))[:, 0]
+            np.testing.assert_allclose(back[inside], X["score"][inside], atol=0.02)
+            # It is the curve of the reference, inverted, of the calibrated score.
+            plain = GroupCalibrator(sensitive_features="group", monotonic=True)
+            outcome = plain.fit(X, y).transform(X)
+            np.testing.assert_array_equal(
+                found[~own], plain.calibrators_[reference].inverse(outcome[~own])[:, 0]
+            )
+
+    def test_equal_scores_mean_equal_outcomes_on_fresh_rows(self):
+        X, y, _ = scores(20_000, 0)
+        fresh, outcome, _ = scores(4000, 1)
+        model = GroupCalibrator("platt", sensitive_features="group", reference="b").fit(
+            X, y
+        )
+        mapped = model.transform(fresh)[:, 0]
+        assert parity_pvalue(outcome, fresh["score"], fresh["group"]) < 1e-3
+        assert parity_pvalue(outcome, mapped, fresh["group"]) > 0.05
+
+    def test_bad_references_are_refused(self):
+        X, y, _ = scores(2000, 0)
+        model = GroupCalibrator(sensitive_features="group", reference="z").fit(X, y)
+        with pytest.raises(ValueError, match="reference must be one of the groups"):
+            model.transform(X)
+        X, y, _ = scores(4000, 0, WAVE)
+        model = GroupCalibrator(sensitive_features="group", reference="b").fit(X, y)
+        with pytest.raises(ValueError, match="reference must have a curve that falls"):
+            model.transform(X)
 
 
 class TestGroups:

@@ -91,6 +91,42 @@ class TestClosedForm:
         raised = thresholds_of(X, missing, adjust="raise")
         assert raised.thresholds_["b"] == pytest.approx(np.sqrt(0.5), abs=0.04)
 
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"adjust": "raise"},
+            {"calibrator": "platt"},
+            {"constraint": "equal_opportunity"},
+            {"constraint": "equalized_odds", "randomize": True, "random_state": 0},
+        ],
+    )
+    def test_low_scores_that_are_good(self, options):
+        """Risks of default are one minus chances to repay, and so are decisions."""
+        X, y, _ = uniform(2000, 0)
+        risk = X.assign(score=1 - X["score"])
+        high = thresholds_of(X, y, threshold=0.4, **options)
+        low = thresholds_of(risk, 1 - y, threshold=0.6, favorable="low", **options)
+        accepted = low.predict(risk) == 0
+        np.testing.assert_array_equal(accepted, high.predict(X) == 1)
+        np.testing.assert_array_equal(accepted, low.decision_function(risk) <= 0)
+        for group in "ab":
+            for name in ("thresholds_", "marginal_outcomes_"):
+                value = getattr(low, name)[group]
+                assert 1 - value == pytest.approx(getattr(high, name)[group])
+        for name in ("positive_rate_", "positive_rate_before_"):
+            assert getattr(low, name) == pytest.approx(getattr(high, name))
+
+    def test_outcomes_missing_above_the_threshold_of_a_risk(self):
+        X, y, _ = uniform(4000, 0)
+        risk = X.assign(score=1 - X["score"])
+        refused = np.where(risk["score"] > 0.5, np.nan, 1 - y)
+        with pytest.warns(UserWarning, match="'a' are above all known outcomes"):
+            low = thresholds_of(risk, refused, favorable="low")
+        assert low.thresholds_["b"] < 0.5 < low.thresholds_["a"]
+        at = risk.assign(score=[low.thresholds_[g] for g in risk["group"]])
+        assert (low.decision_function(at) <= 1e-15).all()
+
     def test_ties_and_weights(self):
         X, y, _ = uniform(4000, 0)
         X["score"] = X["score"].round(2)

@@ -340,6 +340,17 @@ def binned_error(y, s, n_bins=15, p=2):
     return (math.fsum(terms) / len(s)) ** (1 / p)
 
 
+def label_binned_error(y, s, n_bins=15):
+    """Root of (1 / n) sum_k sum_i (s_i - mean outcome of the bin)² (appendix A)."""
+    ranked = sorted(float(score) for score in s)
+    first, total = 0, 0.0
+    for n, outcome, _ in bins_of_equal_mass(y, s, n_bins):
+        for score in ranked[first : first + n]:
+            total += (score - float(outcome)) ** 2
+        first += n
+    return math.sqrt(total / len(s))
+
+
 def sweep_bins(y, s):
     """Return the last b before the mean outcomes of b bins fall somewhere.
 
@@ -400,19 +411,23 @@ def positive_rate_shift(s, star, member, threshold, w=None):
     return result
 
 
-def ranks_from_top(s, q):
-    """Rank in the query, 1 the highest score; tied rows share their mean rank."""
+def ranks_from_top(s, q, lowest=math.inf):
+    """Rank in the query, 1 the highest score, at most the lowest; of ties the mean."""
     result = [NAN] * len(s)
     for rows in rows_by_query(q).values():
         for row, ranks in ranks_of_ties(s, rows).items():
-            result[row] = 1 + (ranks[0] + ranks[-1]) / 2
+            below = [min(1 + rank, lowest) for rank in range(ranks[0], ranks[-1] + 1)]
+            result[row] = math.fsum(below) / len(below)
     return result
 
 
-def rank_shift(s, star, q, member, w=None):
-    """Mean over the group's rows of R(S) - R(S*); positive: better when calibrated."""
+def rank_shift(s, star, q, member, w=None, k=math.inf):
+    """Mean over the group's rows of R(S) - R(S*); positive: better when calibrated.
+
+    Ranks beyond the first k are k + 1.
+    """
     w = [1] * len(s) if w is None else w
-    before, after = ranks_from_top(s, q), ranks_from_top(star, q)
+    before, after = ranks_from_top(s, q, k + 1), ranks_from_top(star, q, k + 1)
     result = {}
     for group, in_group in member.items():
         rows = [row for row in range(len(s)) if in_group[row] and w[row] > 0]

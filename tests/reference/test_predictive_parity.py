@@ -170,6 +170,17 @@ def test_shifts_by_hand():
     assert naive.rank_shift(s, star, [0] * 4, member) == {"a": 0, "b": 0}
     assert naive.rank_shift(s, star, [0, 1, 0, 1], member) == {"a": 0, "b": 0}
     assert naive.rank_shift(s, star, [0, 1, 0, 2], member) == {"a": 0.5, "b": -0.5}
+    # Of the first two only: 3 1 3 2 become 1 3 2 3.
+    assert naive.rank_shift(s, star, [0] * 4, member, k=2) == {"a": 0, "b": 0}
     assert naive.ranks_from_top([1, 3, 1, 1], [0] * 4) == [3, 1, 3, 3]
+    assert naive.ranks_from_top([1, 3, 1, 1], [0] * 4, 3) == [8 / 3, 1, 8 / 3, 8 / 3]
     with pytest.raises(ValueError, match="overlap"):
         naive.calibrated(y, s, range(4), {1: [True] * 4, 2: [True] * 4}, 0.01)
+
+
+def test_label_binned_error_of_uniform_scores_in_one_bin():
+    """Appendix A: 1/12 where E[Y | s] = s, of error 0, and 1 - s, of squared 1/3."""
+    s = [(i + 0.5) / 400 for i in range(400)]
+    for mean in (s, [1 - score for score in s]):
+        assert naive.label_binned_error(mean, s, 1) ** 2 == pytest.approx(1 / 12, 1e-4)
+    assert naive.label_binned_error(s, s, 400) == pytest.approx(0, abs=1e-9)
