@@ -72,6 +72,8 @@ OPTIONS = {
     "estimator": ("mean", "local_linear"),
     "adjacent": (True, False),
     "signed": (True, False),
+    "divisor": (None, "sum", "maximum", "pairs"),
+    "against": ("a",),
     "normalize": (True, False),
     "joint": (True, False),
     "target": ("expected", "relevance", "population", "equal"),

@@ -217,6 +217,8 @@ def _name(case):
 def _later():
     """Cases of options without frozen numbers."""
     yield Case(metrics.skew_at_k, {"step": 4}, {})
+    yield Case(metrics.dips, {"comparison": "all", "tie_cost": 0.5}, {})
+    yield Case(metrics.dips, {"divisor": "pairs", "position_weight": "dcg"}, {})
     yield Case(metrics.ndkl, {"target": TARGET}, {})
 
 

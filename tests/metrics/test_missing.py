@@ -59,7 +59,7 @@ PUBLIC = {
     name: function
     for name in metrics.__all__
     if inspect.isfunction(function := getattr(metrics, name))
-    and name not in ("make_metric", "expected_advantage")
+    and name not in ("make_metric", "expected_advantage", "item_dissatisfaction")
 }
 each_metric = together("name", [pytest.param(name, id=name) for name in PUBLIC])
 
