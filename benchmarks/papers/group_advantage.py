@@ -1,9 +1,13 @@
 """Figures 1 to 3 of Kuhlman et al. 2021: ``group_advantage.py [PATH] [--folder DIR]``.
 
 1. Ten random rankings with a protected group of 20%, by its advantage.
-2. The metrics against the advantage, for protected groups of 20, 50 and 80%; the same
-   numbers are printed, with the largest values that normalise rND and rKL. The authors
-   print smaller ones of rKL: they clip shares at .001 and .999.
+2. The metrics against the advantage, for protected groups of 20, 50 and 80%. The first
+   row is scaled as the paper says: rND, rKL, expRR and pair by the largest value that
+   the sizes of the groups allow, rRD by its value at an advantage of 0.9, and skew,
+   which has no bounds, by the range of its curve. The second row has other metrics. The
+   numbers are printed without the scales of rRD and skew, with the largest values that
+   normalise rND and rKL. The authors print smaller ones of rKL: they clip shares at
+   .001 and .999.
 3. The monotonicity test of fifteen weeks of quarterbacks, ranked by experts.
 
 PATH is a CSV with the columns week, expert, player, rank and division (1 is the AFC);
@@ -43,11 +47,15 @@ METRICS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "rND": (metrics.normalized_discounted_difference, {"step": STEP}),
     "rRD": (metrics.normalized_discounted_ratio, {"step": STEP}),
     "rKL": (metrics.normalized_discounted_kl, {"step": STEP}),
-    "skew": (metrics.skew_at_k, {"k": STEP}),
-    "NDKL": (metrics.ndkl, {}),
-    "expRR": (metrics.exposure_parity, {}),
-    "expDCG": (metrics.exposure_parity, {"position_weight": "dcg"}),
+    "skew": (metrics.skew_at_k, {"step": STEP}),
     "pair": (metrics.pairwise_parity, {}),
+    "expRR": (metrics.exposure_parity, {"divisor": "maximum"}),
+    "expRR/sum": (metrics.exposure_parity, {}),
+    "expDCG": (
+        metrics.exposure_parity,
+        {"position_weight": "dcg", "divisor": "maximum"},
+    ),
+    "NDKL": (metrics.ndkl, {}),
 }
 #: Okabe and Ito's palette, and a dash, for the metrics of either row of Figure 2.
 LOOKS = {
@@ -55,12 +63,13 @@ LOOKS = {
     "rND": ("#D55E00", "-"),
     "rKL": ("#009E73", "-"),
     "expRR": ("#CC79A7", "-"),
-    "NDKL": ("#009E73", ":"),
-    "expDCG": ("#CC79A7", ":"),
     "rRD": ("#E69F00", "-"),
     "skew": ("#333333", "--"),
+    "NDKL": ("#009E73", ":"),
+    "expDCG": ("#CC79A7", ":"),
+    "expRR/sum": ("#CC79A7", "--"),
 }
-BOUNDED, UNBOUNDED = list(LOOKS)[:6], list(LOOKS)[6:]
+OF_THE_PAPER, OTHERS = list(LOOKS)[:6], list(LOOKS)[6:]
 
 
 def figure_1(folder: pathlib.Path) -> None:
@@ -105,6 +114,16 @@ def mean_values(share: float, advantage: float, n_runs: int) -> dict[str, float]
     return found
 
 
+def scaled(name: str, values: np.ndarray) -> np.ndarray:
+    """Return a curve on the scale of Figure 2."""
+    if name == "rRD":
+        return values / values[ADVANTAGES == 0.9]
+    if name == "skew":
+        low, high = (end(values[np.isfinite(values)]) for end in (np.min, np.max))
+        return (values - low) / (high - low)
+    return values
+
+
 def figure_2(folder: pathlib.Path, n_runs: int) -> None:
     """Metrics against the advantage, averaged over runs; print them."""
     figure, axes = plt.subplots(
@@ -112,8 +131,7 @@ def figure_2(folder: pathlib.Path, n_runs: int) -> None:
         len(SHARES),
         figsize=(10.5, 6),
         sharex=True,
-        sharey="row",
-        height_ratios=(3, 2),
+        sharey=True,
         layout="constrained",
     )
     for column, share in zip(axes.T, SHARES, strict=True):
@@ -128,9 +146,9 @@ def figure_2(folder: pathlib.Path, n_runs: int) -> None:
             f"\n{share:.0%} protected: metrics by advantage, mean of {n_runs} rankings"
         )
         print(text_table(["α", *METRICS], cells))
-        for ax, names in zip(column, (BOUNDED, UNBOUNDED), strict=True):
+        for ax, names in zip(column, (OF_THE_PAPER, OTHERS), strict=True):
             for name in names:
-                values = np.array([row[name] for row in rows])
+                values = scaled(name, np.array([row[name] for row in rows]))
                 color, dash = LOOKS[name]
                 ax.plot(
                     ADVANTAGES[np.isfinite(values)],
@@ -146,9 +164,10 @@ def figure_2(folder: pathlib.Path, n_runs: int) -> None:
             for side in ("top", "right"):
                 ax.spines[side].set_visible(False)
         column[0].set_title(f"{share:.0%} protected", size="medium")
+        column[0].set_ylim(-0.03, 1.05)  # rRD leaves it
         column[1].set_xlabel("advantage α")
-    for ax, words in zip(axes[:, 0], ("with a bound", "without one"), strict=True):
-        ax.set_ylabel(f"metrics {words}")
+    axes[0, 0].set_ylabel("metrics of the paper, scaled")
+    axes[1, 0].set_ylabel("other metrics")
     for ax in axes[:, -1]:
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.02, 1))
     figure.savefig(folder / "group_advantage_figure_2.png", dpi=120)

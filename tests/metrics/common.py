@@ -220,6 +220,7 @@ def _later():
     yield Case(metrics.dips, {"comparison": "all", "tie_cost": 0.5}, {})
     yield Case(metrics.dips, {"divisor": "pairs", "position_weight": "dcg"}, {})
     yield Case(metrics.ndkl, {"target": TARGET}, {})
+    yield Case(metrics.exposure_parity, {"signed": True, "divisor": "maximum"}, {})
 
 
 CASES = {_name(case): case for case in _cases()}

@@ -416,29 +416,57 @@ def exposure_discount(discount, k):
     return float(discount(k))
 
 
-def exposure_of(members, discount="reciprocal"):
-    """e_a / (e_a + e_rest), e the mean discount of the members; equation 6."""
+def mean_exposures(members, discount="reciprocal"):
+    """(e_a, e_rest): the mean discount of the members, and of the others."""
     n, size = len(members), math.fsum(members)
     # Sums of shares of blocks are not exact.
     if round(size, 9) in (0, n):
-        return NAN
+        return NAN, NAN
     values = [exposure_discount(discount, k) for k in range(1, n + 1)]
     own = math.fsum(v * m for v, m in zip(values, members, strict=True)) / size
     rest = math.fsum(v * (1 - m) for v, m in zip(values, members, strict=True))
-    rest /= n - size
+    return own, rest / (n - size)
+
+
+def exposure_of(members, discount="reciprocal"):
+    """e_a / (e_a + e_rest); equation 6."""
+    own, rest = mean_exposures(members, discount)
     return own / (own + rest)
 
 
+def exposure_difference(members, discount="reciprocal", *, scaled=False):
+    """e_a - e_rest; scaled by the larger of the group all first and all last."""
+    own, rest = mean_exposures(members, discount)
+    if not scaled or math.isnan(own):
+        return own - rest
+    size = round(math.fsum(members))
+    return (own - rest) / max(
+        abs(exposure_difference(extreme(len(members), size), discount))
+        for extreme in (first, last)
+    )
+
+
 def exposure_parity(
-    s, q, member, discount="reciprocal", average="queries", w=None, signed=False
+    s,
+    q,
+    member,
+    discount="reciprocal",
+    average="queries",
+    w=None,
+    signed=False,
+    divisor="sum",
 ):
     """|1 - 2 e_a / (e_a + e_rest)|, equation 7: {group: (value, queries)}.
 
     ``signed``: 2 e_a / (e_a + e_rest) - 1, positive when the group has the advantage.
+    ``divisor``: None or "maximum", of the difference of the exposures.
     """
 
     def metric(members):
         value = 2 * exposure_of(members, discount) - 1
+        if divisor != "sum":
+            scaled = divisor == "maximum"
+            value = exposure_difference(members, discount, scaled=scaled)
         return value if signed else abs(value)
 
     return _by_profile(s, q, member, metric, average, w)
