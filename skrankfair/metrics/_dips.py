@@ -286,10 +286,8 @@ def _without(data: RankedData, group: Hashable) -> tuple[RankedData, Array]:
     others = [index for index, label in enumerate(groups.labels) if label != group]
     labels = tuple(groups.labels[index] for index in others)
     member = groups.values[:, None] == np.array(others, dtype=groups.values.dtype)
-    return (
-        replace(data, sensitive_features=Groups(labels, member)),
-        ~member.any(axis=1),
-    )
+    data = replace(data, sensitive_features=Groups(labels, member))
+    return data, ~member.any(axis=1)
 
 
 def item_dissatisfaction(

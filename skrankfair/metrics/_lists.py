@@ -250,26 +250,24 @@ def with_target(
     groups = data.groups
     if target is None:
         return data, None, {}
-    if isinstance(target, str) and target == "equal":
-        if groups.overlapping:
-            raise ValueError(
-                "target must be a mapping for a membership matrix, whose groups may "
-                "overlap and have no equal shares; got 'equal'."
-            )
+    equal = isinstance(target, str) and target == "equal"
+    if equal and not groups.overlapping:
         return data, (1 / len(groups),) * len(groups), {"target": target}
-    rule = "target must be None, 'equal', or a mapping from every group to its share"
+    rule = "target must be None, 'equal' for disjoint groups, or a share by group"
     if not isinstance(target, Mapping):
         raise ValueError(f"{rule}; got {target!r}.")
     if absent := [fmt.label(label) for label in groups.labels if label not in target]:
-        raise ValueError(f"{rule}; it has no share of {fmt.some(absent)}.")
+        raise ValueError(f"{rule}; it has none of {fmt.some(absent)}.")
     for share in target.values():
         check_number(share, "target", 0, 1)
     shares = {label: float(target[label]) for label in sort_labels(list(target))}
     total = sum(shares.values())
-    if min(shares.values()) == 0 or max(shares.values()) == 1:
-        raise ValueError(f"target must have shares between 0 and 1; got {target!r}.")
-    if not groups.overlapping and abs(total - 1) > _ROUNDING:
-        raise ValueError(f"target must have shares that sum to 1; they sum to {total}.")
+    ends = min(shares.values()) == 0 or max(shares.values()) == 1
+    if ends or (not groups.overlapping and abs(total - 1) > _ROUNDING):
+        raise ValueError(
+            "target must have shares between 0 and 1 that sum to 1 (unless groups "
+            f"overlap); got {target!r}."
+        )
     aligned = Groups(tuple(shares), _aligned(groups, tuple(shares)))
     data = replace(data, sensitive_features=aligned)
     return data, tuple(shares.values()), {"target": shares}

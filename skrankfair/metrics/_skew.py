@@ -26,8 +26,6 @@ from ._pairs.cluster_rows import QuerySums
 from ._position_weights import DCG
 from ._top_shares import check_columns
 
-_TINY = np.finfo(float).tiny
-
 
 def _or_minus_infinity(values: Array, nobody: Array) -> Array:
     """Return the values, -inf where there is nobody; it has no derivative."""
@@ -98,9 +96,8 @@ class SkewKernel(ListKernel):
             cuts = lists.cuts(self.k, of_list)
         p = lists.members_above(cell[cuts.of_list], cuts) / cuts.k
         if self.average == "representation":
-            shares = np.zeros((q.size, p.size // max(cell.size, 1) or 1))
-            if cell.size:
-                shares[cell] = p.reshape(cell.size, -1)
+            shares = np.zeros((q.size, max(1, p.size // max(1, cell.size))))
+            shares[cell] = p.reshape(-1, shares.shape[1])
             columns = np.column_stack([shares, q * lists.of_cells(long)])
             return QuerySums(lists.cells, columns, long[:, None].astype(float))
         some = p > 0
@@ -111,7 +108,9 @@ class SkewKernel(ListKernel):
             np.bincount(cuts.of_list, values, cell.size)
             for values in (~some, weights * skews, weights)
         )
-        columns[0, cell] = np.where(empty > 0, 0.0, total / np.maximum(weight, _TINY))
+        columns[0, cell] = np.where(
+            empty > 0, 0.0, total / np.where(weight > 0, weight, 1.0)
+        )
         columns[1:, cell] = np.ones(cell.size), empty > 0
         return QuerySums.of_cells(lists.cells, (columns * valid).T)
 

@@ -170,7 +170,7 @@ class TopShares(ListKernel):
         """Return the value of each cell, and whether there is one."""
         size, n = lists.sizes, lists.of_cells(lists.lengths)
         shares, valid = lists.compared(self.target, self.step)
-        distinct, inverse = self._distinct(lists, np.flatnonzero(valid))
+        distinct, inverse = _distinct(lists, np.flatnonzero(valid))
         parts = []
         for some in _few_cuts(lists, distinct, self.step):
             cuts, p = _cell_shares(lists, some, self.step)
@@ -199,7 +199,7 @@ class TopShares(ListKernel):
         valid = np.bincount(query[compared], minlength=n.size) > 1
         cuts = lists.cuts(self.step, np.arange(n.size))
         total = _Total(cuts.of_list, self.weights(cuts.k), n.size)
-        distinct, inverse = self._distinct(lists, np.arange(query.size))
+        distinct, inverse = _distinct(lists, np.arange(query.size))
         parts = []
         for some in _few_cuts(lists, distinct, self.step):
             of_cell, p = _cell_shares(lists, some, self.step)
@@ -256,12 +256,6 @@ class TopShares(ListKernel):
             self.target is not None,
         )
 
-    def _distinct(self, lists: Lists, cell: Array) -> tuple[Array, Array]:
-        """Return cells of which no two are alike, and which of them each is like."""
-        if self.target is None:
-            return _distinct(lists, cell)
-        return cell, np.arange(cell.size)
-
 
 def check_columns(n_items: int, step: int, n_groups: int) -> None:
     """Raise a ValueError for mean shares of too many cuts and groups."""
@@ -289,11 +283,12 @@ class _Total:
 def _distinct(lists: Lists, cell: Array) -> tuple[Array, Array]:
     """Return cells of which no two are alike, and which of them each cell is like.
 
-    Cells of one row are, where lists and ranks are: with many groups most are such.
+    Cells of one row are, where lists and ranks are: with many groups most are such. Of
+    shares given in advance those of two groups are not.
     """
     members, longest = lists.members, int(lists.lengths.max()) + 1
     alone = np.zeros(0, dtype=np.int64)
-    if longest < 1 << 20:
+    if longest < 1 << 20 and not lists.complete:
         alone = np.flatnonzero(members.sizes[cell] == 1)
     if not alone.size:
         return cell, np.arange(cell.size)

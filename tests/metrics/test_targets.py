@@ -193,10 +193,13 @@ def test_as_a_scorer():
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("half", "target must be None, 'equal', or a mapping .*; got 'half'"),
+        (
+            "half",
+            "target must be None, 'equal' for disjoint groups, or a share .* got 'half'",
+        ),
         (0.5, "got 0.5"),
-        ({"a": 1.0}, "it has no share of b"),
-        ({"a": 0.5, "b": 0.6}, "shares that sum to 1; they sum to 1.1"),
+        ({"a": 1.0}, "a share by group; it has none of b"),
+        ({"a": 0.5, "b": 0.6}, "that sum to 1"),
         ({"a": 0.0, "b": 1.0}, "shares between 0 and 1"),
         ({"a": -0.5, "b": 1.5}, "target must be"),
         ({"a": "x", "b": 0.5}, "target must be"),
@@ -216,7 +219,7 @@ def test_bad_targets(target, message):
 
 def test_equal_shares_of_groups_that_overlap():
     member = np.array([[True, True], [False, True], [True, False]])
-    with pytest.raises(ValueError, match="target must be a mapping"):
+    with pytest.raises(ValueError, match="'equal' for disjoint groups"):
         ndkl(None, range(3), sensitive_features=member, target="equal")
     r = ndkl(None, range(3), sensitive_features=member, target={0: 0.5, 1: 0.9})
     assert np.isfinite(r.estimate).all()

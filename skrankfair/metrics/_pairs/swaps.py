@@ -44,30 +44,25 @@ def swap_sums(ranking: Ranking, y: Array, groups: Groups, rule: SwapRule) -> Que
     parts = []
     for rows, _, block in ranking.blocks():
         members = Memberships.of(block, groups.take(rows))
-        columns, _ = _of_members(block, y[rows], members, rule, rule.partner[rows])
+        columns = _of_members(block, y[rows], members, rule, rule.partner[rows])
         sums = members.sums(columns)
-        total = members.sums(columns[0] + columns[-1])
-        sums[0, sums[0] <= NOTHING * total] = 0.0  # what rounding leaves
+        # What rounding leaves of the sums of all pairs.
+        sums[0, sums[0] <= NOTHING * (sums[0] + sums[6])] = 0.0
         parts.append(QuerySums.of_cells(members.cells, sums[:6].T))
     return QuerySums.joined(parts)
 
 
-def swaps_of_items(
-    ranking: Ranking, y: Array, groups: Groups, rule: SwapRule
-) -> tuple[Array, Array, Array]:
+def swaps_of_items(ranking: Ranking, y: Array, groups: Groups, rule: SwapRule) -> Array:
     """Return the sum of each ranked row i, its largest, and its number of pairs."""
     parts = []
     for rows, _, block in ranking.blocks():
         members = Memberships.of(block, groups.take(rows))
-        every = rule.partner[rows]
-        columns, pairs = _of_members(block, y[rows], members, rule, every, by_item=True)
-        value, largest, within = columns[[0, 1, -1]]
-        value[value <= NOTHING * (value + within)] = 0.0
+        columns = _of_members(block, y[rows], members, rule, rule.partner[rows], True)
+        columns[0, columns[0] <= NOTHING * (columns[0] + columns[6])] = 0.0
         of_rows = np.empty((3, block.n_rows))
-        of_rows[:, members.rows] = value, largest, pairs
+        of_rows[:, members.rows] = columns[[0, 1, 7]]
         parts.append(of_rows)
-    value, largest, pairs = np.concatenate(parts, axis=1)
-    return value, largest, pairs
+    return np.concatenate(parts, axis=1)
 
 
 def _of_members(
@@ -76,18 +71,17 @@ def _of_members(
     members: Memberships,
     rule: SwapRule,
     partner: Array,
-    *,
     by_item: bool = False,
-) -> tuple[Array, Array]:
-    """Return the columns of each membership, (7, M), and its number of pairs.
+) -> Array:
+    """Return the columns of each membership, shape (8, M).
 
     What has the better item in a group, or the worse one, over all rows of the query,
-    less what has both, which is the last column: it is that of the worse item, or
-    `by_item` of the better one, with the same sum.
+    less what has both, which is the seventh column: it is that of the worse item, or
+    `by_item` of the better one, with the same sum. The last is the number of pairs.
     """
-    rows, tie_cost, out = members.rows, rule.tie_cost, np.zeros((7, members.rows.size))
+    rows, tie_cost, out = members.rows, rule.tie_cost, np.zeros((8, members.rows.size))
     if not rows.size:
-        return out, out[0]
+        return out
     every = _Lists(ranking, outcome_codes(y, ranking), partner)
     of_row = _Visits.of(ranking, rule.visits)
     better, worse = np.zeros((2, ranking.n_rows))
@@ -115,7 +109,7 @@ def _of_members(
         smaller, equal, larger = smaller - lowest, equal - alike + 1, larger - highest
     out[0], out[2] = better[rows] - out[6], worse[rows] - out[6]
     cumulated = np.concatenate(([0.0], np.cumsum(rule.visits)))
-    below, pairs = cumulated[smaller + equal], smaller + equal + larger
+    below, out[7] = cumulated[smaller + equal], smaller + equal + larger
     if rule.comparison == "all" and not by_item:
         # The worst ranking has the members last among the items of equal outcomes.
         first, sums = smaller + equal - alike + 1, np.cumsum([0.0, *cumulated])
@@ -129,10 +123,10 @@ def _of_members(
     out[4], out[5] = smaller + ties, larger + ties
     if rule.divisor == "pairs" and not by_item:
         inside = np.repeat(members.sizes - 1, members.sizes) / 2
-        out[[1, 3, 4, 5]] = pairs - inside * (rule.comparison == "all")
+        out[[1, 3, 4, 5]] = out[7] - inside * (rule.comparison == "all")
     if rule.comparison == "all":
         out[[2, 3, 5]] = 0.0
-    return out, pairs
+    return out
 
 
 @dataclass(frozen=True)
