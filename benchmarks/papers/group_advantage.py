@@ -10,10 +10,17 @@
    .001 and .999.
 3. The monotonicity test of fifteen weeks of quarterbacks, ranked by experts.
 
-PATH is a CSV with the columns week, expert, player, rank and division (1 is the AFC);
-without it there is no Figure 3. Of each week the ten players with the best mean rank
+PATH has the rankings, of which the authors' repository on GitHub,
+waltergerych/AIES_2021_Measuring_Group_Advantage, holds pickles in its folder fair_rank:
+a dictionary by week of frames with a row per player, a column per expert ("Rank1", ...)
+and a column "Division". Such a pickle can be passed as it is; reading a pickle runs
+what is in it, so look where it comes from. It can also be a CSV with the columns week,
+expert, player, rank and division, as `long_frame` makes them: 24,300 rows of 16 weeks,
+90 experts and 33 quarterbacks have the numbers of the documentation. The group is
+division 1, which the paper calls the AFC; by the players' teams of 2020 it is the NFC.
+Without PATH there is no Figure 3. Of each week the ten players with the best mean rank
 are kept and ranked anew by each expert, since raw ranks have gaps. A position that the
-AFC never has counts 0, and takes part. Three pictures are written into the folder.
+group never has counts 0, and takes part. Three pictures are written into the folder.
 ``monotonicity_size.py`` has the size and the power of the test.
 """
 
@@ -192,15 +199,28 @@ def normalisers() -> None:
     print(text_table(["protected", "rND", "rKL (bits)"], rows))
 
 
+def long_frame(weeks: dict[Any, pd.DataFrame]) -> pd.DataFrame:
+    """Return the authors' frames by week as one, a row per expert and player."""
+    parts = [
+        frame.rename_axis("player")
+        .reset_index()
+        .melt(["player", "Division"], var_name="expert", value_name="rank")
+        .assign(week=week)
+        for week, frame in weeks.items()
+    ]
+    rows = pd.concat(parts, ignore_index=True).dropna(subset="rank")
+    return rows.rename(columns={"Division": "division"})
+
+
 def week_columns(frame: pd.DataFrame, n_players: int = 10) -> dict[str, Any]:
     """Return the columns of a week's test: its players with the best mean rank."""
     best = frame.groupby("player")["rank"].mean().nsmallest(n_players).index
     rows = frame[frame["player"].isin(best)]
     return {
         "y_score": -rows["rank"],
-        "sensitive_features": np.where(rows["division"] == 1, "AFC", "NFC"),
+        "sensitive_features": np.where(rows["division"] == 1, "one", "other"),
         "qid": rows["expert"],
-        "group": "AFC",
+        "group": "one",
     }
 
 
@@ -212,7 +232,10 @@ def verdict(test: MonotonicityTest) -> str:
 
 def figure_3(path: pathlib.Path, folder: pathlib.Path) -> None:
     """The weeks of the quarterbacks, by the paper's test and by the bootstrap."""
-    frame = pd.read_csv(path)
+    if path.suffix in (".pickle", ".pkl"):
+        frame = long_frame(pd.read_pickle(path))
+    else:
+        frame = pd.read_csv(path)
     figure, axes = plt.subplots(
         3, 5, figsize=(13, 7.5), sharex=True, sharey=True, layout="constrained"
     )
@@ -240,8 +263,8 @@ def figure_3(path: pathlib.Path, folder: pathlib.Path) -> None:
         ax.set_title(title, loc="left", size="medium")
         ax.set(xlabel="", ylabel="")
     print("\nQuarterbacks: p-values below 5% with a star, of chi-square and of the")
-    print("bootstrap of experts; AFC by position, the top first")
-    header = ["week", "AFC at positions", "of", "fit", "chi2", "p chi2", "p bootstrap"]
+    print("bootstrap of experts; division 1 by position, the top first")
+    header = ["week", "at positions", "of", "fit", "chi2", "p chi2", "p bootstrap"]
     print(text_table(header, rows))
     for index, method in enumerate(METHODS):
         passed = sum(not tests[index].rejected for tests in weeks.values())
@@ -249,7 +272,7 @@ def figure_3(path: pathlib.Path, folder: pathlib.Path) -> None:
     for week in (1, 15):
         print(f"\nWeek {week}: {recommend_metrics(weeks[week][0], 'evaluate')}")
     axes[2, 2].set_xlabel("position, 1 = top")
-    axes[1, 0].set_ylabel("share of the AFC")
+    axes[1, 0].set_ylabel("share of division 1")
     figure.suptitle(
         "p-values of the monotonicity test: chi-square | bootstrap (* below 5%)",
         size="medium",

@@ -195,7 +195,7 @@ def test_as_a_scorer():
     [
         (
             "half",
-            "target must be None, 'equal' for disjoint groups, or a share .* got 'half'",
+            "target must be None, 'equal' for disjoint groups, or a .* got 'half'",
         ),
         (0.5, "got 0.5"),
         ({"a": 1.0}, "a share by group; it has none of b"),
