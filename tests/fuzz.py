@@ -368,6 +368,9 @@ def others(rng):
             searched, {"objective": "utility", "at_most": {"gap": 0.2}}
         ),
         "expected_advantage": Call(metrics.expected_advantage, lot),
+        "rankings_to_columns": Call(
+            datasets.rankings_to_columns, {"rankings": [["a", "b", "a"], ["b", "a"]]}
+        ),
         "recommend_metrics": Call(
             inference.recommend_metrics, {"test": some_results()["MonotonicityTest"]}
         ),

@@ -150,7 +150,8 @@ def dips(
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
         query is in two clusters, `position_weight` increases with the rank or is 0 at
-        the first, groups overlap with `against`, or an option is unknown.
+        the first, groups overlap or there is none but `against`, or an option is
+        unknown.
 
     Warns
     -----
@@ -221,21 +222,17 @@ def _dips_estimates(
     """Return `dips` of data that is validated and ordered."""
     weight = PositionWeight.of(position_weight, k, patience)
     check_choice(average, "average", ("pairs", "queries", "clusters"))
-    check_choice(comparison, "comparison", ("inter", "all"))
+    kinds = ("inter", "all") if against is None else ("inter",)
+    check_choice(comparison, "comparison", kinds)
     check_choice(divisor, "divisor", ("maximum", "pairs"))
     rule = _rule(data, weight, tie_cost, comparison, divisor)
     options: dict[str, Any] = {"tie_cost": rule.tie_cost, "average": average}
     # Those that are not the default, so that older results can be added.
     options |= {"comparison": comparison} if comparison != "inter" else {}
-    options |= {"against": against} if against is not None else {}
     options |= {"divisor": divisor} if divisor != "maximum" else {}
     if against is not None:
-        if comparison == "all":
-            raise ValueError(
-                "against must be None for comparison='all', which is of items of any "
-                f"group; got {against!r}."
-            )
         data, partner = _without(data, against)
+        options["against"] = against
         rule = replace(rule, comparison="against", partner=partner)
     sums = swap_sums(data.ranking, data.y_true, data.groups, rule)
 
@@ -278,12 +275,12 @@ def _rule(
 def _without(data: RankedData, group: Hashable) -> tuple[RankedData, Array]:
     """Return the data without the label of a group, and which rows are of the group."""
     groups = data.groups
-    if groups.overlapping:
-        raise ValueError(
-            "sensitive_features must be disjoint groups for against; got a membership "
-            "matrix of groups that may overlap."
-        )
+    groups.check_disjoint("against")
     others = [index for index, label in enumerate(groups.labels) if label != group]
+    if not others:
+        raise ValueError(
+            f"against must leave other groups; got {group!r}, the only one."
+        )
     labels = tuple(groups.labels[index] for index in others)
     member = groups.values[:, None] == np.array(others, dtype=groups.values.dtype)
     data = replace(data, sensitive_features=Groups(labels, member))
@@ -374,11 +371,7 @@ def item_dissatisfaction(
     """
     check_choice(divisor, "divisor", (None, "maximum", "pairs"))
     data = ranked_data(y_true, y_score, sensitive_features=sensitive_features, qid=qid)
-    if data.groups.overlapping:
-        raise ValueError(
-            "sensitive_features must be disjoint groups, so that an item has one; got "
-            "a membership matrix of groups that may overlap."
-        )
+    data.groups.check_disjoint("values of items")
     weight = PositionWeight.of(position_weight, k, patience)
     comparison = "all" if sensitive_features is None else "inter"
     rule = _rule(data, weight, tie_cost, comparison, divisor)

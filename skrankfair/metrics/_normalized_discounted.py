@@ -25,11 +25,8 @@ def _top_share_estimates(
     """Return a metric of sums over cuts, of data that is validated and ordered."""
     check_choice(kernel.joint, "joint", (True, False))
     check_number(kernel.step, "step", 1, np.inf, integer=True)
-    if kernel.joint and data.groups.overlapping:
-        raise ValueError(
-            "sensitive_features must be disjoint groups for joint=True; got a "
-            "membership matrix of groups that may overlap."
-        )
+    if kernel.joint:
+        data.groups.check_disjoint("joint=True")
     items = "item" if name == "ndkl" else f"items (step={kernel.step})"
     longer = kernel.step, items
     return list_estimates(name, data, kernel, parameters, longer_than=longer)
