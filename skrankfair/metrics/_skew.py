@@ -108,9 +108,7 @@ class SkewKernel(ListKernel):
             np.bincount(cuts.of_list, values, cell.size)
             for values in (~some, weights * skews, weights)
         )
-        columns[0, cell] = np.where(
-            empty > 0, 0.0, total / np.where(weight > 0, weight, 1.0)
-        )
+        columns[0, cell] = total / np.where(weight > 0, weight, 1.0)
         columns[1:, cell] = np.ones(cell.size), empty > 0
         return QuerySums.of_cells(lists.cells, (columns * valid).T)
 

@@ -125,11 +125,6 @@ class ExposureKernel(ListKernel):
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
         """Return the metric of mean shares, its support, and what parts must share."""
-        if self.divisor == "maximum":
-            raise ValueError(
-                "divisor must be 'sum' or None for average='representation', whose "
-                "lists may differ in their largest values; got 'maximum'."
-            )
         first_pass = {"n_items": one_length(data)}
         metric = MeanExposure(self.signed, self.divisor is None)
         return metric, ListsWithBoth(), first_pass
@@ -177,7 +172,9 @@ def _exposure_parity(
 ) -> GroupEstimates:
     """Return `exposure_parity` of data that is validated and ordered."""
     check_choice(signed, "signed", (True, False))
-    check_choice(divisor, "divisor", ("sum", "maximum", None))
+    # Mean exposures of lists with groups of several sizes have no one maximum.
+    largest = () if average == "representation" else ("maximum",)
+    check_choice(divisor, "divisor", ("sum", None, *largest))
     weight = PositionWeight.of(position_weight, k, patience)
     kernel = ExposureKernel(weight, signed, average, divisor)
     option = {} if divisor == "sum" else {"divisor": divisor}

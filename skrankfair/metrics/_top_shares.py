@@ -181,11 +181,9 @@ class TopShares(ListKernel):
                 divisor = total(np.ones(cuts.k.size))
             elif self.divisor == "maximum":
                 rows = some[cuts.of_list]
-                target = None if self.target is None else q
+                ends = size[rows], n[rows], cuts.k, total
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    divisor = self.distance.largest(
-                        size[rows], n[rows], cuts.k, total, target
-                    )
+                    divisor = self.distance.largest(*ends, q if self.target else None)
             parts.append(_ratio(values, divisor, np.ones(some.size, dtype=bool)))
         values, defined = map(np.concatenate, zip(*parts, strict=True))
         out = np.zeros(valid.size)
