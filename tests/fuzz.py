@@ -74,9 +74,12 @@ OPTIONS = {
     "estimator": ("mean", "local_linear"),
     "adjacent": (True, False),
     "signed": (True, False),
+    "divisor": (None, "sum", "maximum", "pairs"),
+    "against": ("a",),
     "normalize": (True, False),
     "joint": (True, False),
-    "target": ("expected", "relevance", "population"),
+    "target": ("expected", "relevance", "population", "equal"),
+    "step": (1, 2),
     "gain": ("linear", "exponential"),
     "tie_cost": (0.0, 0.5, 1.0),
     "k": (1, 3),
@@ -369,6 +372,9 @@ def others(rng):
             searched, {"objective": "utility", "at_most": {"gap": 0.2}}
         ),
         "expected_advantage": Call(metrics.expected_advantage, lot),
+        "rankings_to_columns": Call(
+            datasets.rankings_to_columns, {"rankings": [["a", "b", "a"], ["b", "a"]]}
+        ),
         "recommend_metrics": Call(
             inference.recommend_metrics, {"test": some_results()["MonotonicityTest"]}
         ),

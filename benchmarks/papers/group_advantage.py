@@ -1,15 +1,26 @@
 """Figures 1 to 3 of Kuhlman et al. 2021: ``group_advantage.py [PATH] [--folder DIR]``.
 
 1. Ten random rankings with a protected group of 20%, by its advantage.
-2. The metrics against the advantage, for protected groups of 20, 50 and 80%; the same
-   numbers are printed, with the largest values that normalise rND and rKL. The authors
-   print smaller ones of rKL: they clip shares at .001 and .999.
+2. The metrics against the advantage, for protected groups of 20, 50 and 80%. The first
+   row is scaled as the paper says: rND, rKL, expRR and pair by the largest value that
+   the sizes of the groups allow, rRD by its value at an advantage of 0.9, and skew,
+   which has no bounds, by the range of its curve. The second row has other metrics. The
+   numbers are printed without the scales of rRD and skew, with the largest values that
+   normalise rND and rKL. The authors print smaller ones of rKL: they clip shares at
+   .001 and .999.
 3. The monotonicity test of fifteen weeks of quarterbacks, ranked by experts.
 
-PATH is a CSV with the columns week, expert, player, rank and division (1 is the AFC);
-without it there is no Figure 3. Of each week the ten players with the best mean rank
+PATH has the rankings, of which the authors' repository on GitHub,
+waltergerych/AIES_2021_Measuring_Group_Advantage, holds pickles in its folder fair_rank:
+a dictionary by week of frames with a row per player, a column per expert ("Rank1", ...)
+and a column "Division". Such a pickle can be passed as it is; reading a pickle runs
+what is in it, so look where it comes from. It can also be a CSV with the columns week,
+expert, player, rank and division, as `long_frame` makes them: 24,300 rows of 16 weeks,
+90 experts and 33 quarterbacks have the numbers of the documentation. The group is
+division 1, which the paper calls the AFC; by the players' teams of 2020 it is the NFC.
+Without PATH there is no Figure 3. Of each week the ten players with the best mean rank
 are kept and ranked anew by each expert, since raw ranks have gaps. A position that the
-AFC never has counts 0, and takes part. Three pictures are written into the folder.
+group never has counts 0, and takes part. Three pictures are written into the folder.
 ``monotonicity_size.py`` has the size and the power of the test.
 """
 
@@ -43,11 +54,15 @@ METRICS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "rND": (metrics.normalized_discounted_difference, {"step": STEP}),
     "rRD": (metrics.normalized_discounted_ratio, {"step": STEP}),
     "rKL": (metrics.normalized_discounted_kl, {"step": STEP}),
-    "skew": (metrics.skew_at_k, {"k": STEP}),
-    "NDKL": (metrics.ndkl, {}),
-    "expRR": (metrics.exposure_parity, {}),
-    "expDCG": (metrics.exposure_parity, {"position_weight": "dcg"}),
+    "skew": (metrics.skew_at_k, {"step": STEP}),
     "pair": (metrics.pairwise_parity, {}),
+    "expRR": (metrics.exposure_parity, {"divisor": "maximum"}),
+    "expRR/sum": (metrics.exposure_parity, {}),
+    "expDCG": (
+        metrics.exposure_parity,
+        {"position_weight": "dcg", "divisor": "maximum"},
+    ),
+    "NDKL": (metrics.ndkl, {}),
 }
 #: Okabe and Ito's palette, and a dash, for the metrics of either row of Figure 2.
 LOOKS = {
@@ -55,12 +70,13 @@ LOOKS = {
     "rND": ("#D55E00", "-"),
     "rKL": ("#009E73", "-"),
     "expRR": ("#CC79A7", "-"),
-    "NDKL": ("#009E73", ":"),
-    "expDCG": ("#CC79A7", ":"),
     "rRD": ("#E69F00", "-"),
     "skew": ("#333333", "--"),
+    "NDKL": ("#009E73", ":"),
+    "expDCG": ("#CC79A7", ":"),
+    "expRR/sum": ("#CC79A7", "--"),
 }
-BOUNDED, UNBOUNDED = list(LOOKS)[:6], list(LOOKS)[6:]
+OF_THE_PAPER, OTHERS = list(LOOKS)[:6], list(LOOKS)[6:]
 
 
 def figure_1(folder: pathlib.Path) -> None:
@@ -105,6 +121,16 @@ def mean_values(share: float, advantage: float, n_runs: int) -> dict[str, float]
     return found
 
 
+def scaled(name: str, values: np.ndarray) -> np.ndarray:
+    """Return a curve on the scale of Figure 2."""
+    if name == "rRD":
+        return values / values[ADVANTAGES == 0.9]
+    if name == "skew":
+        low, high = (end(values[np.isfinite(values)]) for end in (np.min, np.max))
+        return (values - low) / (high - low)
+    return values
+
+
 def figure_2(folder: pathlib.Path, n_runs: int) -> None:
     """Metrics against the advantage, averaged over runs; print them."""
     figure, axes = plt.subplots(
@@ -112,8 +138,7 @@ def figure_2(folder: pathlib.Path, n_runs: int) -> None:
         len(SHARES),
         figsize=(10.5, 6),
         sharex=True,
-        sharey="row",
-        height_ratios=(3, 2),
+        sharey=True,
         layout="constrained",
     )
     for column, share in zip(axes.T, SHARES, strict=True):
@@ -128,9 +153,9 @@ def figure_2(folder: pathlib.Path, n_runs: int) -> None:
             f"\n{share:.0%} protected: metrics by advantage, mean of {n_runs} rankings"
         )
         print(text_table(["α", *METRICS], cells))
-        for ax, names in zip(column, (BOUNDED, UNBOUNDED), strict=True):
+        for ax, names in zip(column, (OF_THE_PAPER, OTHERS), strict=True):
             for name in names:
-                values = np.array([row[name] for row in rows])
+                values = scaled(name, np.array([row[name] for row in rows]))
                 color, dash = LOOKS[name]
                 ax.plot(
                     ADVANTAGES[np.isfinite(values)],
@@ -146,9 +171,10 @@ def figure_2(folder: pathlib.Path, n_runs: int) -> None:
             for side in ("top", "right"):
                 ax.spines[side].set_visible(False)
         column[0].set_title(f"{share:.0%} protected", size="medium")
+        column[0].set_ylim(-0.03, 1.05)  # rRD leaves it
         column[1].set_xlabel("advantage α")
-    for ax, words in zip(axes[:, 0], ("with a bound", "without one"), strict=True):
-        ax.set_ylabel(f"metrics {words}")
+    axes[0, 0].set_ylabel("metrics of the paper, scaled")
+    axes[1, 0].set_ylabel("other metrics")
     for ax in axes[:, -1]:
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.02, 1))
     figure.savefig(folder / "group_advantage_figure_2.png", dpi=120)
@@ -173,15 +199,28 @@ def normalisers() -> None:
     print(text_table(["protected", "rND", "rKL (bits)"], rows))
 
 
+def long_frame(weeks: dict[Any, pd.DataFrame]) -> pd.DataFrame:
+    """Return the authors' frames by week as one, a row per expert and player."""
+    parts = [
+        frame.rename_axis("player")
+        .reset_index()
+        .melt(["player", "Division"], var_name="expert", value_name="rank")
+        .assign(week=week)
+        for week, frame in weeks.items()
+    ]
+    rows = pd.concat(parts, ignore_index=True).dropna(subset="rank")
+    return rows.rename(columns={"Division": "division"})
+
+
 def week_columns(frame: pd.DataFrame, n_players: int = 10) -> dict[str, Any]:
     """Return the columns of a week's test: its players with the best mean rank."""
     best = frame.groupby("player")["rank"].mean().nsmallest(n_players).index
     rows = frame[frame["player"].isin(best)]
     return {
         "y_score": -rows["rank"],
-        "sensitive_features": np.where(rows["division"] == 1, "AFC", "NFC"),
+        "sensitive_features": np.where(rows["division"] == 1, "one", "other"),
         "qid": rows["expert"],
-        "group": "AFC",
+        "group": "one",
     }
 
 
@@ -193,7 +232,10 @@ def verdict(test: MonotonicityTest) -> str:
 
 def figure_3(path: pathlib.Path, folder: pathlib.Path) -> None:
     """The weeks of the quarterbacks, by the paper's test and by the bootstrap."""
-    frame = pd.read_csv(path)
+    if path.suffix in (".pickle", ".pkl"):
+        frame = long_frame(pd.read_pickle(path))
+    else:
+        frame = pd.read_csv(path)
     figure, axes = plt.subplots(
         3, 5, figsize=(13, 7.5), sharex=True, sharey=True, layout="constrained"
     )
@@ -221,8 +263,8 @@ def figure_3(path: pathlib.Path, folder: pathlib.Path) -> None:
         ax.set_title(title, loc="left", size="medium")
         ax.set(xlabel="", ylabel="")
     print("\nQuarterbacks: p-values below 5% with a star, of chi-square and of the")
-    print("bootstrap of experts; AFC by position, the top first")
-    header = ["week", "AFC at positions", "of", "fit", "chi2", "p chi2", "p bootstrap"]
+    print("bootstrap of experts; division 1 by position, the top first")
+    header = ["week", "at positions", "of", "fit", "chi2", "p chi2", "p bootstrap"]
     print(text_table(header, rows))
     for index, method in enumerate(METHODS):
         passed = sum(not tests[index].rejected for tests in weeks.values())
@@ -230,7 +272,7 @@ def figure_3(path: pathlib.Path, folder: pathlib.Path) -> None:
     for week in (1, 15):
         print(f"\nWeek {week}: {recommend_metrics(weeks[week][0], 'evaluate')}")
     axes[2, 2].set_xlabel("position, 1 = top")
-    axes[1, 0].set_ylabel("share of the AFC")
+    axes[1, 0].set_ylabel("share of division 1")
     figure.suptitle(
         "p-values of the monotonicity test: chi-square | bootstrap (* below 5%)",
         size="medium",

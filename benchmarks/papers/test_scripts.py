@@ -134,6 +134,17 @@ def test_group_advantage(run, experts):
     assert [int(week) for week, *_ in weeks] == list(range(1, 16))
     # Of thirteen players ten are kept: four of the division, each at one position.
     assert all(sum(map(int, counts.split())) == 30 * 4 for _, counts, _ in weeks)
+    # The same from frames as the authors pickled them.
+    frames = {
+        week: rows.pivot(index="player", columns="expert", values="rank").join(
+            rows.groupby("player")["division"].first().rename("Division")
+        )
+        for week, rows in pd.read_csv(experts).groupby("week")
+    }
+    pickled = experts.parent / "frames.pickle"
+    pd.to_pickle(frames, pickled)
+    again, _ = run("group_advantage.py", pickled, "--runs", 1)
+    assert again == out
 
 
 def test_monotonicity_size(run, tmp_path):

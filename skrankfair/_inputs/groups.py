@@ -174,6 +174,14 @@ class Groups:
         """Whether a row may be of several groups, or of none."""
         return self.values.ndim == 2
 
+    def check_disjoint(self, use: str) -> None:
+        """Raise a ValueError if a row may be of several groups."""
+        if self.overlapping:
+            raise ValueError(
+                f"sensitive_features must be disjoint groups for {use}; got a "
+                "membership matrix of groups that may overlap."
+            )
+
     def mask(self, group: int) -> Array:
         """Return which rows are of the group at this index."""
         if self.overlapping:

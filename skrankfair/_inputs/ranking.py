@@ -301,6 +301,15 @@ class Memberships:
         """
         return self.of_cells(self.sizes > 1)
 
+    def with_every_cell(self) -> Memberships:
+        """Return the same with a cell for every query and group, also without rows."""
+        cells = Cells.of_all(self.cells.n_queries, self.cells.n_groups)
+        sizes = np.zeros(cells.query.size, dtype=np.int64)
+        sizes[self.cells.query * cells.n_groups + self.cells.group] = self.sizes
+        return replace(
+            self, cells=cells, starts=np.concatenate(([0], np.cumsum(sizes)))
+        )
+
     def of_cells(self, chosen: Array) -> tuple[Array, Memberships]:
         """Return the memberships of some cells, a mask of shape (E,), and these."""
         some = np.flatnonzero(np.repeat(chosen, self.sizes))

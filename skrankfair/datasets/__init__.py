@@ -4,6 +4,7 @@ from skrankfair.datasets._bias_by_construction import make_bias_by_construction
 from skrankfair.datasets._biased_rankings import make_biased_rankings
 from skrankfair.datasets._confounded import make_confounded_queries
 from skrankfair.datasets._movielens import fetch_movielens
+from skrankfair.datasets._rankings import rankings_to_columns
 from skrankfair.datasets._underranked import make_underranked_items
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "make_biased_rankings",
     "make_confounded_queries",
     "make_underranked_items",
+    "rankings_to_columns",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from scipy import special
 from sklearn.utils import Bunch
 
-from .._inputs.validation import Array, check_number, generator
+from .._inputs.validation import Array, check_choice, check_number, generator
 
 _DESCR = """\
 Biased rankings
@@ -17,10 +18,16 @@ and Stoyanovich, "Measuring Fairness in Ranked Outputs". The data are simulated,
 collected.
 
 Each ranking is filled from the top: while both groups have items left, the next one is
-protected with probability {advantage:g}; then the rest follows. An advantage of 0 puts
-the protected group last, 1 puts it first, and a value near its share ({share:g}) gives
-it about the same chance at every position.
+protected with probability {advantage:g}{exception}; then the rest follows. An advantage
+of 0 puts the protected group last, 1 puts it first, and a value near its share
+({share:g}) gives it about the same chance at every position.
 """
+_EXCEPTIONS = {
+    "constant": "",
+    "decreasing": " at the top, which falls evenly to 0 at the bottom",
+    "padded": " below the first {k}, which are not protected",
+    "rooney": " below the first {k}, of which {tokens} are protected, at random places",
+}
 
 
 def make_biased_rankings(
@@ -29,6 +36,8 @@ def make_biased_rankings(
     share: float = 0.5,
     advantage: float = 0.5,
     *,
+    pattern: str = "constant",
+    k: int = 10,
     random_state: int | np.random.Generator | None = None,
 ) -> Bunch:
     """Draw rankings in which a protected group has an advantage.
@@ -47,6 +56,13 @@ def make_biased_rankings(
     advantage : float, default=0.5
         The α of Kuhlman et al.: 0 is a total disadvantage of the protected group, 1 a
         total advantage; near `share` there is none.
+    pattern : {"constant", "decreasing", "padded", "rooney"}, default="constant"
+        Where the advantage holds. "decreasing": the probability falls evenly from
+        `advantage` at the top to 0 at the bottom. "padded": the first `k` are not
+        protected. "rooney": of the first `k` a tenth is protected, and one at least, at
+        random places. Below the first `k` the probability is `advantage`.
+    k : int, default=10
+        How many positions at the top "padded" and "rooney" fill in their own way.
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call.
 
@@ -72,7 +88,8 @@ def make_biased_rankings(
     Raises
     ------
     ValueError
-        For a number outside its range.
+        For a number outside its range, or a group that has too few items to fill the
+        first `k` positions as the pattern asks.
 
     See Also
     --------
@@ -80,10 +97,13 @@ def make_biased_rankings(
 
     Notes
     -----
-    With m protected items of n, the first i - 1 draws have a binomial number of
-    protected ones, of which position i sees whether it has reached m, or that of the
-    others n - m: ``P_i = α [1 - P(B_{i-1, α} ≥ m) - P(B_{i-1, 1-α} ≥ n - m)] +
-    P(B_{i-1, 1-α} ≥ n - m)``.
+    All patterns but "constant" are those of the supplement of Kuhlman et al., and break
+    the assumptions of their theorems: the share of the group does not only fall, or
+    only rise, from the top down. For a padding with the protected group, pass the share
+    and the advantage of the others, and exchange the labels.
+
+    What stands at a position depends on the number of protected items above alone, and
+    `position_share` follows the distribution of this number from the top down.
 
     References
     ----------
@@ -112,44 +132,58 @@ def make_biased_rankings(
     check_number(n_items, "n_items", 1, np.inf, integer=True)
     check_number(share, "share", 0, 1)
     check_number(advantage, "advantage", 0, 1)
-    rng = generator(random_state)
+    check_choice(pattern, "pattern", tuple(_EXCEPTIONS))
+    check_number(k, "k", 1, np.inf, integer=True)
     n_protected = round(float(share) * n_items)
-    drawn = rng.random((int(n_rankings), int(n_items))) < advantage
-    taken = np.cumsum(drawn, axis=1)
-    others = np.arange(1, n_items + 1) - taken
-    # After a group is used up, draws count only if they are of the group that is left.
-    protected = drawn & (taken <= n_protected)
-    protected |= others > n_items - n_protected
+    tokens = {"padded": 0, "rooney": max(1, k // 10)}.get(pattern)
+    if tokens is not None and not k - n_items + n_protected <= tokens <= n_protected:
+        raise ValueError(
+            f"k must leave {tokens} of the first k places to the protected group, and "
+            f"the others to the rest; got k={k} for {n_protected} of {n_items} items."
+        )
+
+    def chance(position: int, taken: Array) -> Array:
+        """Return the probability of a protected item below so many others."""
+        probability = np.full(taken.size, float(advantage))
+        if pattern == "decreasing":
+            probability *= 1 - position / n_items
+        elif tokens is not None and position < k:
+            probability = (tokens - taken) / (k - position)
+        probability[taken == n_protected] = 0.0
+        probability[position - taken == n_items - n_protected] = 1.0
+        return probability
+
+    drawn = generator(random_state).random((int(n_rankings), int(n_items)))
+    protected, taken = np.empty(drawn.shape, dtype=bool), np.zeros(len(drawn))
+    for position in range(int(n_items)):
+        protected[:, position] = drawn[:, position] < chance(position, taken)
+        taken += protected[:, position]
     return Bunch(
         y_score=np.tile(np.arange(n_items, 0, -1), n_rankings),
         sensitive_features=np.where(protected.ravel(), "protected", "other"),
         qid=np.repeat(np.arange(n_rankings), n_items),
         n_protected=n_protected,
-        position_share=_position_share(int(n_items), n_protected, float(advantage)),
+        position_share=_position_share(int(n_items), n_protected, chance),
         DESCR=_DESCR.format(
             n_rankings=n_rankings,
             n_items=n_items,
             n_protected=n_protected,
             advantage=advantage,
             share=share,
+            exception=_EXCEPTIONS[pattern].format(k=k, tokens=tokens),
         ),
     )
 
 
-def _position_share(n_items: int, n_protected: int, advantage: float) -> Array:
+def _position_share(
+    n_items: int, n_protected: int, chance: Callable[[int, Array], Array]
+) -> Array:
     """Return the probability of a protected item at each position."""
-    drawn = np.arange(n_items)
-    over = _at_least(n_protected, drawn, advantage)
-    only = _at_least(n_items - n_protected, drawn, 1 - advantage)
-    out: Array = advantage * (1 - over - only) + only
+    numbers, out = np.arange(n_protected + 1), np.empty(n_items)
+    distribution = (numbers == 0).astype(float)
+    for position in range(n_items):
+        here = distribution * np.clip(chance(position, numbers), 0.0, 1.0)
+        out[position] = here.sum()
+        distribution -= here
+        distribution[1:] += here[:-1]
     return np.clip(out, 0.0, 1.0)
-
-
-def _at_least(least: int, n: Array, probability: float) -> Array:
-    """Return the probability of at least `least` successes of n."""
-    out = np.zeros(n.size)
-    if least == 0:
-        return out + 1.0
-    enough = n >= least
-    out[enough] = special.bdtrc(least - 1, n[enough], probability)
-    return out

@@ -3,7 +3,7 @@
 from .._estimates.group_estimates import GroupEstimates
 from ._calibration_error import calibration_error
 from ._calibration_impact import positive_rate_shift, rank_shift
-from ._dips import dips
+from ._dips import dips, item_dissatisfaction
 from ._disparities import (
     demographic_parity_difference,
     equal_opportunity_difference,
@@ -75,6 +75,7 @@ __all__ = [
     "false_positive_rate",
     "group_mean",
     "impact_ratio",
+    "item_dissatisfaction",
     "log_loss",
     "make_metric",
     "matched_pair_calibration",

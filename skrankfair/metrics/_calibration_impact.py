@@ -614,11 +614,7 @@ def rank_shift(
         sample_weight=sample_weight,
         missing=missing,
     )
-    if data.groups.overlapping:
-        raise ValueError(
-            "rank_shift needs disjoint groups, since an item has one calibrated score; "
-            "sensitive_features is a membership matrix."
-        )
+    data.groups.check_disjoint("rank_shift")
     check_magnitude(y_true=data.y_true, y_score=data.ranking.score)
     sample = ranked_sample(data, cluster_weight)
     # Scores and outcomes are in the sample: those of large data are not kept twice.

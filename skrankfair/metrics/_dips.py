@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +12,11 @@ from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, ratios_minu
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.ranking import RankedData, measured
-from .._inputs.validation import check_choice, check_number
+from .._inputs.groups import Groups
+from .._inputs.ranking import RankedData, measured, ranked_data
+from .._inputs.validation import Array, check_choice, check_number
 from ._pairs.cluster_rows import QuerySums, means_of_units, query_estimates
-from ._pairs.swaps import swap_sums
+from ._pairs.swaps import SwapRule, swap_sums, swaps_of_items
 from ._position_weights import PositionWeight, check_decreasing
 
 if TYPE_CHECKING:
@@ -62,6 +65,9 @@ def dips(
     k: int | None = None,
     patience: float | None = None,
     tie_cost: float = 0.0,
+    comparison: str = "inter",
+    against: Hashable = None,
+    divisor: str = "maximum",
     average: str = "pairs",
     sample_weight: Any = None,
     missing: str = "raise",
@@ -105,6 +111,18 @@ def dips(
     tie_cost : float, default=0
         How much an item of equal relevance that is ranked above counts, in [0, 1]. With
         0 ties do not count; with 1 they count as much as less relevant items.
+    comparison : {"inter", "all"}, default="inter"
+        "inter" compares the items of a group with those of other groups. "all" compares
+        them with all items, of their own group too; without `sensitive_features` that
+        is equation 2 of the paper, the dissatisfaction with the list as a whole.
+    against : label or None, default=None
+        The one group whose items j count, at their ranks in the whole list; it has no
+        row of its own, and takes the place of the rest. None means all other items.
+    divisor : {"maximum", "pairs"}, default="maximum"
+        What the sum is divided by: the largest that any ranking has, or the number of
+        pairs (i, j), whether or not their outcomes differ. The first rank then counts
+        1, and with uniform weights the value is the rank equality error of Kuhlman et
+        al. (2019).
     average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
         Pooled, the sum over queries is divided by the sum of their largest values.
@@ -124,14 +142,16 @@ def dips(
         One row per group. With two groups A and B these are M_AB and M_BA, and
         ``contrast("A", "B")`` is M_AB - M_BA. `GroupEstimates.breakdown` has both
         directions of each group and the rest, and their difference. The support is the
-        number of pairs that one ranking or another makes unfavourable.
+        number of pairs that one ranking or another makes unfavourable, or with
+        ``divisor="pairs"`` of all pairs.
 
     Raises
     ------
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
         query is in two clusters, `position_weight` increases with the rank or is 0 at
-        the first, or an option is unknown.
+        the first, groups overlap or there is none but `against`, or an option is
+        unknown.
 
     Warns
     -----
@@ -143,6 +163,7 @@ def dips(
     --------
     pairwise_accuracy : With ``comparison="inter"`` one minus this metric's default.
     exposure_gap : Visits to the group's items, whoever is above whom.
+    item_dissatisfaction : The value of each item.
 
     Notes
     -----
@@ -151,7 +172,8 @@ def dips(
     `tie_cost` if as relevant, the sum of a query is Σ F(rank of j) d(i, j) over i in a
     that are below j not in a. Items of equal score are in random order, and the sum is
     its expectation. It is largest with all others above all items of a, those first
-    that offend the most. The paper leaves the divisor open.
+    that offend the most; with ``comparison="all"`` it is largest with the items in
+    increasing order of their relevance. The paper leaves the divisor open.
 
     With ``position_weight="uniform"`` fairness is equality, and `GroupEstimates.test`
     and the p-values compare the group with the rest. Otherwise there is no test: where
@@ -166,7 +188,10 @@ def dips(
     References
     ----------
     Fabris, A., Silvello, G., Susto, G. A., Biega, A. J. (2023). "Dissatisfaction
-    Induced by Pairwise Swaps". IIR. Equations 3 to 5.
+    Induced by Pairwise Swaps". IIR. Equations 1 to 5.
+
+    Kuhlman, C., VanValkenburg, M., Rundensteiner, E. (2019). "FARE: Diagnostics for
+    Fair Ranking Using Pairwise Error Metrics". WWW.
 
     Examples
     --------
@@ -189,30 +214,171 @@ def _dips_estimates(
     k: int | None,
     patience: float | None,
     tie_cost: float,
+    comparison: str,
+    against: Hashable,
+    divisor: str,
     average: str,
 ) -> GroupEstimates:
     """Return `dips` of data that is validated and ordered."""
     weight = PositionWeight.of(position_weight, k, patience)
     check_choice(average, "average", ("pairs", "queries", "clusters"))
-    check_number(tie_cost, "tie_cost", 0, 1)
-    visits = weight.visits(int(data.ranking.lengths.max()))
-    check_decreasing(visits)
-    sums = swap_sums(data.ranking, data.y_true, data.groups, visits, float(tie_cost))
+    kinds = ("inter", "all") if against is None else ("inter",)
+    check_choice(comparison, "comparison", kinds)
+    check_choice(divisor, "divisor", ("maximum", "pairs"))
+    rule = _rule(data, weight, tie_cost, comparison, divisor)
+    options: dict[str, Any] = {"tie_cost": rule.tie_cost, "average": average}
+    # Those that are not the default, so that older results can be added.
+    options |= {"comparison": comparison} if comparison != "inter" else {}
+    options |= {"divisor": divisor} if divisor != "maximum" else {}
+    if against is not None:
+        data, partner = _without(data, against)
+        options["against"] = against
+        rule = replace(rule, comparison="against", partner=partner)
+    sums = swap_sums(data.ranking, data.y_true, data.groups, rule)
 
     def means(units: QuerySums) -> QuerySums:
         means_of_units(units.by_cell[:, :4, None], 2)
         return units
 
+    # With weights that decrease a random ranking is not equal either.
+    tested = weight.model == "uniform" and comparison == "inter"
     metric = Metric(
         name="dips",
         finalize=_VALUES["group"],
         support=_PAIRS["group"],
-        # With weights that decrease a random ranking is not equal either.
-        against_rest=_VALUES["difference"] if weight.model == "uniform" else None,
-        breakdown=_both_directions,
+        against_rest=_VALUES["difference"] if tested else None,
+        breakdown=_both_directions if comparison == "inter" else None,
         share=True,
         better="low",
     )
-    options = {"tie_cost": float(tie_cost), "average": average}
     parameters = {**weight.parameters, **options}
     return query_estimates(data, metric, sums, parameters, _SUPPORTS, means)
+
+
+def _rule(
+    data: RankedData,
+    weight: PositionWeight,
+    tie_cost: float,
+    comparison: str,
+    divisor: str | None,
+) -> SwapRule:
+    """Check the options that say what a pair counts, and return what they say."""
+    check_number(tie_cost, "tie_cost", 0, 1)
+    visits = weight.visits(int(data.ranking.lengths.max()))
+    check_decreasing(visits)
+    if divisor == "pairs":  # of which each then counts 1 at most
+        visits = visits / visits[0]
+    everyone = np.ones(data.ranking.n_rows, dtype=bool)
+    return SwapRule(visits, float(tie_cost), comparison, divisor, everyone)
+
+
+def _without(data: RankedData, group: Hashable) -> tuple[RankedData, Array]:
+    """Return the data without the label of a group, and which rows are of the group."""
+    groups = data.groups
+    groups.check_disjoint("against")
+    others = [index for index, label in enumerate(groups.labels) if label != group]
+    if not others:
+        raise ValueError(
+            f"against must leave other groups; got {group!r}, the only one."
+        )
+    labels = tuple(groups.labels[index] for index in others)
+    member = groups.values[:, None] == np.array(others, dtype=groups.values.dtype)
+    data = replace(data, sensitive_features=Groups(labels, member))
+    return data, ~member.any(axis=1)
+
+
+def item_dissatisfaction(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    qid: Any = None,
+    position_weight: Any = "uniform",
+    k: int | None = None,
+    patience: float | None = None,
+    tie_cost: float = 0.0,
+    divisor: str | None = None,
+) -> Array:
+    """Visits to less relevant items that are ranked above each item.
+
+    The provider of an item looks at its place in the list: which items of less
+    relevance are ranked above it, and how many users see them? The sum of `dips` over
+    the items of a group is made of these values, which `divisor` relates to what could
+    happen to the item.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes or relevance, binary, graded or real; larger is better.
+    y_score : array-like of shape (n,)
+        Scores, not ranks: higher scores rank first.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. Only items of other
+        groups then count. None makes all rows one group, and all items count.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="uniform"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow.
+    k : int or None, default=None
+        How many ranks ``position_weight="top"`` counts; None means 10. It must be None
+        for all other weights.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
+    tie_cost : float, default=0
+        How much an item of equal relevance that is ranked above counts, in [0, 1]. With
+        0 ties do not count; with 1 they count as much as less relevant items.
+    divisor : {"maximum", "pairs"} or None, default=None
+        What the sum of an item is divided by: the largest that any ranking gives it,
+        the number of items that it is compared with, or nothing.
+
+    Returns
+    -------
+    values : ndarray of shape (n,)
+        One value per row of the input, not negative; an item that has nothing to
+        be divided by is NaN. A value is a fact about one list, and has no error.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, values are not finite, labels are missing,
+        groups overlap, `position_weight` increases with the rank or is 0 at the first,
+        or an option is unknown.
+
+    See Also
+    --------
+    dips : The mean over the items of a group, with errors.
+
+    References
+    ----------
+    Fabris, A., Silvello, G., Susto, G. A., Biega, A. J. (2023). "Dissatisfaction
+    Induced by Pairwise Swaps". IIR. Equation 2: the inner sum.
+
+    Examples
+    --------
+    >>> from skrankfair.metrics import item_dissatisfaction
+    >>> relevance, score = [0, 2, 1, 0], [4, 3, 2, 1]
+    >>> item_dissatisfaction(relevance, score, position_weight="reciprocal")
+    array([0., 1., 1., 0.])
+    >>> item_dissatisfaction(relevance, score, divisor="maximum").round(4)
+    array([   nan, 0.3333, 0.5   ,    nan])
+    """
+    check_choice(divisor, "divisor", (None, "maximum", "pairs"))
+    data = ranked_data(y_true, y_score, sensitive_features=sensitive_features, qid=qid)
+    data.groups.check_disjoint("values of items")
+    weight = PositionWeight.of(position_weight, k, patience)
+    comparison = "all" if sensitive_features is None else "inter"
+    rule = _rule(data, weight, tie_cost, comparison, divisor)
+    value, largest, pairs = swaps_of_items(data.ranking, data.y_true, data.groups, rule)
+    if divisor is not None:
+        most = largest if divisor == "maximum" else pairs
+        value = np.divide(value, most, out=np.full(value.size, np.nan), where=most > 0)
+    out = np.empty(value.size)
+    out[data.ranking.order] = value
+    return out

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
@@ -21,7 +22,7 @@ from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
 from .._inputs.groups import Groups, sort_labels
 from .._inputs.ranking import Cells, Memberships, Places, RankedData, order_rows
-from .._inputs.validation import Array, check_choice, warn_user
+from .._inputs.validation import Array, check_choice, check_number, warn_user
 from ._pairs.cluster_rows import (
     QuerySums,
     averaged_rows,
@@ -32,6 +33,8 @@ from ._pairs.cluster_rows import (
 _PART = 1 << 17  # rows that are worked on at once
 #: What the shuffles of a block may have of rows, or of the numbers of many groups.
 _ROWS = 1 << 20
+# How far the shares of a target may be from a sum of 1.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Lists(Places):
     """Groups of the rows of every list, from the top down."""
 
     groups: Groups
+    #: Whether a list has a cell of every group, and not only of those that are in it.
+    complete: bool = False
 
     @classmethod
     def of(cls, data: RankedData) -> Lists:
@@ -57,7 +62,8 @@ class Lists(Places):
     @cached_property
     def members(self) -> Memberships:
         """The rows by list and group."""
-        return Memberships.of(self, self.groups)
+        members = Memberships.of(self, self.groups)
+        return members.with_every_cell() if self.complete else members
 
     @property
     def cells(self) -> Cells:
@@ -72,6 +78,21 @@ class Lists(Places):
     def of_cells(self, by_list: Array) -> Array:
         """Return what the list of each cell has."""
         return by_list[self.cells.query]
+
+    def compared(
+        self, target: tuple[float, ...] | None, least: int
+    ) -> tuple[Array, Array]:
+        """Return the share that each cell is compared with, and whether it has a value.
+
+        Without a target the share is that of the list, of more than `least` rows, whose
+        order would not matter else. A target is for lists of `least` rows or more.
+        """
+        n = self.of_cells(self.lengths)
+        if target is None:
+            q = self.sizes / n
+            return q, (q > 0) & (q < 1) & (n > least)
+        q = np.array(target)[self.cells.group]
+        return q, (q < 1) & (n >= least)
 
     def sums_by_cell(self, values: Array) -> Array:
         """Return the sums of a column over the members, shape (E,)."""
@@ -154,6 +175,8 @@ class ListKernel(ABC):
 
     average: str
     signed: bool
+    #: The share of each group that is given in advance, if it is not that of the list.
+    target: tuple[float, ...] | None = None
     of_values: Finalize = MeanOfRatios()
 
     def labels(self, groups: Groups) -> tuple[Hashable, ...]:
@@ -171,7 +194,9 @@ class ListKernel(ABC):
 
 def table_of(kernel: ListKernel, lists: Lists) -> QuerySums:
     """Return the table of a kernel, made part by part."""
-    return QuerySums.joined([kernel.table(part) for part in lists.parts()])
+    complete = kernel.target is not None
+    parts = (replace(part, complete=complete) for part in lists.parts())
+    return QuerySums.joined([kernel.table(part) for part in parts])
 
 
 def _means_of_lists(units: QuerySums) -> QuerySums:
@@ -212,6 +237,40 @@ def one_length(data: RankedData) -> int:
             f"{lengths.min()} to {lengths.max()} items."
         )
     return int(lengths[0])
+
+
+def with_target(
+    data: RankedData, target: Any
+) -> tuple[RankedData, tuple[float, ...] | None, dict[str, Any]]:
+    """Read `target`: return data of its groups, their shares, and the parameter.
+
+    Every label of a mapping is a group of the result, so that parts of the data which
+    lack one add up.
+    """
+    groups = data.groups
+    if target is None:
+        return data, None, {}
+    equal = isinstance(target, str) and target == "equal"
+    if equal and not groups.overlapping:
+        return data, (1 / len(groups),) * len(groups), {"target": target}
+    rule = "target must be None, 'equal' for disjoint groups, or a share by group"
+    if not isinstance(target, Mapping):
+        raise ValueError(f"{rule}; got {target!r}.")
+    if absent := [fmt.label(label) for label in groups.labels if label not in target]:
+        raise ValueError(f"{rule}; it has none of {fmt.some(absent)}.")
+    for share in target.values():
+        check_number(share, "target", 0, 1)
+    shares = {label: float(target[label]) for label in sort_labels(list(target))}
+    total = sum(shares.values())
+    ends = min(shares.values()) == 0 or max(shares.values()) == 1
+    if ends or (not groups.overlapping and abs(total - 1) > _ROUNDING):
+        raise ValueError(
+            "target must have shares between 0 and 1 that sum to 1 (unless groups "
+            f"overlap); got {target!r}."
+        )
+    aligned = Groups(tuple(shares), _aligned(groups, tuple(shares)))
+    data = replace(data, sensitive_features=aligned)
+    return data, tuple(shares.values()), {"target": shares}
 
 
 def _aligned(groups: Groups, labels: tuple[Hashable, ...]) -> Array:
@@ -318,9 +377,12 @@ def list_estimates(
     first_pass: dict[str, Any] = {}
     if kernel.average == "representation":
         finalize, support, first_pass = kernel.of_means(data)
+    if parameters.get("target") == "equal":
+        first_pass = {**first_pass, "groups": data.groups.labels}
     lacking = None
     if longer_than is not None:
-        lacking = _warn_short(name, data, *longer_than)
+        most, items = longer_than
+        lacking = _warn_short(name, data, most - (kernel.target is not None), items)
     lists = Lists.of(data)
     sums, clusters = table_of(kernel, lists), None
     if kernel.average == "clusters":

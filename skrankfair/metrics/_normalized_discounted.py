@@ -14,7 +14,7 @@ import numpy as np
 from .._estimates.group_estimates import GroupEstimates
 from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import check_choice, check_number
-from ._lists import list_estimates
+from ._lists import list_estimates, with_target
 from ._position_weights import DCG, PositionWeight
 from ._top_shares import Distance, TopShares
 
@@ -25,11 +25,8 @@ def _top_share_estimates(
     """Return a metric of sums over cuts, of data that is validated and ordered."""
     check_choice(kernel.joint, "joint", (True, False))
     check_number(kernel.step, "step", 1, np.inf, integer=True)
-    if kernel.joint and data.groups.overlapping:
-        raise ValueError(
-            "sensitive_features must be disjoint groups for joint=True; got a "
-            "membership matrix of groups that may overlap."
-        )
+    if kernel.joint:
+        data.groups.check_disjoint("joint=True")
     items = "item" if name == "ndkl" else f"items (step={kernel.step})"
     longer = kernel.step, items
     return list_estimates(name, data, kernel, parameters, longer_than=longer)
@@ -45,6 +42,7 @@ def _by_cuts(
     patience: float | None,
     average: str,
     normalize: bool,
+    target: Any,
     **options: Any,
 ) -> GroupEstimates:
     """Return rND, rRD or rKL; `options` are what only one of them has."""
@@ -52,6 +50,7 @@ def _by_cuts(
     check_number(zero_division, "zero_division", 0, np.finfo(float).max)
     check_choice(normalize, "normalize", (True, False))
     weight = PositionWeight.of(position_weight, k, patience)
+    data, shares, option = with_target(data, target)
     kernel = TopShares(
         Distance(kind, float(zero_division)),
         step,
@@ -59,17 +58,21 @@ def _by_cuts(
         "maximum" if normalize else None,
         options.get("joint", False),
         average,
+        shares,
     )
-    parameters = {"step": step, **weight.parameters, "average": average}
+    parameters = {"step": step, **weight.parameters, **option, "average": average}
     parameters |= {"normalize": normalize, **options}
     name = f"normalized_discounted_{kind}"
     return _top_share_estimates(name, data, kernel, parameters)
 
 
-def _ndkl(data: RankedData, *, joint: bool, average: str) -> GroupEstimates:
+def _ndkl(
+    data: RankedData, *, joint: bool, target: Any, average: str
+) -> GroupEstimates:
     """Return `ndkl` of data that is validated and ordered."""
-    kernel = TopShares(Distance("kl"), 1, DCG, "weights", joint, average)
-    parameters = {"joint": joint, "average": average}
+    data, shares, option = with_target(data, target)
+    kernel = TopShares(Distance("kl"), 1, DCG, "weights", joint, average, shares)
+    parameters = {"joint": joint, **option, "average": average}
     return _top_share_estimates("ndkl", data, kernel, parameters)
 
 
@@ -84,6 +87,7 @@ def normalized_discounted_difference(
     position_weight: Any = "dcg",
     k: int | None = None,
     patience: float | None = None,
+    target: Any = None,
     average: str = "queries",
     normalize: bool = True,
     sample_weight: Any = None,
@@ -130,6 +134,10 @@ def normalized_discounted_difference(
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
+    target : {"equal"}, mapping or None, default=None
+        The fair share of each group. None means its share of the list. "equal", or a
+        mapping from every label to its share, gives the shares in advance. A list
+        without a group then shows a share of 0, and lists of one cut or more count.
     average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
         metric of the mean share p_k, for lists of equal length, so that chance that
@@ -181,6 +189,11 @@ def normalized_discounted_difference(
     a test against 0 with the standard error would be wrong; `GroupEstimates.test`
     shuffles labels instead.
 
+    With a `target` the divisor is the larger of the values of a list of the group alone
+    and of a list without it, which is that of all lists. The test still shuffles the
+    labels within each list: it says whether the order takes the group further from its
+    target than a random order of the same items.
+
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
 
@@ -220,6 +233,7 @@ def normalized_discounted_ratio(
     position_weight: Any = "dcg",
     k: int | None = None,
     patience: float | None = None,
+    target: Any = None,
     average: str = "queries",
     normalize: bool = True,
     zero_division: float = 1.0,
@@ -265,6 +279,10 @@ def normalized_discounted_ratio(
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
+    target : {"equal"}, mapping or None, default=None
+        The fair share of each group. None means its share of the list. "equal", or a
+        mapping from every label to its share, gives the shares in advance. A list
+        without a group then shows a share of 0, and lists of one cut or more count.
     average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
         metric of the mean shares, for lists of equal length. "clusters" takes the mean
@@ -347,6 +365,7 @@ def normalized_discounted_kl(
     position_weight: Any = "dcg",
     k: int | None = None,
     patience: float | None = None,
+    target: Any = None,
     average: str = "queries",
     normalize: bool = True,
     joint: bool = False,
@@ -391,6 +410,10 @@ def normalized_discounted_kl(
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
         for all other weights.
+    target : {"equal"}, mapping or None, default=None
+        The fair share of each group. None means its share of the list. "equal", or a
+        mapping from every label to its share, gives the shares in advance. A list
+        without a group then shows a share of 0, and lists of one cut or more count.
     average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
         metric of the mean shares, for lists of equal length. "clusters" takes the mean
@@ -436,7 +459,9 @@ def normalized_discounted_kl(
     Equation 17 of the paper has a minus between the two terms, which is a misprint. The
     maximum is that of the groups in blocks: of two groups, the larger of one or the
     other first; of more, the largest of all orders of the blocks. It is that of all
-    rankings. The variance is that of `normalized_discounted_difference`.
+    rankings. With ``joint=True`` and a `target` it is that of a list of nothing but
+    the group of the smallest share. The variance is that of
+    `normalized_discounted_difference`.
 
     References
     ----------
@@ -468,6 +493,7 @@ def ndkl(
     qid: Any = None,
     cluster: Any = None,
     joint: bool = False,
+    target: Any = None,
     average: str = "queries",
     sample_weight: Any = None,
     missing: str = "raise",
@@ -500,6 +526,10 @@ def ndkl(
     joint : bool, default=False
         One value for all groups at once, labelled "all", instead of one per group
         against the rest. Disjoint groups.
+    target : {"equal"}, mapping or None, default=None
+        The fair share of each group. None means its share of the list. "equal", or a
+        mapping from every label to its share, gives the shares in advance. A list
+        without a group then shows a share of 0, and lists of one cut or more count.
     average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
         metric of the mean shares, for lists of equal length. "clusters" takes the mean

@@ -13,8 +13,18 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import Array, check_number, warn_user
-from ._lists import Cuts, ListKernel, Lists, ListsWith, list_estimates
+from ._lists import (
+    Cuts,
+    ListKernel,
+    Lists,
+    ListsWith,
+    list_estimates,
+    one_length,
+    with_target,
+)
 from ._pairs.cluster_rows import QuerySums
+from ._position_weights import DCG
+from ._top_shares import check_columns
 
 
 def _or_minus_infinity(values: Array, nobody: Array) -> Array:
@@ -38,50 +48,69 @@ class MeanSkew:
 @stored("SkewOfShares")
 @dataclass(frozen=True)
 class SkewOfShares:
-    """The skew of the mean shares, from sums over lists."""
+    """The skew of the mean shares, from sums over lists of those above the cuts."""
+
+    weights: tuple[float, ...] = (1.0,)  # of the cuts
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the skews, shape (..., G)."""
-        p, q = by_group[..., 0], by_group[..., 1]
-        n = shared[..., 0, None]
-        valid = (q.real > 0) & (q.real < n.real)
-        some = valid & (p.real > 0)
-        skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
+        p, q = by_group[..., :-1], by_group[..., -1:]
+        n, weights = shared[..., 0, None], np.array(self.weights)
+        valid = (q[..., 0].real > 0) & (q[..., 0].real < n.real)
+        some = valid[..., None] & (p.real > 0)
+        skews = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
+        skew = (skews * weights).sum(axis=-1) / weights.sum()
         out = np.where(valid, skew, np.nan)
-        return _or_minus_infinity(out, valid & ~some)
+        return _or_minus_infinity(out, valid & ~some.all(axis=-1))
 
 
 @dataclass(frozen=True)
 class SkewKernel(ListKernel):
     """The kernel of `skew_at_k`."""
 
-    k: int
+    k: int  # the cut, or the first of several
     average: str  # {"queries", "clusters", "representation"}
+    target: tuple[float, ...] | None = None
+    many: bool = False  # whether there are cuts after every k items
 
     signed = True
     of_values = MeanSkew()
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
         """Return the metric of mean shares, its support, and what parts must share."""
-        return SkewOfShares(), ListsWith(), {}
+        if not self.many:
+            return SkewOfShares(), ListsWith(), {}
+        n_items = one_length(data)
+        check_columns(n_items, self.k, len(data.groups))
+        weights = DCG.at(np.arange(self.k, max(n_items, self.k) + 1, self.k))
+        return SkewOfShares(tuple(weights.tolist())), ListsWith(), {"n_items": n_items}
 
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell, and shared ones by list."""
-        size, n = lists.sizes, lists.of_cells(lists.lengths)
-        cell = np.flatnonzero(n > self.k)
-        long, p = lists.cells.query[cell], np.zeros(n.size)
-        cuts = Cuts(long, np.full(long.size, self.k), lists.starts[long] + self.k)
-        p[cell] = lists.members_above(cell, cuts) / self.k
-        q = size / n
+        q, valid = lists.compared(self.target, self.k)
+        long = lists.lengths >= self.k + (self.target is None)
+        cell = np.flatnonzero(lists.of_cells(long))
+        of_list, number = lists.cells.query[cell], np.arange(cell.size)
+        cuts = Cuts(number, np.full(cell.size, self.k), lists.starts[of_list] + self.k)
+        if self.many:
+            cuts = lists.cuts(self.k, of_list)
+        p = lists.members_above(cell[cuts.of_list], cuts) / cuts.k
         if self.average == "representation":
-            counts = (lists.lengths > self.k)[:, None].astype(float)
-            shares = np.stack([p, q * (n > self.k)], axis=1)
-            return QuerySums(lists.cells, shares, counts)
-        valid = (size > 0) & (size < n) & (n > self.k)
-        some = valid & (p > 0)
-        skew = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
-        columns = np.stack([skew, valid, valid & ~some], axis=1)
-        return QuerySums.of_cells(lists.cells, columns)
+            shares = np.zeros((q.size, max(1, p.size // max(1, cell.size))))
+            shares[cell] = p.reshape(-1, shares.shape[1])
+            columns = np.column_stack([shares, q * lists.of_cells(long)])
+            return QuerySums(lists.cells, columns, long[:, None].astype(float))
+        some = p > 0
+        weights = DCG.at(cuts.k) * some
+        skews = np.log(np.where(some, p, 1.0) / q[cell[cuts.of_list]])
+        columns = np.zeros((3, q.size))
+        empty, total, weight = (
+            np.bincount(cuts.of_list, values, cell.size)
+            for values in (~some, weights * skews, weights)
+        )
+        columns[0, cell] = total / np.where(weight > 0, weight, 1.0)
+        columns[1:, cell] = np.ones(cell.size), empty > 0
+        return QuerySums.of_cells(lists.cells, (columns * valid).T)
 
 
 def _warn_nobody(result: GroupEstimates, k: int) -> None:
@@ -97,13 +126,20 @@ def _warn_nobody(result: GroupEstimates, k: int) -> None:
         )
 
 
-def _skew_estimates(data: RankedData, *, k: int, average: str) -> GroupEstimates:
+def _skew_estimates(
+    data: RankedData, *, k: int | None, step: int | None, target: Any, average: str
+) -> GroupEstimates:
     """Return `skew_at_k` of data that is validated and ordered."""
-    check_number(k, "k", 1, np.inf, integer=True)
-    kernel, parameters = SkewKernel(int(k), average), {"k": k, "average": average}
-    longer = k, f"items (k={k})"
+    if k is not None and step is not None:
+        raise ValueError(f"k must be None with a step, which sets the cuts; got {k!r}.")
+    data, shares, option = with_target(data, target)
+    name, cut = ("k", 10 if k is None else k) if step is None else ("step", step)
+    check_number(cut, name, 1, np.inf, integer=True)
+    kernel = SkewKernel(int(cut), average, shares, step is not None)
+    parameters = {name: cut, **option, "average": average}
+    longer = int(cut), f"items ({name}={cut})"
     result = list_estimates("skew_at_k", data, kernel, parameters, longer_than=longer)
-    _warn_nobody(result, k)
+    _warn_nobody(result, int(cut))
     return result
 
 
@@ -114,7 +150,9 @@ def skew_at_k(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
-    k: int = 10,
+    k: int | None = None,
+    step: int | None = None,
+    target: Any = None,
     average: str = "queries",
     sample_weight: Any = None,
     missing: str = "raise",
@@ -144,9 +182,17 @@ def skew_at_k(
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
-    k : int, default=10
-        How many positions count, from the top. Lists with no more items than this have
-        no value, because it would be 0 in any order.
+    k : int or None, default=None
+        How many positions count, from the top. None means 10. Lists with no more items
+        than this have no value, because it would be 0 in any order.
+    step : int or None, default=None
+        Number of items between cuts, to look at several: the value is the mean of the
+        skews at the cuts k = step, 2 step, ... ≤ n, weighted by ``1 / log2(k + 1)``. It
+        must be None with a `k`.
+    target : {"equal"}, mapping or None, default=None
+        The fair share of each group. None means its share of the list. "equal", or a
+        mapping from every label to its share, gives the shares in advance. A list
+        without a group then shows a share of 0, and lists of one cut or more count.
     average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. It is -inf if one of them has
         nobody of the group among its first k. "representation" takes the metric of the
@@ -196,13 +242,16 @@ def skew_at_k(
     and 83% of 100. A test of all scores finds 0.1 in 18%, 67% and 100%. Fair rankings
     are rejected in 1% to 5%.
 
+    Geyik et al. look at one k; equation 1 of Kuhlman et al. sums over cuts (their
+    footnote 1), which `step` does. Their sum is the value times the sum of the weights.
+
     References
     ----------
     Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
     Recommendation Systems with Application to LinkedIn Talent Search". KDD. §3.
 
     Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
-    Comparative Study of Fair Ranking Metrics". AIES. §2.1, equation 4.
+    Comparative Study of Fair Ranking Metrics". AIES. §2.1, equations 1 and 4.
 
     Examples
     --------
@@ -211,6 +260,11 @@ def skew_at_k(
     >>> group = ["m", "m", "m", "f", "m", "f", "f", "f"]
     >>> skew_at_k(None, score, sensitive_features=group, k=4).estimate.round(4)
     array([-0.6931,  0.4055])
+    >>> target = {"f": 0.3, "m": 0.7}
+    >>> skew_at_k(
+    ...     None, score, sensitive_features=group, k=4, target=target
+    ... ).estimate.round(4)
+    array([-0.1823,  0.069 ])
     """
     y_true = None  # not used, and so not checked
     return measured(_skew_estimates, **locals())

@@ -58,15 +58,15 @@ class MeanExposure:
     """
 
     signed: bool
+    plain: bool = False  # the difference, not divided by the sum of both
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the advantages, shape (..., G)."""
         mine, size = by_group[..., 0], by_group[..., 1]
         theirs, others = shared[..., 0, None] - mine, shared[..., 1, None] - size
         both = (size.real > 0) & (others.real > 0)
-        value, some = _advantage(
-            mine / np.where(both, size, 1.0), theirs / np.where(both, others, 1.0)
-        )
+        means = mine / np.where(both, size, 1.0), theirs / np.where(both, others, 1.0)
+        value, some = (means[0] - means[1], both) if self.plain else _advantage(*means)
         out = np.full(value.shape, np.nan, dtype=value.dtype)
         valid = both & some
         out[valid] = _magnitude(value, self.signed)[valid]
@@ -92,6 +92,7 @@ class ExposureKernel(ListKernel):
     position_weight: PositionWeight
     signed: bool
     average: str  # {"queries", "clusters", "representation"}
+    divisor: str | None = "sum"  # {"sum", "maximum", None}
 
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell, and shared ones by list."""
@@ -105,17 +106,28 @@ class ExposureKernel(ListKernel):
             return QuerySums(lists.cells, np.stack([mine, size], axis=1), shared)
         others = lists.of_cells(lists.lengths) - size
         theirs = np.where(others > 0, lists.of_cells(total) - mine, 0.0)
-        value, some = _advantage(
-            mine / np.maximum(size, 1), theirs / np.maximum(others, 1)
-        )
-        valid = some & (size > 0) & (others > 0)
+        valid = (size > 0) & (others > 0)
+        means = mine / np.maximum(size, 1), theirs / np.maximum(others, 1)
+        value, some = _advantage(*means)
+        if self.divisor is None:
+            value, some = means[0] - means[1], valid
+        elif self.divisor == "maximum":
+            n, m = lists.of_cells(lists.lengths), size.astype(int)
+            reached = np.append(0.0, np.cumsum(by_rank))
+            ends = np.stack([reached[m], reached[n] - reached[n - m]])  # first, last
+            most = ends / np.maximum(m, 1) - (reached[n] - ends) / np.maximum(n - m, 1)
+            largest = np.abs(most).max(axis=0)
+            some = largest > 0
+            value = (means[0] - means[1]) / np.where(some, largest, 1.0)
+        valid = valid & some
         value = _magnitude(value, self.signed) * valid
         return QuerySums.of_cells(lists.cells, np.stack([value, valid], axis=1))
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
         """Return the metric of mean shares, its support, and what parts must share."""
         first_pass = {"n_items": one_length(data)}
-        return MeanExposure(self.signed), ListsWithBoth(), first_pass
+        metric = MeanExposure(self.signed, self.divisor is None)
+        return metric, ListsWithBoth(), first_pass
 
 
 @dataclass(frozen=True)
@@ -155,13 +167,18 @@ def _exposure_parity(
     k: int | None,
     patience: float | None,
     signed: bool,
+    divisor: str | None,
     average: str,
 ) -> GroupEstimates:
     """Return `exposure_parity` of data that is validated and ordered."""
     check_choice(signed, "signed", (True, False))
+    # Mean exposures of lists with groups of several sizes have no one maximum.
+    largest = () if average == "representation" else ("maximum",)
+    check_choice(divisor, "divisor", ("sum", None, *largest))
     weight = PositionWeight.of(position_weight, k, patience)
-    kernel = ExposureKernel(weight, signed, average)
-    parameters = {**weight.parameters, "signed": signed, "average": average}
+    kernel = ExposureKernel(weight, signed, average, divisor)
+    option = {} if divisor == "sum" else {"divisor": divisor}
+    parameters = {**weight.parameters, "signed": signed, **option, "average": average}
     return list_estimates("exposure_parity", data, kernel, parameters)
 
 
@@ -187,6 +204,7 @@ def exposure_parity(
     k: int | None = None,
     patience: float | None = None,
     signed: bool = False,
+    divisor: str | None = "sum",
     average: str = "queries",
     sample_weight: Any = None,
     missing: str = "raise",
@@ -228,6 +246,12 @@ def exposure_parity(
         for all other weights.
     signed : bool, default=False
         ``(e_a - e_r) / (e_a + e_r)``: positive is an advantage of the group.
+    divisor : {"sum", "maximum"} or None, default="sum"
+        What ``e_a - e_r`` is divided by. "sum" is e_a + e_r, as in equation 6 of the
+        paper. "maximum" is the larger of its values with the group all first and all
+        last, as in Figure 2 of the paper, which is the largest if weights do not
+        increase with the rank. None leaves the difference in units of
+        `position_weight`, as the function of the authors does.
     average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. "representation" takes the
         metric of the mean exposures, for lists of equal length, so that chance that
@@ -245,7 +269,8 @@ def exposure_parity(
     Returns
     -------
     GroupEstimates
-        One row per group, in [0, 1], or [-1, 1] with a sign; fair value 0, tested by
+        One row per group, in [0, 1], or [-1, 1] with a sign, unless nothing divides it
+        or weights increase with the rank; fair value 0, tested by
         permutation. Lists without the group, or of it alone, have no value.
 
     Raises
@@ -253,7 +278,7 @@ def exposure_parity(
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
         query is in two clusters, lists have different lengths with
-        ``average="representation"``, or an option is unknown.
+        ``average="representation"``, which has no maximum, or an option is unknown.
 
     Warns
     -----
@@ -290,6 +315,10 @@ def exposure_parity(
     ...     None, score, sensitive_features=group, signed=True
     ... ).estimate.round(4)
     array([-0.4963,  0.4963])
+    >>> exposure_parity(
+    ...     None, score, sensitive_features=group, divisor="maximum"
+    ... ).estimate.round(4)
+    array([0.931, 0.931])
     """
     y_true = None  # not used, and so not checked
     return measured(_exposure_parity, **locals())

@@ -59,21 +59,33 @@ class Distance:
         return np.where(shift.real < 0, -shift, shift)
 
     def largest(
-        self, size: Array, n: Array, k: Array, total: Callable[[Array], Array]
+        self,
+        size: Array,
+        n: Array,
+        k: Array,
+        total: Callable[[Array], Array],
+        target: Array | None = None,
     ) -> Array:
         """Return the larger total of the rankings with the group all first or last.
 
         `size` of `n` rows are members, and the cuts are after `k` rows. `total` sums
-        values of the cuts.
+        values of the cuts. With a `target` of the cuts, lists of the group alone and
+        lists without it are the ends.
         """
-        q = size / n
         # A mean over lists that is an integer but for rounding.
         whole = np.rint(size.real)
-        size = np.where(
-            np.abs(size.real - whole) < _ROUNDING * n, size - size.real + whole, size
+        q, size = (
+            size / n,
+            np.where(
+                np.abs(size.real - whole) < _ROUNDING * n,
+                size - size.real + whole,
+                size,
+            ),
         )
         first = np.where(size.real < k, size, k) / k
         last = np.where((n - size).real < k, k - (n - size), 0) / k
+        if target is not None:
+            q, first, last = target, np.ones(1), np.zeros(1)
         ends = [total(self(p, q)) for p in (first, last)]
         return np.where(ends[0].real > ends[1].real, ends[0], ends[1])
 
@@ -127,6 +139,7 @@ class TopShares(ListKernel):
     divisor: str | None
     joint: bool = False  # one value for all groups at once, instead of one per group
     average: str = "queries"
+    target: tuple[float, ...] | None = None
 
     signed = False
 
@@ -156,19 +169,21 @@ class TopShares(ListKernel):
     def _cell_values(self, lists: Lists) -> tuple[Array, Array]:
         """Return the value of each cell, and whether there is one."""
         size, n = lists.sizes, lists.of_cells(lists.lengths)
-        valid = (size > 0) & (size < n) & (n > self.step)
+        shares, valid = lists.compared(self.target, self.step)
         distinct, inverse = _distinct(lists, np.flatnonzero(valid))
         parts = []
         for some in _few_cuts(lists, distinct, self.step):
-            cuts, p, q = _cell_shares(lists, some, self.step)
+            cuts, p = _cell_shares(lists, some, self.step)
+            q = shares[some[cuts.of_list]]
             total = _Total(cuts.of_list, self.weights(cuts.k), some.size)
             values, divisor = total(self.distance(p, q)), np.ones(some.size)
             if self.divisor == "weights":
                 divisor = total(np.ones(cuts.k.size))
             elif self.divisor == "maximum":
                 rows = some[cuts.of_list]
+                ends = size[rows], n[rows], cuts.k, total
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    divisor = self.distance.largest(size[rows], n[rows], cuts.k, total)
+                    divisor = self.distance.largest(*ends, q if self.target else None)
             parts.append(_ratio(values, divisor, np.ones(some.size, dtype=bool)))
         values, defined = map(np.concatenate, zip(*parts, strict=True))
         out = np.zeros(valid.size)
@@ -177,22 +192,24 @@ class TopShares(ListKernel):
 
     def _joint_values(self, lists: Lists) -> tuple[Array, Array]:
         """Return the divergence of all groups at once of each list."""
-        sizes, n, query = lists.sizes, lists.lengths, lists.cells.query
-        n_groups = np.bincount(query[sizes > 0], minlength=n.size)
-        valid = (n_groups > 1) & (n > self.step)
+        n, query = lists.lengths, lists.cells.query
+        shares, compared = lists.compared(self.target, self.step)
+        valid = np.bincount(query[compared], minlength=n.size) > 1
         cuts = lists.cuts(self.step, np.arange(n.size))
         total = _Total(cuts.of_list, self.weights(cuts.k), n.size)
         distinct, inverse = _distinct(lists, np.arange(query.size))
         parts = []
         for some in _few_cuts(lists, distinct, self.step):
-            of_cell, p, q = _cell_shares(lists, some, self.step)
+            of_cell, p = _cell_shares(lists, some, self.step)
             of_cells = _Total(of_cell.of_list, self.weights(of_cell.k), some.size)
-            parts.append(of_cells(_divergence(p, q)))
+            parts.append(of_cells(_divergence(p, shares[some[of_cell.of_list]])))
         of_groups = np.concatenate(parts)[inverse]
         values = np.bincount(query, of_groups, n.size).astype(float)
         divisor = np.ones(valid.size)
         if self.divisor == "weights":
             divisor = total(np.ones(cuts.k.size))
+        elif self.divisor == "maximum" and self.target is not None:
+            divisor = total(np.full(cuts.k.size, -np.log(min(self.target))))
         elif self.divisor == "maximum":
             present = _packed(lists)[cuts.of_list]
             sizes_at = [present[:, i] for i in range(present.shape[1])]
@@ -202,8 +219,8 @@ class TopShares(ListKernel):
     def _share_table(self, lists: Lists) -> QuerySums:
         """Return the shares in the first k and in the list; shared, a one."""
         cells, n_lists = lists.cells, lists.n_queries
-        _, p, _ = _cell_shares(lists, np.arange(cells.query.size), self.step)
-        q = lists.sizes / lists.of_cells(lists.lengths)
+        _, p = _cell_shares(lists, np.arange(cells.query.size), self.step)
+        q, _ = lists.compared(self.target, self.step)
         out = np.column_stack([p.reshape(q.size, -1), q])
         ones = np.ones((n_lists, 1))
         if not self.joint:
@@ -215,16 +232,12 @@ class TopShares(ListKernel):
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
         """Return the metric of mean shares, its support, and what parts must share."""
         n_items, labels = one_length(data), data.groups.labels
-        n_columns = (n_items // self.step + 1) * len(labels)
-        if n_columns > _MOST_COLUMNS:
-            raise ValueError(
-                "average='representation' keeps one column per group and cut, at most "
-                f"{_MOST_COLUMNS}; got {n_columns}. Use a larger step."
-            )
+        check_columns(n_items, self.step, len(labels))
         first_pass: dict[str, Any] = {"n_items": n_items}
         if self.joint:
             first_pass["groups"] = labels
-        support = ListsWith(len(labels) if self.joint else None, n_items > self.step)
+        long = n_items >= self.step + (self.target is None)
+        support = ListsWith(len(labels) if self.joint else None, long)
         return self.of_mean_shares(n_items, len(labels)), support, first_pass
 
     def of_mean_shares(self, n_items: int, n_groups: int) -> MetricOfShares:
@@ -238,6 +251,17 @@ class TopShares(ListKernel):
             n_items,
             self.divisor,
             n_groups if self.joint else None,
+            self.target is not None,
+        )
+
+
+def check_columns(n_items: int, step: int, n_groups: int) -> None:
+    """Raise a ValueError for mean shares of too many cuts and groups."""
+    n_columns = (n_items // step + 1) * n_groups
+    if n_columns > _MOST_COLUMNS:
+        raise ValueError(
+            "average='representation' keeps one column per group and cut, at most "
+            f"{_MOST_COLUMNS}; got {n_columns}. Use a larger step."
         )
 
 
@@ -257,11 +281,12 @@ class _Total:
 def _distinct(lists: Lists, cell: Array) -> tuple[Array, Array]:
     """Return cells of which no two are alike, and which of them each cell is like.
 
-    Cells of one row are, where lists and ranks are: with many groups most are such.
+    Cells of one row are, where lists and ranks are: with many groups most are such. Of
+    shares given in advance those of two groups are not.
     """
     members, longest = lists.members, int(lists.lengths.max()) + 1
     alone = np.zeros(0, dtype=np.int64)
-    if longest < 1 << 20:
+    if longest < 1 << 20 and not lists.complete:
         alone = np.flatnonzero(members.sizes[cell] == 1)
     if not alone.size:
         return cell, np.arange(cell.size)
@@ -286,17 +311,13 @@ def _few_cuts(lists: Lists, cell: Array, step: int) -> list[Array]:
     return np.split(cell, np.flatnonzero(np.diff(last // _MOST_CUTS)) + 1)
 
 
-def _cell_shares(lists: Lists, cell: Array, step: int) -> tuple[Cuts, Array, Array]:
-    """Return the cuts of the lists of cells, with the shares there and in the list.
+def _cell_shares(lists: Lists, cell: Array, step: int) -> tuple[Cuts, Array]:
+    """Return the cuts of the lists of cells, with the shares above them.
 
     ``Cuts.of_list`` is the number of the cell.
     """
-    of_list = lists.cells.query[cell]
-    cuts = lists.cuts(step, of_list)
-    number = cuts.of_list
-    p = lists.members_above(cell[number], cuts) / cuts.k
-    q = lists.sizes[cell] / lists.lengths[of_list]
-    return cuts, p, q[number]
+    cuts = lists.cuts(step, lists.cells.query[cell])
+    return cuts, lists.members_above(cell[cuts.of_list], cuts) / cuts.k
 
 
 def _ratio(values: Array, divisor: Array, valid: Array) -> tuple[Array, Array]:
@@ -340,6 +361,7 @@ class MetricOfShares:
     divisor: str | None  # {"maximum", "weights", None}
     #: The number of groups whose columns follow each other, for one joint value.
     joint: int | None = None
+    given: bool = False  # whether the share of the list is a target given in advance
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the values, shape (..., G); NaN where q is not inside (0, 1)."""
@@ -363,7 +385,8 @@ class MetricOfShares:
                 value = total(_divergence(p, q)).sum(axis=-1)
                 valid = ((q.real > 0).sum(axis=-2) > 1) & (q.shape[-2] > 1)
             largest = self._divisor(q, n, k, total)
-        valid = valid[..., 0] & (largest.real > 0) & (self.n_items > self.step)
+        long = self.n_items >= self.step + (not self.given)
+        valid = valid[..., 0] & (largest.real > 0) & long
         out = np.full(value.shape, np.nan, dtype=value.dtype)
         np.divide(value, largest, out=out, where=valid)
         return out
@@ -372,7 +395,9 @@ class MetricOfShares:
         self, q: Array, n: Array, k: Array, total: Callable[[Array], Array]
     ) -> Array:
         if self.divisor == "maximum" and self.joint is None:
-            return self.distance.largest(q * n, n, k, total)
+            return self.distance.largest(q * n, n, k, total, q if self.given else None)
+        if self.divisor == "maximum" and self.given:
+            return -np.log(q.real.min(axis=-2)[..., 0]) * float(np.sum(self.weights))
         if self.divisor == "maximum":
             _check_joint(q.shape[-2])
             sizes = [q[..., group, :] * n for group in range(q.shape[-2])]

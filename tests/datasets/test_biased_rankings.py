@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skrankfair.datasets import make_biased_rankings
 
@@ -45,3 +46,69 @@ def test_columns():
     groups = ["protected", "protected", "other", "other"]
     assert data.sensitive_features.tolist() == groups * 3
     assert "3 rankings of 4 items, 2 of them protected" in data.DESCR
+
+
+def naive_ranking(rng, n, n_protected, advantage, pattern, k):
+    """One ranking of the supplement, step by step: whether each item is protected."""
+    left = {True: n_protected, False: n - n_protected}
+    top = {"padded": [False] * k, "rooney": [True] * max(1, k // 10)}.get(pattern, [])
+    if pattern == "rooney":
+        top = list(rng.permutation(top + [False] * (k - len(top))))
+    for taken in top:
+        left[bool(taken)] -= 1
+    ranking = [bool(taken) for taken in top]
+    while left[True] + left[False]:
+        chance = advantage
+        if pattern == "decreasing":
+            chance *= 1 - len(ranking) / n
+        taken = bool(rng.random() < chance)
+        if not left[taken]:
+            taken = not taken
+        left[taken] -= 1
+        ranking.append(taken)
+    return ranking
+
+
+@pytest.mark.parametrize("pattern", ["constant", "decreasing", "padded", "rooney"])
+@pytest.mark.parametrize(("n", "share", "k"), [(12, 0.5, 5), (30, 0.2, 20)])
+def test_patterns(pattern, n, share, k):
+    options = {"pattern": pattern, "k": k}
+    data = make_biased_rankings(2000, n, share, 0.4, random_state=0, **options)
+    member, expected = protected(data), data.position_share
+    assert (member.sum(axis=1) == data.n_protected).all()
+    rng = np.random.default_rng(1)
+    naive = [
+        naive_ranking(rng, n, data.n_protected, 0.4, pattern, k) for _ in range(2000)
+    ]
+    error = np.sqrt(expected * (1 - expected) / 2000)
+    for drawn in (member, np.array(naive)):
+        assert (np.abs(drawn.mean(axis=0) - expected) <= 5 * error + 1e-12).all()
+    if pattern == "padded":
+        assert not expected[:k].any()
+    if pattern == "rooney":
+        assert (member[:, :k].sum(axis=1) == max(1, k // 10)).all()
+        np.testing.assert_allclose(expected[:k], max(1, k // 10) / k)
+
+
+def test_share_of_a_constant_advantage_in_closed_form():
+    # Position i sees whether the draws above have used up one of the groups.
+    n, m, a = 25, 9, 0.4
+    drawn = np.arange(n)
+    over = stats.binom.sf(m - 1, drawn, a)
+    only = stats.binom.sf(n - m - 1, drawn, 1 - a)
+    data = make_biased_rankings(1, n, m / n, a)
+    np.testing.assert_allclose(data.position_share, a * (1 - over - only) + only)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pattern": "rising"}, "pattern must be one of"),
+        ({"pattern": "padded", "k": 0}, "k must be"),
+        ({"pattern": "padded", "k": 11}, "k must leave 0 of the first k places"),
+        ({"pattern": "rooney", "share": 0.0}, "k must leave 1 of the first"),
+    ],
+)
+def test_patterns_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_biased_rankings(1, 20, **{"share": 0.5, **options})

@@ -68,8 +68,8 @@ class TestChiSquare:
         np.testing.assert_allclose(test.fit * 60, fit)
         np.testing.assert_allclose(test.share, count / 60)
 
-    # Counts of AFC quarterbacks at the ten positions, over 90 experts, of the weeks 1,
-    # 5, 8 and 9 of 2019, and the p-values of the paper's test.
+    # Counts of quarterbacks of one group at the ten positions, over 90 experts, of the
+    # weeks 1, 5, 8 and 9 of 2019, and the p-values of the paper's test.
     @pytest.mark.parametrize(
         ("count", "pvalue"),
         [

@@ -34,6 +34,8 @@ LOSSES = (
     metrics.mean_squared_error,
 )
 TOP_K = (metrics.precision_at_k, metrics.recall_at_k, metrics.share_at_k)
+#: Of the labels of both kinds of data below.
+TARGET = {"a": 0.2, "b": 0.2, "c": 0.1, 0: 0.2, 1: 0.2, 2: 0.1}
 EDGES = (-np.inf, 0.25, 0.5, np.inf)
 COUNTING = (  # the average and the variance that go together
     {"average": "pairs", "variance": "cluster"},
@@ -206,11 +208,24 @@ def _name(case):
     options = {**case.options, **case.first_pass}
     if "bins" in options:
         options["bins"] = "edges" if options["bins"] is EDGES else options["bins"]
+    if "target" in options and options["target"] is TARGET:
+        options["target"] = "target"
     listed = [f"{value}" for value in options.values()]
     return "-".join([case.metric.__name__, *listed])
 
 
+def _later():
+    """Cases of options without frozen numbers."""
+    yield Case(metrics.skew_at_k, {"step": 4}, {})
+    yield Case(metrics.dips, {"comparison": "all", "tie_cost": 0.5}, {})
+    yield Case(metrics.dips, {"divisor": "pairs", "position_weight": "dcg"}, {})
+    yield Case(metrics.ndkl, {"target": TARGET}, {})
+    yield Case(metrics.exposure_parity, {"signed": True, "divisor": "maximum"}, {})
+
+
 CASES = {_name(case): case for case in _cases()}
+#: The same and more, of which no number is frozen.
+EVERY_CASE = CASES | {_name(case): case for case in _later()}
 #: Metrics that differ only in their columns from others, of which one runs always.
 RARE = {*RATES, *LOSSES, metrics.auc, metrics.recall_at_k} - {
     *(metrics.precision, metrics.balanced_accuracy, metrics.f1, metrics.brier_score)

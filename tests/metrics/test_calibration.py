@@ -107,7 +107,7 @@ def test_groups_that_overlap_are_measured_each_alone(metric):
     for g in range(2):
         alone = metric(*take((y, s, None, cluster, query), member[:, g]))
         assert r.estimate[g] == pytest.approx(alone.estimate[0], abs=1e-12)
-    with pytest.raises(ValueError, match="rank_shift needs disjoint groups"):
+    with pytest.raises(ValueError, match="disjoint groups for rank_shift"):
         ranks(y, s, member, cluster, query)
 
 

@@ -4,12 +4,20 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from skrankfair.inference import compare
-from skrankfair.metrics import dips, exposure_gap, pairwise_accuracy
+from skrankfair.metrics import (
+    GroupEstimates,
+    dips,
+    exposure_gap,
+    item_dissatisfaction,
+    pairwise_accuracy,
+)
 from tests import seeds
 from tests.calls import call
+from tests.metrics.common import assert_same
 from tests.metrics.naive_rules import (
     assert_close,
     assert_covariance,
@@ -144,6 +152,135 @@ def test_uniform_weight_is_one_minus_inter_group_accuracy(seeds):
             one, other = r.against_rest(), accuracy.against_rest()
             assert_close(one.estimate, -other.estimate, 1e-12, seed)
             assert_close(one.covariance, other.covariance, 1e-12, seed)
+
+
+@undefined_is_fine
+@in_chunks
+def test_all_pairs_one_other_group_and_pairs_as_divisor(seeds):
+    for seed, tie_cost in itertools.product(seeds, TIE_COSTS):
+        p = make_problem(seed, (3, 18))
+        seen, hint = p.seen(), (seed, tie_cost)
+        position_weight = list(WEIGHTS.values())[seed % 6]
+        how = {"position_weight": position_weight, "tie_cost": tie_cost}
+        columns, every = (seen.y, seen.s, seen.q), [True] * len(seen.q)
+
+        def naive_values(a, b, divisor, columns=columns, how=how, w=seen.w):
+            return naive.pooled(*columns, a, b, *how.values(), divisor, w)
+
+        for divisor in ("maximum", "pairs"):
+            options = {**how, "divisor": divisor}
+            r = dips(p.y, p.s, comparison="all", **p.who, **options)
+            expected = [naive_values(m, every, divisor) for m in seen.member.values()]
+            assert_close(r.estimate, expected, 1e-10, hint)
+            r = dips(p.y, p.s, comparison="all", **p.queries, **options)
+            assert_close(r.estimate, [naive_values(every, every, divisor)], 1e-10, hint)
+            r = dips(p.y, p.s, **p.who, **options)
+            expected = [
+                naive_values(m, [not inside for inside in m], divisor)
+                for m in seen.member.values()
+            ]
+            assert_close(r.estimate, expected, 1e-10, hint)
+            if isinstance(p.sensitive_features, np.ndarray):
+                continue
+            other, in_b = list(seen.member.items())[seed % len(seen.member)]
+            others = {g: m for g, m in seen.member.items() if g != other}
+            if not others:
+                continue
+            r = dips(p.y, p.s, against=other, **p.who, **options)
+            assert r.groups == tuple(others)
+            expected = [naive_values(m, in_b, divisor) for m in others.values()]
+            assert_close(r.estimate, expected, 1e-10, hint)
+            table = r.breakdown().set_index("of")
+            expected = [naive_values(in_b, m, divisor) for m in others.values()]
+            assert_close(table.loc[["rest"], "estimate"], expected, 1e-10, hint)
+
+
+@undefined_is_fine
+@in_chunks
+def test_items(seeds):
+    for seed, divisor in itertools.product(seeds, (None, "maximum", "pairs")):
+        p = make_problem(seed, (3, 18))
+        position_weight = list(WEIGHTS.values())[seed % 6]
+        how = {"position_weight": position_weight, "tie_cost": TIE_COSTS[seed % 3]}
+        labels = None
+        if not isinstance(p.sensitive_features, np.ndarray):
+            labels = p.sensitive_features
+        for g in (None, labels):
+            values = item_dissatisfaction(
+                p.y, p.s, sensitive_features=g, qid=p.q, divisor=divisor, **how
+            )
+            expected = naive.of_items(p.y, p.s, p.q, g, *how.values(), divisor)
+            assert_close(values, expected, 1e-10, (seed, divisor))
+        if labels is not None and divisor is None:
+            # What the items of a group suffer is what the group does.
+            r = dips(p.y, p.s, sensitive_features=labels, qid=p.q, **how)
+            sums = [values[np.array(list(labels)) == g].sum() for g in r.groups]
+            assert_close(r.sums.by_group[:, 0], sums, 1e-10, seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_worst_ranking_of_all_pairs(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 7))
+    y, in_a = rng.integers(0, 3, n).tolist(), (rng.random(n) < 0.6).tolist()
+    args = (y, range(n), in_a, list(WEIGHTS.values())[seed % 6], TIE_COSTS[seed % 3])
+    largest = naive.brute_force_all_pairs_normaliser(*args)
+    assert naive.all_pairs_normaliser(*args) == pytest.approx(largest)
+
+
+@undefined_is_fine
+def test_all_pairs_are_kendall():
+    # Equation 2: the share of discordant pairs, (1 - tau) / 2.
+    rng = np.random.default_rng(0)
+    y, s = rng.permutation(40), rng.permutation(40)
+    tau = stats.kendalltau(y, s).statistic
+    for divisor in ("maximum", "pairs"):
+        r = dips(y, s, comparison="all", divisor=divisor)
+        assert float(r) == pytest.approx((1 - tau) / 2)
+    assert item_dissatisfaction(y, s).sum() == pytest.approx((1 - tau) / 2 * 780)
+    # And the rank equality error of FARE: discordant pairs of all that are mixed.
+    r = dips(y, s, sensitive_features=np.arange(40) < 15, divisor="pairs")
+    below = (y[:15, None] > y[15:]) & (s[:15, None] < s[15:])
+    above = (y[:15, None] < y[15:]) & (s[:15, None] > s[15:])
+    assert r.estimate == pytest.approx([above.mean(), below.mean()])
+
+
+@undefined_is_fine
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"comparison": "all", "tie_cost": 0.5},
+        {"against": "b", "position_weight": "dcg"},
+        {"divisor": "pairs", "position_weight": [2.0, 1.0]},
+    ],
+)
+def test_other_pairs_add_up(options):
+    rng = np.random.default_rng(0)
+    q, s, y = np.repeat(np.arange(8), 5), rng.random(40), rng.integers(0, 3, 40)
+    g = np.where(q < 4, rng.choice(["a", "c"], 40), rng.choice(["a", "b", "c"], 40))
+
+    def of(rows):
+        return dips(
+            y[rows], s[rows], sensitive_features=g[rows], qid=q[rows], **options
+        )
+
+    whole = of(q >= 0)
+    parts = [GroupEstimates.from_json(of(rows).to_json()) for rows in (q < 4, q >= 4)]
+    assert_same(parts[0] + parts[1], whole, tolerance=1e-9)
+    order = rng.permutation(40)
+    assert_same(of(order), whole)
+
+
+def test_one_other_group_is_no_group_of_the_result():
+    who = {"sensitive_features": np.eye(3, dtype=bool), "against": 0}
+    with pytest.raises(ValueError, match="sensitive_features must be disjoint"):
+        dips([1, 2, 3], [3, 2, 1], **who)
+    with pytest.raises(ValueError, match="sensitive_features must be disjoint"):
+        item_dissatisfaction([1, 2], [2, 1], sensitive_features=np.eye(2, dtype=bool))
+    with pytest.raises(ValueError, match="against must leave other groups"):
+        dips([1, 2], [2, 1], sensitive_features=["a", "a"], against="a")
+    with pytest.raises(ValueError, match="comparison must be"):
+        call(dips, against="f", comparison="all")
 
 
 def shuffles(values, n_shuffles, rng):
@@ -288,6 +425,8 @@ def test_random_ranking():
         ),
         ("position_weight", [0, 0, 0], "be positive at rank 1; got 0"),
         ("position_weight", lambda rank: 1.0 * (rank > 1), "be positive at rank 1"),
+        ("comparison", "intra", "be one of 'inter', 'all'"),
+        ("divisor", None, "be one of 'maximum', 'pairs'"),
         *(
             ("tie_cost", bad, r"be a number in \[0, 1\]")
             for bad in (-0.1, 1.1, "0", None, True)

@@ -59,7 +59,7 @@ PUBLIC = {
     name: function
     for name in metrics.__all__
     if inspect.isfunction(function := getattr(metrics, name))
-    and name not in ("make_metric", "expected_advantage")
+    and name not in ("make_metric", "expected_advantage", "item_dissatisfaction")
 }
 each_metric = together("name", [pytest.param(name, id=name) for name in PUBLIC])
 
@@ -72,7 +72,7 @@ def measured(name, missing="raise", rows=slice(None), **changed):
     if name == "group_mean":
         given["values"] = given["y_score"]
     if name.endswith("_at_k"):
-        given["k"] = 4
+        given |= {"k": 4, "step": None}
     if name == "matched_pair_curve":
         given["epsilon"] = [0.1, 0.2]
     if name == "ndcg":  # whose groups are of queries

@@ -12,6 +12,7 @@ from skrankfair.metrics import (
     exposure,
     exposure_gap,
     exposure_parity,
+    item_dissatisfaction,
     matched_pair_calibration,
     matched_pair_curve,
     normalized_discounted_difference,
@@ -68,7 +69,8 @@ def test_no_metric_is_left_out():
         if inspect.isfunction(function := getattr(metrics, name))
         and "position_weight" in inspect.signature(function).parameters
     }
-    assert takes == {*WEIGHTED, expected_advantage} - {matched_pair_curve}
+    others = {expected_advantage, item_dissatisfaction}
+    assert takes == {*WEIGHTED, *others} - {matched_pair_curve}
 
 
 @each_metric

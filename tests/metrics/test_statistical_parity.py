@@ -109,6 +109,13 @@ def test_exposure_and_pairs(seeds):
                 *(seen.s, seen.q, seen.member, discount), w=seen.w, signed=signed
             )
             assert_agrees(r, expected, (seed, discount, signed))
+            for divisor in (None, "maximum"):
+                how = {"signed": signed, "divisor": divisor}
+                r = exposure_parity(p.y, p.s, position_weight=discount, **p.who, **how)
+                expected = naive.exposure_parity(
+                    *(seen.s, seen.q, seen.member, discount), w=seen.w, **how
+                )
+                assert_agrees(r, expected, (seed, discount, how))
         r = pairwise_parity(p.y, p.s, signed=signed, **p.who)
         expected = naive.pairwise_parity(
             seen.s, seen.q, seen.member, w=seen.w, signed=signed
@@ -164,9 +171,11 @@ def test_representation(seeds):
         r = skew_at_k(None, s, k=2, **who, **mean)
         assert_agrees(r, naive.skew_at_k(*naive_args, 2, **given), seed)
         for signed in (False, True):
-            r = exposure_parity(None, s, signed=signed, **who, **mean)
-            expected = naive.exposure_parity(*naive_args, signed=signed, **given)
-            assert_agrees(r, expected, (seed, signed))
+            for divisor in ("sum", None):
+                how = {"signed": signed, "divisor": divisor}
+                r = exposure_parity(None, s, **who, **mean, **how)
+                expected = naive.exposure_parity(*naive_args, **how, **given)
+                assert_agrees(r, expected, (seed, how))
             r = pairwise_parity(None, s, signed=signed, **who, **mean)
             expected = naive.pairwise_parity(*naive_args, signed=signed, **given)
             assert_agrees(r, expected, (seed, signed))
@@ -408,6 +417,25 @@ class TestOneLength:
             )
 
 
+def test_exposures_as_the_authors_compare_them():
+    # 200 of 1000 all last: the end of Figure 2, which the sum of both would make 0.78.
+    columns = {"y_score": -np.arange(1000), "sensitive_features": np.arange(1000) > 799}
+    values = {
+        divisor: float(exposure_parity(**columns, divisor=divisor).estimate[1])
+        for divisor in ("sum", "maximum", None)
+    }
+    harmonic = np.cumsum(1 / np.arange(1, 1001))
+    others, last = harmonic[799] / 800, (harmonic[999] - harmonic[799]) / 200
+    first = harmonic[199] / 200 - (harmonic[999] - harmonic[199]) / 800
+    assert values[None] == pytest.approx(others - last)
+    assert values["maximum"] == pytest.approx((others - last) / first)
+    assert values["sum"] == pytest.approx((others - last) / (others + last))
+    assert values["maximum"] == pytest.approx(0.291, abs=5e-4)
+    assert values["sum"] == pytest.approx(0.781, abs=5e-4)
+    first = exposure_parity(**columns | {"y_score": np.arange(1000)}, divisor="maximum")
+    np.testing.assert_allclose(first.estimate, 1)
+
+
 class TestUndefined:
     @each_average
     @pytest.mark.parametrize(
@@ -520,6 +548,7 @@ class TestOptions:
             (skew_at_k, {"k": 0}),
             (skew_at_k, {"average": "pairs"}),
             (exposure_parity, {"signed": 1}),
+            (exposure_parity, {"divisor": "pairs"}),
             (pairwise_parity, {"signed": None}),
             (pairwise_parity, {"average": "pairs"}),
         ],

@@ -211,6 +211,101 @@ def skew_at_k(s, q, member, k, average="queries", w=None):
     return _by_profile(s, q, member, skew, average, w)
 
 
+def skew_over_cuts(s, q, member, step, average="queries", w=None):
+    """Mean of ln(p_k / q) over the cuts of equation 1, by its discounts: by group."""
+
+    def skew(members):
+        n, share = len(members), top_share(members, len(members))
+        if step >= n or share in (0, 1):
+            return NAN
+        return _mean_skew(members, share, range(step, n + 1, step))
+
+    return _by_profile(s, q, member, skew, average, w)
+
+
+def _mean_skew(members, share, cuts):
+    shares = [top_share(members, k) for k in cuts]
+    if min(shares) == 0:
+        return -INFINITY
+    total = math.fsum(
+        log_discount(k) * math.log(p / share) for k, p in zip(cuts, shares, strict=True)
+    )
+    return total / math.fsum(log_discount(k) for k in cuts)
+
+
+# Shares given in advance
+
+
+def with_target(
+    s, q, member, target, term, step=10, average="queries", w=None, *, largest=True
+):
+    """Distances from a share given in advance: {group: (value, queries)}.
+
+    Over every list with a cut, of the group or not; divided by the larger value of a
+    list of the group alone and of one without it, or, if not `largest`, by the weights.
+    """
+
+    def metric_of(share):
+        def metric(members):
+            cuts = range(step, len(members) + 1, step)
+            if not cuts:
+                return NAN
+            weights = [log_discount(k) for k in cuts]
+            value = math.fsum(
+                weight * term(top_share(members, k), share)
+                for k, weight in zip(cuts, weights, strict=True)
+            )
+            most = max(term(1, share), term(0, share)) if largest else 1
+            return value / (most * math.fsum(weights))
+
+        return metric
+
+    return {
+        group: _by_profile(
+            s, q, {group: in_group}, metric_of(target[group]), average, w
+        )[group]
+        for group, in_group in member.items()
+    }
+
+
+def skew_with_target(s, q, member, target, k, average="queries", w=None):
+    """ln(p_k / target) of every list of k items or more: {group: (value, queries)}."""
+
+    def metric_of(share):
+        def metric(members):
+            return _mean_skew(members, share, [k]) if len(members) >= k else NAN
+
+        return metric
+
+    return {
+        group: _by_profile(
+            s, q, {group: in_group}, metric_of(target[group]), average, w
+        )[group]
+        for group, in_group in member.items()
+    }
+
+
+def joint_with_target(s, q, member, target, step=10, w=None, *, largest=True):
+    """KL of all groups at once from their targets: (value, queries)."""
+    weights = query_weights(q, w)
+    values = []
+    for label, rows in rows_by_query(q).items():
+        profiles = {g: profile(s, rows, m) for g, m in member.items()}
+        cuts = range(step, len(rows) + 1, step)
+        value = math.fsum(
+            log_discount(k)
+            * kl(
+                [top_share(profiles[g], k) for g in member],
+                [target[g] for g in member],
+            )
+            for k in cuts
+        )
+        most = -math.log(min(target.values())) if largest else 1
+        most *= math.fsum(log_discount(k) for k in cuts)
+        values.append((value / most if cuts else NAN, weights[label]))
+    return weighted_mean(values)
+
+
 # Several groups at once
 
 
@@ -321,29 +416,57 @@ def exposure_discount(discount, k):
     return float(discount(k))
 
 
-def exposure_of(members, discount="reciprocal"):
-    """e_a / (e_a + e_rest), e the mean discount of the members; equation 6."""
+def mean_exposures(members, discount="reciprocal"):
+    """(e_a, e_rest): the mean discount of the members, and of the others."""
     n, size = len(members), math.fsum(members)
     # Sums of shares of blocks are not exact.
     if round(size, 9) in (0, n):
-        return NAN
+        return NAN, NAN
     values = [exposure_discount(discount, k) for k in range(1, n + 1)]
     own = math.fsum(v * m for v, m in zip(values, members, strict=True)) / size
     rest = math.fsum(v * (1 - m) for v, m in zip(values, members, strict=True))
-    rest /= n - size
+    return own, rest / (n - size)
+
+
+def exposure_of(members, discount="reciprocal"):
+    """e_a / (e_a + e_rest); equation 6."""
+    own, rest = mean_exposures(members, discount)
     return own / (own + rest)
 
 
+def exposure_difference(members, discount="reciprocal", *, scaled=False):
+    """e_a - e_rest; scaled by the larger of the group all first and all last."""
+    own, rest = mean_exposures(members, discount)
+    if not scaled or math.isnan(own):
+        return own - rest
+    size = round(math.fsum(members))
+    return (own - rest) / max(
+        abs(exposure_difference(extreme(len(members), size), discount))
+        for extreme in (first, last)
+    )
+
+
 def exposure_parity(
-    s, q, member, discount="reciprocal", average="queries", w=None, signed=False
+    s,
+    q,
+    member,
+    discount="reciprocal",
+    average="queries",
+    w=None,
+    signed=False,
+    divisor="sum",
 ):
     """|1 - 2 e_a / (e_a + e_rest)|, equation 7: {group: (value, queries)}.
 
     ``signed``: 2 e_a / (e_a + e_rest) - 1, positive when the group has the advantage.
+    ``divisor``: None or "maximum", of the difference of the exposures.
     """
 
     def metric(members):
         value = 2 * exposure_of(members, discount) - 1
+        if divisor != "sum":
+            scaled = divisor == "maximum"
+            value = exposure_difference(members, discount, scaled=scaled)
         return value if signed else abs(value)
 
     return _by_profile(s, q, member, metric, average, w)

@@ -189,6 +189,73 @@ def dips(
     return result
 
 
+# Other pairs, other divisors, and items
+
+
+def all_pairs_normaliser(y, rows, in_a, position_weight, tie_cost):
+    """Return the largest sum over i of A and any j: of the items by relevance, worst.
+
+    Items of equal relevance have those of A last. Equation 2 has all items in A.
+    """
+    order = sorted(rows, key=lambda row: (y[row], in_a[row]))
+    every = [True] * len(y)
+    return dissatisfaction_of_order(y, order, in_a, every, position_weight, tie_cost)
+
+
+def brute_force_all_pairs_normaliser(y, rows, in_a, position_weight, tie_cost):
+    """Return the same over all rankings; 7 rows at most."""
+    args = in_a, [True] * len(y), position_weight, tie_cost
+    return max(
+        dissatisfaction_of_order(y, order, *args)
+        for order in itertools.permutations(rows)
+    )
+
+
+def pooled(y, s, q, in_a, in_b, position_weight, tie_cost, divisor, w=None):
+    """M_AB over all queries, with any divisor; A and B need not be all items.
+
+    "pairs": the number of pairs i of A, j of B, an unordered pair of A once (REE of
+    Kuhlman et al. 2019, with the first rank's F as unit).
+    """
+    weights, tops, bottoms = query_weights(q, w), [], []
+    args = in_a, in_b, position_weight, tie_cost
+    for label, rows in rows_by_query(q).items():
+        tops.append(weights[label] * dissatisfaction(y, s, rows, *args))
+        if divisor == "pairs":
+            pairs = {
+                frozenset((i, j)) for i in rows for j in rows if in_a[i] and in_b[j]
+            }
+            most = sum(len(pair) == 2 for pair in pairs) * visit(position_weight, 0)
+        elif all(in_b):
+            most = all_pairs_normaliser(y, rows, in_a, position_weight, tie_cost)
+        else:
+            most = normaliser(y, rows, *args)
+        bottoms.append(weights[label] * most)
+    bottom = math.fsum(bottoms)
+    return math.fsum(tops) / bottom if bottom > 0 else NAN
+
+
+def of_items(y, s, q, g, position_weight, tie_cost, divisor):
+    """Return the inner sum of equation 2 by item, j of other labels if there are g."""
+    result = []
+    for row, query in enumerate(q):
+        rows = [other for other in range(len(q)) if q[other] == query]
+        in_a = [other == row for other in range(len(q))]
+        in_b = [
+            other != row and (g is None or g[other] != g[row])
+            for other in range(len(q))
+        ]
+        args = in_a, in_b, position_weight, tie_cost
+        value = dissatisfaction(y, s, rows, *args)
+        most = 1.0
+        if divisor == "maximum":
+            most = normaliser(y, rows, *args)
+        elif divisor == "pairs":
+            most = sum(in_b[other] for other in rows) * visit(position_weight, 0)
+        result.append(value / most if most > 0 else NAN)
+    return result
+
+
 # Exposure
 
 

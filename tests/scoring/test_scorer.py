@@ -327,7 +327,7 @@ class TestByName:
         }
         assert measured == functions - {
             *("exposure", "pairwise_preference"),
-            *("expected_advantage", "matched_pair_curve"),
+            *("expected_advantage", "item_dissatisfaction", "matched_pair_curve"),
             *("make_metric", "group_mean"),  # which are of anything
             *DISPARITIES,  # which are numbers of other metrics
         }

@@ -21,77 +21,112 @@ from .cluster_rows import QuerySums, exclusive_cumsum
 from .pairwise import Level, outcome_codes, outcome_levels
 
 
-def swap_sums(
-    ranking: Ranking, y: Array, groups: Groups, visits: Array, tie_cost: float
-) -> QuerySums:
+@dataclass(frozen=True)
+class SwapRule:
+    """Which pairs count, how much, and what their sum is divided by."""
+
+    visits: Array  # weights of the positions, which do not increase
+    tie_cost: float  # what a pair of equal outcomes counts
+    #: {"inter", "all", "against"}. Whether j is of the other groups, any of the
+    #: partners, or of these that are one other group.
+    comparison: str
+    divisor: str | None  # "pairs" for their number, else the largest sum of any ranking
+    partner: Array  # shape (n,): whether ranked rows may be the j of a pair
+
+
+def swap_sums(ranking: Ranking, y: Array, groups: Groups, rule: SwapRule) -> QuerySums:
     """Return the sums of queries and groups, six of each.
 
-    Of the pairs (i in the group, j outside) the numerator and the normaliser, then
-    those of (i outside, j in the group), then the number of pairs of both kinds. Rows
-    are in ranked order; `visits`, the weights of the positions, do not increase, and
-    `tie_cost` is what a pair of equal outcomes counts.
+    Of the pairs (i in the group, j outside) the numerator and the divisor, then those
+    of (i outside, j in the group), then the number of pairs of both kinds. Rows are in
+    ranked order.
     """
-    parts = [
-        _block_sums(block, y[rows], groups.take(rows), visits, tie_cost)
-        for rows, _, block in ranking.blocks()
-    ]
+    parts = []
+    for rows, _, block in ranking.blocks():
+        members = Memberships.of(block, groups.take(rows))
+        columns = _of_members(block, y[rows], members, rule, rule.partner[rows])
+        sums = members.sums(columns)
+        # What rounding leaves of the sums of all pairs.
+        sums[0, sums[0] <= NOTHING * (sums[0] + sums[6])] = 0.0
+        parts.append(QuerySums.of_cells(members.cells, sums[:6].T))
     return QuerySums.joined(parts)
 
 
-def _block_sums(
-    ranking: Ranking, y: Array, groups: Groups, visits: Array, tie_cost: float
-) -> QuerySums:
-    """Return the sums of some queries, of all groups at once.
+def swaps_of_items(ranking: Ranking, y: Array, groups: Groups, rule: SwapRule) -> Array:
+    """Return the sum of each ranked row i, its largest, and its number of pairs."""
+    parts = []
+    for rows, _, block in ranking.blocks():
+        members = Memberships.of(block, groups.take(rows))
+        columns = _of_members(block, y[rows], members, rule, rule.partner[rows], True)
+        columns[0, columns[0] <= NOTHING * (columns[0] + columns[6])] = 0.0
+        of_rows = np.empty((3, block.n_rows))
+        of_rows[:, members.rows] = columns[[0, 1, 7]]
+        parts.append(of_rows)
+    return np.concatenate(parts, axis=1)
+
+
+def _of_members(
+    ranking: Ranking,
+    y: Array,
+    members: Memberships,
+    rule: SwapRule,
+    partner: Array,
+    by_item: bool = False,
+) -> Array:
+    """Return the columns of each membership, shape (8, M).
 
     What has the better item in a group, or the worse one, over all rows of the query,
-    less what has both: the same sums of each cell as a list of its own.
+    less what has both, which is the seventh column: it is that of the worse item, or
+    `by_item` of the better one, with the same sum. The last is the number of pairs.
     """
-    members = Memberships.of(ranking, groups)
-    rows, out = members.rows, np.zeros((members.sizes.size, 6))
+    rows, tie_cost, out = members.rows, rule.tie_cost, np.zeros((8, members.rows.size))
     if not rows.size:
-        return QuerySums.of_cells(members.cells, out)
-    every = _Lists(ranking, outcome_codes(y, ranking))
-    of_row = _Visits.of(ranking, visits)
+        return out
+    every = _Lists(ranking, outcome_codes(y, ranking), partner)
+    of_row = _Visits.of(ranking, rule.visits)
     better, worse = np.zeros((2, ranking.n_rows))
     for level in outcome_levels(ranking, every.codes, tie_cost > 0):
-        side = _Sides.of(level, ranking.n_rows, tie_cost)
+        side = _Sides.of(level, tie_cost, partner)
         side.add_better(better, of_row)
         side.add_worse(worse, of_row)
-    # Of all rows of the query, less those of the cell: smaller, equal, larger outcomes.
+    # Smaller, equal and larger outcomes, of the partners and of the cell alone.
     smaller, equal, larger = (count[rows] for count in every.counts)
-    equal -= 1  # the row itself
-    # Of the cell alone: smaller and equal outcomes, and unfavourable pairs.
-    lowest, alike = np.zeros(rows.size, dtype=np.int64), np.ones(rows.size, np.int64)
-    within = np.zeros(rows.size)
+    equal -= partner[rows]  # the row itself
+    lowest, alike, highest = np.zeros((3, rows.size), dtype=np.int64)
+    alike += 1
     some, several = members.in_company()
     if some.size:
-        at, inner = several.rows, several.ranking(ranking)
-        inner_lists = _Lists(inner, every.codes[at])
-        of_member, swaps = of_row.take(at), np.zeros(at.size)
+        inner, anyone = several.ranking(ranking), np.ones(some.size, dtype=bool)
+        inner_lists = _Lists(inner, every.codes[several.rows], anyone)
+        lowest[some], alike[some], highest[some] = inner_lists.counts
+        of_member, swaps = of_row.take(several.rows), np.zeros(some.size)
         for level in outcome_levels(inner, inner_lists.codes, tie_cost > 0):
-            _Sides.of(level, at.size, tie_cost).add_worse(swaps, of_member)
-        within[some] = swaps
-        for count, inside in zip(
-            (smaller, equal, larger), inner_lists.counts, strict=True
-        ):
-            count[some] -= inside
-        equal[some] += 1
-        lowest[some], alike[some], _ = inner_lists.counts
-    total = members.sums_of_rows(better)
-    out[:, 0] = total - members.sums(within)
-    out[out[:, 0] <= NOTHING * total, 0] = 0.0  # what rounding leaves
-    out[:, 2] = members.sums(worse[rows] - within)
-    cumulated = np.concatenate(([0.0], np.cumsum(visits)))
-    largest = (1 - tie_cost) * cumulated[smaller]
-    largest += tie_cost * cumulated[smaller + equal]
-    out[:, 1] = members.sums(largest)
+            side = _Sides.of(level, tie_cost, anyone)
+            add = side.add_better if by_item else side.add_worse
+            add(swaps, of_member)
+        out[6, some] = swaps * (rule.comparison == "inter")
+    if rule.comparison == "inter":
+        smaller, equal, larger = smaller - lowest, equal - alike + 1, larger - highest
+    out[0], out[2] = better[rows] - out[6], worse[rows] - out[6]
+    cumulated = np.concatenate(([0.0], np.cumsum(rule.visits)))
+    below, out[7] = cumulated[smaller + equal], smaller + equal + larger
+    if rule.comparison == "all" and not by_item:
+        # The worst ranking has the members last among the items of equal outcomes.
+        first, sums = smaller + equal - alike + 1, np.cumsum([0.0, *cumulated])
+        below = (sums[first + alike] - sums[first]) / alike
+        equal = equal - (alike - 1) / 2  # a pair within the group counts once
+    out[1] = (1 - tie_cost) * cumulated[smaller] + tie_cost * below
     # The worst ranking has the members j in increasing order of their outcomes.
     visited = (cumulated[lowest + alike] - cumulated[lowest]) / alike
-    cost = (larger + tie_cost * equal) * visited
-    out[:, 3] = members.sums(cost)
+    out[3] = (larger + tie_cost * equal) * visited
     ties = equal if tie_cost > 0 else 0
-    out[:, 4], out[:, 5] = members.sums(smaller + ties), members.sums(larger + ties)
-    return QuerySums.of_cells(members.cells, out)
+    out[4], out[5] = smaller + ties, larger + ties
+    if rule.divisor == "pairs" and not by_item:
+        inside = np.repeat(members.sizes - 1, members.sizes) / 2
+        out[[1, 3, 4, 5]] = out[7] - inside * (rule.comparison == "all")
+    if rule.comparison == "all":
+        out[[2, 3, 5]] = 0.0
+    return out
 
 
 @dataclass(frozen=True)
@@ -136,14 +171,18 @@ class _Sides:
     low: Array
     high: Array
     cost: float
+    #: The rows that may be the other of a pair, worse and better ones.
+    partners: tuple[Array, Array]
 
     @classmethod
-    def of(cls, level: Level, n_rows: int, tie_cost: float) -> _Sides:
+    def of(cls, level: Level, tie_cost: float, partner: Array) -> _Sides:
         """Return the worse and the better rows of a level."""
+        others = partner[level.rows]
         if level.bit is None:
-            every = np.ones(n_rows, dtype=bool)
-            return cls(level, every, every, tie_cost)
-        return cls(level, ~level.bit, level.bit, 1.0)
+            every = np.ones(partner.size, dtype=bool)
+            return cls(level, every, every, tie_cost, (others, others))
+        low, high = ~level.bit, level.bit
+        return cls(level, low, high, 1.0, (low & others, high & others))
 
     def _rows(self, at: Array) -> Array:
         rows = self.level.rows
@@ -159,26 +198,26 @@ class _Sides:
 
     def add_better(self, total: Array, visits: _Visits) -> None:
         """Add Σ visits over the unfavourable pairs whose better item is the row."""
-        level, at = self.level, np.flatnonzero(self.high)
+        level, at, low = self.level, np.flatnonzero(self.high), self.partners[0]
         first = at if level.bounds is None else level.bounds[0][at]
         rows, sizes = self._rows(at), np.diff(level.starts)
-        before = np.zeros(self.low.size + 1)
-        np.cumsum(visits.single[level.rows] * self.low, out=before[1:])
+        before = np.zeros(low.size + 1)
+        np.cumsum(visits.single[level.rows] * low, out=before[1:])
         value = before[first] - np.repeat(before[level.starts[:-1]], sizes)[at]
         if visits.tied is not None:
-            value += visits.tied[rows] * self._tied(self.low, at)
+            value += visits.tied[rows] * self._tied(low, at)
         total[rows] += self.cost * value
 
     def add_worse(self, total: Array, visits: _Visits) -> None:
         """Add Σ visits over the unfavourable pairs whose worse item is the row."""
-        level, at = self.level, np.flatnonzero(self.low)
+        level, at, high = self.level, np.flatnonzero(self.low), self.partners[1]
         last = at + 1 if level.bounds is None else level.bounds[1][at]
-        rows, number = self._rows(at), exclusive_cumsum(self.high)
+        rows, number = self._rows(at), exclusive_cumsum(high)
         ends = np.repeat(number[level.starts[1:]], np.diff(level.starts))
         below = ends[at] - number[last]
         value = visits.single[rows] * below
         if visits.tied is not None:
-            value += visits.tied[rows] * self._tied(self.high, at)
+            value += visits.tied[rows] * self._tied(high, at)
         total[rows] += self.cost * value
 
 
@@ -188,25 +227,29 @@ class _Lists:
 
     ranking: Ranking
     codes: Array
+    partner: Array  # whether a row is counted
 
     @cached_property
     def counts(self) -> tuple[Array, Array, Array]:
         """How many rows of the list have a smaller, an equal, a larger outcome."""
-        ranking, lengths = self.ranking, self.ranking.lengths
+        ranking, starts = self.ranking, self.ranking.starts
         levels = int(self.codes.max(initial=0)) + 1
+        key = ranking.query.astype(np.int64) * levels + self.codes
         if levels * ranking.n_queries <= 4 * ranking.n_rows:
-            key = ranking.query.astype(np.int64) * levels + self.codes
-            number = np.bincount(key, minlength=levels * ranking.n_queries)
-            reached = np.cumsum(number.reshape(-1, levels), axis=1).ravel()
-            equal, up_to = number[key], reached[key]
+            number = np.bincount(
+                key[self.partner], minlength=levels * ranking.n_queries
+            )
+            reached = np.cumsum(number.reshape(-1, levels), axis=1)
+            equal, up_to = number[key], reached.ravel()[key]
+            lengths = reached[:, -1]
         else:
-            order = stable_order(ranking.query.astype(np.int64) * levels + self.codes)
-            query, code = ranking.query[order], self.codes[order]
-            new = np.ones(order.size, dtype=bool)
-            new[1:] = (query[1:] != query[:-1]) | (code[1:] != code[:-1])
-            first = np.flatnonzero(new)
-            run, ends = np.cumsum(new) - 1, np.append(first[1:], order.size)
-            equal, up_to = np.empty_like(order), np.empty_like(order)
-            equal[order] = (ends - first)[run]
-            up_to[order] = ends[run] - ranking.starts[:-1][query]
-        return up_to - equal, equal, np.repeat(lengths, lengths) - up_to
+            order = stable_order(key)
+            before = exclusive_cumsum(self.partner[order])
+            first = np.flatnonzero(np.diff(key[order], prepend=-1))
+            ends = np.append(first[1:], order.size)
+            run = np.repeat(np.arange(first.size), ends - first)
+            equal, up_to = np.empty((2, order.size), dtype=np.int64)
+            equal[order] = (before[ends] - before[first])[run]
+            up_to[order] = before[ends][run] - before[starts[ranking.query[order]]]
+            lengths = np.diff(before[starts])
+        return up_to - equal, equal, np.repeat(lengths, ranking.lengths) - up_to
