@@ -5,6 +5,7 @@ from ._marginal_outcome import marginal_outcome_test
 from ._monotonicity import monotonicity_test, recommend_metrics
 from ._outcome_inequality import outcome_inequality_test
 from ._predictive_parity import predictive_parity_test
+from ._prefix_test import prefix_test
 
 __all__ = [
     "compare",
@@ -13,5 +14,6 @@ __all__ = [
     "monotonicity_test",
     "outcome_inequality_test",
     "predictive_parity_test",
+    "prefix_test",
     "recommend_metrics",
 ]

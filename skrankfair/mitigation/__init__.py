@@ -5,9 +5,11 @@ from ._group_calibrated import GroupCalibratedClassifier, GroupCalibratedRegress
 from ._group_calibrator import GroupCalibrator
 from ._multi_objective import MultiObjectiveCalibrator
 from ._pairwise_fair import PairwiseFairClassifier, PairwiseFairRegressor
+from ._reranker import FairReranker
 from ._thresholds import GroupThresholdClassifier
 
 __all__ = [
+    "FairReranker",
     "GroupCalibratedClassifier",
     "GroupCalibratedRegressor",
     "GroupCalibrator",

@@ -318,7 +318,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 f"This {type(self).__name__} estimator requires y to be passed, but "
                 "the target y is None."
             )
-        _check_table(X)
+        check_table(X)
         self._check_names(X, reset=True)
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, y)
@@ -413,7 +413,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Return X for the model, labels of groups and metadata for the model."""
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
-        _check_table(X)
+        check_table(X)
         self._check_names(X, reset=False)
         metadata = {} if labels is None else {"sensitive_features": labels}
         return self._for_model(X), labels, metadata
@@ -464,7 +464,7 @@ def _is_known(y: Array) -> Array:
     return ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
 
 
-def _check_table(X: Any) -> None:
+def check_table(X: Any) -> None:
     shape = getattr(X, "shape", (1, 1))
     if len(shape) != 2:
         raise ValueError(

@@ -1,0 +1,282 @@
+"""Exact laws of the counts of groups in every prefix of a random list.
+
+A state is the number of members of each of P groups among the places filled so far. The
+law of the next place depends on the state alone, so the distribution at each length
+follows from that one place before, and so does the chance that no prefix until then was
+too poor. Both cost one step per place and state, with no simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import comb
+
+import numpy as np
+
+from .._inputs.validation import Array
+
+#: Distributions of all prefixes must have at most so many numbers, of 8 bytes.
+_MOST = 20_000_000
+#: Distributions of several pools are worked on at a time, with so many numbers.
+_AT_A_TIME = 1 << 22
+#: Probabilities that differ by less are equal, and one table of floors.
+_SLACK = 1 + 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """The counts of P groups in lists of at most k places, sorted by their sum.
+
+    Attributes
+    ----------
+    k : int
+    states : ndarray of shape (n, P), int
+    sizes : ndarray of shape (k + 1,), int
+        How many states have a sum of at most 0, 1, ..., k: the first ones.
+    """
+
+    k: int
+    states: Array
+    sizes: Array
+
+    @classmethod
+    @lru_cache(maxsize=8)
+    def of(cls, k: int, n_groups: int) -> Lattice:
+        """Return the states; a ValueError if there are too many."""
+        if (n_numbers := comb(k + n_groups + 1, n_groups + 1)) > _MOST:
+            raise ValueError(
+                f"k must be smaller for exact counts of {n_groups} groups, or there "
+                f"must be fewer groups: lists of k={k:,} places take {n_numbers:,} "
+                f"numbers, and at most {_MOST:,} are held."
+            )
+        states = np.zeros((1, 0), dtype=np.int64)
+        for _ in range(n_groups):
+            times = k + 1 - states.sum(axis=1)
+            first = np.repeat(np.cumsum(times) - times, times)
+            value = np.arange(times.sum()) - first
+            states = np.column_stack([np.repeat(states, times, axis=0), value])
+        total = states.sum(axis=1)
+        order = np.argsort(total, kind="stable")
+        return cls(k, states[order], np.cumsum(np.bincount(total, minlength=k + 1)))
+
+    def parts(self, n_lists: int) -> Iterator[slice]:
+        """Yield parts of lists whose distributions are held at a time."""
+        size = max(1, _AT_A_TIME // int(self.sizes.sum()))
+        for start in range(0, n_lists, size):
+            yield slice(start, start + size)
+
+    @cached_property
+    def _codes(self) -> tuple[Array, Array, Array]:
+        """The base of each group, the sorted codes of the states, and their order."""
+        base = (self.k + 1) ** np.arange(self.states.shape[1] - 1, -1, -1)
+        code = self.states @ base
+        order = np.argsort(code)
+        return base, code[order], order
+
+    def find(self, counts: Array) -> Array:
+        """Return the numbers of states, given their counts, shape (..., P)."""
+        base, code, order = self._codes
+        return order[np.searchsorted(code, counts @ base)]
+
+    @cached_property
+    def above(self) -> Array:
+        """The state with one more member of each group, shape (n_below_k, P)."""
+        below = self.states[: self.sizes[-2]]
+        more = np.eye(self.states.shape[1], dtype=np.int64)
+        return np.column_stack([self.find(below + row) for row in more])
+
+    @cached_property
+    def _lines(self) -> list[tuple[Array, Array]]:
+        """By group: an order of the states by line along it, and starts of the lines.
+
+        A line is of states that differ in the count of this group alone.
+        """
+        lines = []
+        for g in range(self.states.shape[1]):
+            others = np.delete(self.states, g, axis=1)
+            order = np.lexsort((self.states[:, g], *others.T))
+            starts = np.flatnonzero(self.states[order, g] == 0)
+            lines.append((order, starts))
+        return lines
+
+    def cumulated(self, mass: Array) -> Array:
+        """Return P(X_1 <= c_1, ..., X_P <= c_P) of distributions, shape (B, n_j)."""
+        out = np.zeros((len(mass), len(self.states)))
+        out[:, : mass.shape[1]] = mass
+        for order, starts in self._lines:
+            sums = np.cumsum(out[:, order], axis=1)
+            if starts.size > 1:
+                length = np.diff(np.append(starts, len(order)))
+                before = np.insert(sums[:, starts[1:] - 1], 0, 0.0, axis=1)
+                sums -= np.repeat(before, length, axis=1)
+            out[:, order] = sums
+        return out[:, : mass.shape[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixLaw:
+    """The law of the counts of P groups in B lists, place by place.
+
+    Attributes
+    ----------
+    lattice : Lattice
+    share : ndarray of shape (B, P)
+        Chance that a place has a member of the group; with a finite pool the number of
+        the group's candidates.
+    pool : ndarray of shape (B,) or None
+        The number of all candidates, who are drawn without replacement; None if a
+        place does not depend on those before.
+    """
+
+    lattice: Lattice
+    share: Array
+    pool: Array | None
+
+    def step(self, mass: Array, place: int) -> Array:
+        """Return the distribution after one more place, of the one before it."""
+        lattice, n_states = self.lattice, self.lattice.sizes[place]
+        chance = self.share[:, :, None]
+        if self.pool is not None:
+            left = (self.pool - place)[:, None, None]
+            chance = (chance - lattice.states[:n_states].T) / np.maximum(left, 1)
+            chance = np.where(left > 0, np.maximum(chance, 0.0), 0.0)
+        out = np.zeros((len(mass), lattice.sizes[place + 1]))
+        out[:, :n_states] = mass * np.maximum(1.0 - chance.sum(axis=1), 0.0)
+        for g in range(chance.shape[1]):
+            out[:, lattice.above[:n_states, g]] += mass * chance[:, g]
+        return out
+
+    @cached_property
+    def tails(self) -> list[Array]:
+        """P(X <= c) in prefixes of 1, 2, ..., k places, each of shape (B, n_j)."""
+        mass, tails = np.ones((len(self.share), 1)), []
+        for place in range(self.lattice.k):
+            mass = self.step(mass, place)
+            tails.append(self.lattice.cumulated(mass))
+        return tails
+
+    def failure(self, level: Array) -> Array:
+        """Return the chance that the tail of some prefix is at most a level.
+
+        Parameters
+        ----------
+        level : ndarray of shape (B,)
+
+        Returns
+        -------
+        ndarray of shape (B,)
+        """
+        mass, failed = np.ones((len(self.share), 1)), np.zeros(len(self.share))
+        for place, tail in enumerate(self.tails):
+            mass = self.step(mass, place)
+            poor = tail <= level[:, None] * _SLACK
+            failed += (mass * poor).sum(axis=1)
+            mass[poor] = 0.0
+        return failed
+
+    def adjusted(self, alpha: float) -> tuple[Array, Array]:
+        """Return the levels whose chance of failure is nearest to alpha, and these.
+
+        The chance is a step function of the level. Of the levels of the right step,
+        alpha itself or the first point that halving [0, alpha] meets is returned.
+        """
+        values = np.sort(np.concatenate(self.tails, axis=1), axis=1)
+        ends = np.column_stack([np.zeros(len(values)), values])
+        rows, top = np.arange(len(ends)), np.full(len(ends), alpha)
+        low, failed_low = np.zeros(len(ends), dtype=np.int64), np.zeros(len(ends))
+        high = (ends <= alpha * _SLACK).sum(axis=1) - 1
+        failed_high = self.failure(top)
+        enough = failed_high <= alpha
+        low[enough], failed_low[enough] = high[enough], failed_high[enough]
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            failed = self.failure(ends[rows, middle])
+            below = failed <= alpha
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            failed_low = np.where(below, failed, failed_low)
+            failed_high = np.where(below, failed_high, failed)
+        upper = failed_high - alpha < alpha - failed_low
+        chosen = np.where(upper, high, low)
+        first, last = ends[rows, chosen], np.full(len(ends), np.inf)
+        inner = chosen + 1 < ends.shape[1]
+        last[inner] = ends[rows[inner], chosen[inner] + 1]
+        level = _first_half(first, last, alpha)
+        return level, np.where(upper, failed_high, failed_low)
+
+    def fair(self, level: Array) -> Array:
+        """Return which states pass at each place, shape (B, k, n)."""
+        out = np.ones((len(level), self.lattice.k, len(self.lattice.states)), bool)
+        for place, tail in enumerate(self.tails):
+            out[:, place, : tail.shape[1]] = tail > level[:, None] * _SLACK
+        return out
+
+
+def _first_half(first: Array, last: Array, alpha: float) -> Array:
+    """Return alpha, or the first point of halving [0, alpha], in [first, last)."""
+    low, high = np.zeros_like(first), np.full_like(first, alpha)
+    level = high
+    for _ in range(60):
+        under, over = level < first, level >= last
+        if not (under | over).any():
+            return level
+        low, high = np.where(under, level, low), np.where(over, level, high)
+        level = np.where(under | over, (low + high) / 2, level)
+    return np.where(under | over, first, level)
+
+
+@dataclass(frozen=True, eq=False)
+class FairCounts:
+    """The counts that pass the tests of all prefixes together, of B lists.
+
+    Attributes
+    ----------
+    lattice : Lattice
+    alpha : ndarray of shape (B,)
+        The adjusted significance of the test of a single prefix.
+    failure_probability : ndarray of shape (B,)
+        The chance that a fair list fails at some prefix.
+    fair : ndarray of shape (B, k, n), bool
+        Whether each state passes at each place.
+    """
+
+    lattice: Lattice
+    alpha: Array
+    failure_probability: Array
+    fair: Array
+
+    @classmethod
+    def of(cls, k: int, share: Array, pool: Array | None, alpha: float) -> FairCounts:
+        """Return the counts, with alpha adjusted to the tests of k prefixes."""
+        lattice = Lattice.of(k, share.shape[1])
+        if share.shape[0] * k * len(lattice.states) > 10 * _MOST:
+            raise ValueError(
+                f"k must be smaller for target='candidates': the queries have "
+                f"{len(share):,} different pools, of {k * len(lattice.states):,} "
+                "counts each. Pass k, or other targets."
+            )
+        parts = []
+        for some in lattice.parts(len(share)):
+            drawn = None if pool is None else pool[some]
+            law = PrefixLaw(lattice, share[some], drawn)
+            level, failed = law.adjusted(alpha)
+            parts.append((level, failed, law.fair(level)))
+        joined = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return cls(lattice, *joined)
+
+    @cached_property
+    def least(self) -> Array:
+        """The fewest members of each group that pass at each place, (B, k, P)."""
+        states = self.lattice.states
+        shape = (*self.fair.shape[:2], states.shape[1])
+        least = np.empty(shape, dtype=np.int64)
+        for g, count in enumerate(states.T):
+            least[..., g] = np.where(self.fair, count, self.lattice.k).min(axis=2)
+        return least
+
+
+@lru_cache(maxsize=32)
+def fair_counts(k: int, shares: tuple[float, ...], alpha: float) -> FairCounts:
+    """Return the counts of lists whose places do not depend on each other."""
+    return FairCounts.of(k, np.array([shares]), None, alpha)

@@ -1,0 +1,295 @@
+"""Re-ranking place by place: each place gets the best item of an allowed group.
+
+A plan says which groups are allowed, given how many items of each are placed; the
+methods of the greedy family and FA*IR differ in the plan alone. All queries of a block
+are filled at once, so that the loop is over places and not over rows.
+
+Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
+Recommendation Systems with Application to LinkedIn Talent Search". KDD '19.
+Zehlike, M. et al. (2017). "FA*IR: A Fair Top-k Ranking Algorithm". CIKM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._inputs.ranking import stable_order
+from .._inputs.validation import Array
+from ..inference._prefix_counts import FairCounts
+
+#: A share times a number of places is taken for an integer if it is so close to one.
+_CLOSE = 1e-9
+#: The place of an item that does not exist: behind all others.
+_NONE = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Ranked rows of whole queries, without tied ones: these are in row order.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (Q + 1,), int64
+        First row of each query, and n.
+    score : ndarray of shape (n,)
+    group : ndarray of shape (n,), int
+        Group of each row, 0, 1, ..., G - 1.
+    n_groups : int
+    """
+
+    starts: Array
+    score: Array
+    group: Array
+    n_groups: int
+
+    @property
+    def lengths(self) -> Array:
+        """Number of rows of each query."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def query(self) -> Array:
+        """Query of each row."""
+        return np.repeat(np.arange(self.starts.size - 1), self.lengths)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Number of rows by query and group, shape (Q, G)."""
+        n_queries = self.starts.size - 1
+        cell = self.query * self.n_groups + self.group
+        return np.bincount(cell, minlength=n_queries * self.n_groups).reshape(
+            n_queries, self.n_groups
+        )
+
+    @cached_property
+    def _by_group(self) -> tuple[Array, Array]:
+        """The rows by query and group, in order, and the first of each, (Q, G)."""
+        rows = stable_order(self.query * self.n_groups + self.group)
+        ends = np.cumsum(self.sizes).reshape(self.sizes.shape)
+        return np.append(rows, _NONE), ends - self.sizes
+
+    def next_rows(self, count: Array) -> Array:
+        """Return the next row of each query and group, `_NONE` without one.
+
+        `count` of each cell, shape (Q, G), are placed already.
+        """
+        rows, first = self._by_group
+        return np.where(count < self.sizes, rows[first + count], _NONE)
+
+
+@dataclass(frozen=True, eq=False)
+class SharePlan:
+    """Floors ``⌊p j⌋`` and ceilings ``⌈p j⌉`` of the counts in the first j places.
+
+    Attributes
+    ----------
+    share : ndarray of shape (1, G) or (Q, G)
+        Target shares p.
+    method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort"}
+        Which of the groups between floor and ceiling comes next: any, that with the
+        least ``⌈p j⌉ / p``, or that with the least ``⌈⌈p j⌉ / p⌉``.
+    """
+
+    share: Array
+    method: str
+
+    def floor(self, place: int) -> Array:
+        """Return the least counts after a place (from 0)."""
+        return np.floor(self.share * (place + 1) + _CLOSE)
+
+    def allowed(self, place: int, count: Array, available: Array) -> Array:
+        """Return which groups may have a place, given the counts before it."""
+        below = available & (count < self.floor(place))
+        ceiling = np.ceil(self.share * (place + 1) - _CLOSE)
+        between = available & (count < ceiling)
+        if self.method != "det_greedy":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                until = ceiling / self.share
+            if self.method == "det_relaxed":
+                until = np.ceil(until - _CLOSE)
+            until = np.where(between, until, np.inf)
+            between &= until <= until.min(axis=1, keepdims=True) * (1 + _CLOSE)
+        return np.where(below.any(axis=1, keepdims=True), below, between)
+
+    def missing(self, place: int, count: Array) -> Array:
+        """Return how many items each group lacks after a place, (Q, G)."""
+        return np.maximum(self.floor(place) - count, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CountPlan:
+    """Counts of protected groups that pass the test of every prefix.
+
+    Attributes
+    ----------
+    counts : FairCounts
+    protected : ndarray of shape (P,), int
+        Their groups.
+    pool : ndarray of shape (1,) or (Q,), int
+        The row of the tables in `counts`.
+    """
+
+    counts: FairCounts
+    protected: Array
+    pool: Array
+
+    def allowed(self, place: int, count: Array, available: Array) -> Array:
+        """Return which groups may have a place, given the counts before it."""
+        lattice, fair = self.counts.lattice, self.counts.fair
+        out = np.zeros_like(available)
+        if place >= lattice.k:
+            return out
+        state = lattice.find(count[:, self.protected])
+        out[:] = fair[self.pool, place, state][:, None]
+        for g, group in enumerate(self.protected):
+            out[:, group] |= fair[self.pool, place, lattice.above[state, g]]
+        return out & available
+
+    def missing(self, place: int, count: Array) -> Array:
+        """Return how many items each group lacks after a place, (Q, G)."""
+        out = np.zeros(count.shape)
+        members = count[:, self.protected]
+        least = self.counts.least[self.pool, place]
+        out[:, self.protected] = np.maximum(least - members, 0)
+        state = self.counts.lattice.find(members)
+        dead_end = ~self.counts.fair[self.pool, place, state] & ~out.any(axis=1)
+        out[np.ix_(dead_end, self.protected)] = 1.0
+        return out
+
+
+def fill(lists: Lists, k: int, plan: SharePlan | CountPlan) -> Array:
+    """Return all rows in the order in which allowed groups fill the first k places.
+
+    Where no allowed group has an item left, the best of all items is taken. Items
+    without a place among the first k follow, ranked as they were.
+    """
+    n_queries = lists.starts.size - 1
+    count = np.zeros((n_queries, lists.n_groups), dtype=np.int64)
+    chosen, every = np.full((n_queries, k), _NONE), np.arange(n_queries)
+    for place in range(min(k, int(lists.lengths.max()))):
+        following = lists.next_rows(count)
+        available = following < _NONE
+        allowed = plan.allowed(place, count, available)
+        allowed |= available & ~allowed.any(axis=1, keepdims=True)
+        following[~allowed] = _NONE
+        group = following.argmin(axis=1)
+        row = following[every, group]
+        chosen[:, place] = row
+        count[every, group] += row < _NONE
+    return _in_order(lists, chosen)
+
+
+def const_sort(lists: Lists, k: int, plan: SharePlan) -> Array:
+    """Return all rows in the order of DetConstSort, which sorts the first k places.
+
+    When the floor of a group rises, its best item takes the first empty place and then
+    climbs over items that are ranked lower, as long as these stay within their limits:
+    the places up to which their own floors let them fall.
+    """
+    n_queries = lists.starts.size - 1
+    share = np.broadcast_to(plan.share, lists.sizes.shape)
+    count, filled = np.zeros_like(lists.sizes), np.zeros(n_queries, dtype=np.int64)
+    chosen, limit = np.full((n_queries, k), _NONE), np.zeros((n_queries, k))
+    full = np.minimum(lists.lengths, k)
+    while True:
+        following = lists.next_rows(count)
+        with np.errstate(divide="ignore"):
+            rises = np.ceil((count + 1) / share - _CLOSE)
+        rises[(following == _NONE) | (filled >= full)[:, None]] = np.inf
+        first = rises.min(axis=1, keepdims=True)
+        if not np.isfinite(first).any():
+            return _in_order(lists, chosen)
+        following[(rises > first) | ~np.isfinite(rises)] = _NONE
+        count += following < _NONE
+        for row in np.sort(following, axis=1).T:
+            active = np.flatnonzero((row < _NONE) & (filled < full))
+            place = filled[active]
+            chosen[active, place] = row[active]
+            limit[active, place] = first[active, 0] - 1
+            filled[active] += 1
+            while active.size:
+                above = np.maximum(place - 1, 0)
+                climbs = (place > 0) & (chosen[active, above] > chosen[active, place])
+                climbs &= limit[active, above] >= place
+                active, place = active[climbs], place[climbs]
+                for table in (chosen, limit):
+                    upper = table[active, place - 1]
+                    table[active, place - 1] = table[active, place]
+                    table[active, place] = upper
+                place = place - 1
+
+
+@dataclass
+class Shortage:
+    """How far lists stay behind their plan.
+
+    Attributes
+    ----------
+    n_queries : int
+        The number of queries with a prefix that fails.
+    most : ndarray of shape (G,)
+        The largest number of items that each group lacks in a prefix.
+    """
+
+    n_queries: int
+    most: Array
+
+    def add(
+        self, lists: Lists, order: Array, k: int, plan: SharePlan | CountPlan
+    ) -> None:
+        """Count what the first k places of a block's new order lack."""
+        count = np.zeros_like(lists.sizes)
+        fails = np.zeros(len(count), dtype=bool)
+        for place in range(k):
+            some = np.flatnonzero(place < lists.lengths)
+            count[some, lists.group[order[lists.starts[some] + place]]] += 1
+            missing = plan.missing(place, count)
+            missing[place >= lists.lengths] = 0.0
+            fails |= missing.any(axis=1)
+            np.maximum(self.most, missing.max(axis=0), out=self.most)
+        self.n_queries += int(fails.sum())
+
+
+def _in_order(lists: Lists, chosen: Array) -> Array:
+    """Return the chosen rows of each query, and then the others, ranked as before."""
+    taken = chosen[chosen < _NONE]
+    left = np.ones(lists.group.size, dtype=bool)
+    left[taken] = False
+    others = np.flatnonzero(left)
+    query = np.concatenate([lists.query[taken], lists.query[others]])
+    return np.concatenate([taken, others])[stable_order(query)]
+
+
+def reassigned(lists: Lists, order: Array) -> Array:
+    """Return new scores by place that fall strictly along the new order.
+
+    The scores of each query are kept and change hands. Where equal ones would tie
+    items of other groups, or items that were not tied, the lower ones become smaller by
+    the last bit.
+    """
+    score = lists.score
+    group, before = lists.group[order], score[order]
+    first = np.zeros(score.size, dtype=bool)
+    first[lists.starts[:-1]] = True
+    tied = np.r_[False, score[1:] == score[:-1]] & ~first
+    stays = np.r_[False, (group[1:] == group[:-1]) & (before[1:] == before[:-1])]
+    rows = np.flatnonzero(np.isin(lists.query, lists.query[tied & ~stays]))
+    if not rows.size:
+        return score
+    query, start = lists.query[rows], lists.starts[:-1][lists.query[rows]]
+    place = np.cumsum(~(tied & stays)[rows])
+    # Floats as integers of the same order: one less is the next lower float.
+    bits = (score[rows] + 0.0).view(np.int64)
+    magnitude = np.iinfo(np.int64).max
+    whole = np.where(bits < 0, -(bits & magnitude), bits)
+    rank = np.unique(query, return_inverse=True)[1]
+    table = np.full((int(rank[-1]) + 1, int(lists.lengths[query].max())), magnitude)
+    table[rank, rows - start] = whole + place
+    whole = np.minimum.accumulate(table, axis=1)[rank, rows - start] - place
+    bits = np.where(whole < 0, -whole | np.iinfo(np.int64).min, whole)
+    out = score.copy()
+    out[rows] = bits.view(np.float64)
+    return out

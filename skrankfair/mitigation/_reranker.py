@@ -1,0 +1,606 @@
+"""Re-rank the items of each query so that no group is too rare at the top."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._estimates import formatting as fmt
+from .._inputs.by_name import (
+    RESPONSES,
+    Name,
+    TakesMetadata,
+    named_columns,
+    numeric_features,
+    take_column,
+    with_requests,
+    without_columns,
+)
+from .._inputs.columns import read_labels
+from .._inputs.groups import Groups, sort_labels
+from .._inputs.ranking import Ranking
+from .._inputs.sklearn_private import (
+    fit_parameters,
+    n_rows_of,
+    names_of_features,
+    routing_enabled,
+    tags_of,
+    with_names,
+)
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    check_aligned,
+    check_choice,
+    check_number,
+    did_you_mean,
+    warn_user,
+)
+from ..inference._prefix_counts import FairCounts, fair_counts
+from ._by_group import check_given_alike, quoted
+from ._floors import CountPlan, Lists, SharePlan, Shortage, const_sort, fill, reassigned
+from ._wrapper import check_table, scores_of
+
+#: From the name of a method to the function that re-ranks a block of queries: it takes
+#: their lists, the number of places and the plan, and returns rows in the new order.
+METHODS: dict[str, Callable[[Lists, int, Any], Array]] = {
+    "det_greedy": fill,
+    "det_cons": fill,
+    "det_relaxed": fill,
+    "det_const_sort": const_sort,
+    "fa_ir": fill,
+}
+TARGETS = ("proportional", "candidates", "equal")
+
+
+class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
+    """Re-rank the items of each query so that no group is too rare at the top.
+
+    Scores come in and scores go out: the new scores of a query are its old ones, handed
+    to other items so that sorting by them gives the new order. X holds the column of
+    scores (several columns are each re-ranked on their own); columns of X named by
+    `sensitive_features` or `qid` are taken out of it first. Around an `estimator` it is
+    a model, whose predictions are the re-ranked scores of that estimator.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        A ranker, regressor or classifier whose scores are re-ranked. None: X holds the
+        scores.
+    method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir"}, \
+            default="det_greedy"
+        How places are filled from the top. The first four keep the count of every group
+        in the first j places at or above ``⌊p j⌋``, where p is its target share
+        (Geyik et al. 2019). "det_greedy" otherwise takes the best item of the groups
+        that are below ``⌈p j⌉``; "det_cons" and "det_relaxed" take that of the groups
+        whose ceiling presses most, which leaves fewer dead ends for four and more
+        groups; "det_const_sort" reaches all floors for any number of groups. "fa_ir"
+        (Zehlike et al. 2017, 2022) takes the best item unless the count of protected
+        items would fail a test of chance, at any prefix.
+    target : {"proportional", "candidates", "equal"} or mapping, \
+            default="proportional"
+        The target share of each group. "proportional": its share of the rows of the
+        fit. "candidates": its share of the candidates of each query; "fa_ir" then
+        draws them without replacement, since the pool is finite (hypergeometric
+        counts, in place of binomial or multinomial ones). "equal": one over the number
+        of groups. A mapping gives shares by label; the groups that it leaves out share
+        the rest in proportion to their rows.
+    k : int or None, default=None
+        How many places at the top count; items after them stay in the order of their
+        scores. None counts all places.
+    alpha : float, default=0.1
+        For "fa_ir": the probability that a list in which nobody is disadvantaged is
+        changed, over all prefixes together.
+    protected : label, list of labels or None, default=None
+        For "fa_ir": the groups that must not be too rare. At least one group is left
+        out; None leaves out the one with most rows in the fit.
+    sensitive_features : str, list of str, callable, True or None, default=None
+        Where the groups come from: the name of a column of X, a list of names (the
+        columns are crossed), or a function of X. True means that they must be passed as
+        metadata. None means that they may be passed as metadata; all rows are one group
+        if they are not.
+    qid : str, list of str, callable, True or None, default=None
+        Where the queries come from, in the same way; without them all rows are one
+        list.
+    drop_metadata_columns : bool, default=False
+        Whether the columns that `sensitive_features` and `qid` name are hidden from
+        `estimator`.
+
+    Attributes
+    ----------
+    shares_ : dict
+        The target share of each group; empty for ``target="candidates"``.
+    groups_ : tuple
+        The labels seen in `fit`.
+    protected_ : tuple
+        The protected groups of "fa_ir".
+    estimator_ : estimator
+        The fitted model, if there is one.
+    alpha_, failure_probability_ : float
+        Of "fa_ir" with `k` and without ``target="candidates"``: the significance of the
+        test of one prefix, and the probability that a fair list fails at some prefix,
+        which is as near to `alpha` as the steps of the counts allow.
+    n_features_in_ : int
+        Number of columns of X, those of group and query included.
+    feature_names_in_ : ndarray of str
+        Their names, if X has names.
+
+    See Also
+    --------
+    skrankfair.inference.prefix_test : The test whose failures "fa_ir" prevents.
+    GroupCalibrator : The better cure where scores mean different things in two groups.
+
+    Notes
+    -----
+    Within a group the order of the items never changes. Equal scores are taken in the
+    order of the rows; where the new order needs it, the lower of two equal scores
+    becomes smaller by its last bit, so pass scores on in double precision.
+
+    Rows of groups that `fit` has not seen have no target: they keep their scores, and
+    the other rows are re-ranked among themselves. ``p j`` counts as an integer if it is
+    within 1e-9 of one. Where the candidates do not suffice, the best item is taken,
+    and a warning says how many queries fall short and by how many items.
+
+    For several protected groups "fa_ir" requires ``P(X_1 <= c_1, X_2 <= c_2, ...) >
+    alpha_`` of the counts at each prefix, where X is multinomial, or multivariate
+    hypergeometric. Of the groups that keep the test passed, the best item is taken.
+
+    References
+    ----------
+    Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
+    Recommendation Systems with Application to LinkedIn Talent Search". KDD '19,
+    algorithms 1 to 3.
+
+    Zehlike, M., Bonchi, F., Castillo, C., Hajian, S., Megahed, M., Baeza-Yates, R.
+    (2017). "FA*IR: A Fair Top-k Ranking Algorithm". CIKM, §4.
+
+    Zehlike, M., Sühr, T., Baeza-Yates, R., Bonchi, F., Castillo, C., Hajian, S. (2022).
+    "Fair Top-k Ranking with multiple protected groups". Information Processing &
+    Management 59(1), §4.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skrankfair.mitigation import FairReranker
+    >>> X = pd.DataFrame({"score": [9.0, 8.0, 7.0, 6.0, 5.0, 4.0]})
+    >>> X["gender"] = ["m", "m", "m", "m", "f", "f"]
+    >>> fair = FairReranker(target="equal", k=4, sensitive_features="gender")
+    >>> fair.fit_transform(X).ravel()
+    array([9., 7., 5., 4., 8., 6.])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: str = "det_greedy",
+        target: Any = "proportional",
+        k: int | None = None,
+        alpha: float = 0.1,
+        protected: Any = None,
+        sensitive_features: Any = None,
+        qid: Any = None,
+        drop_metadata_columns: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.target = target
+        self.k = k
+        self.alpha = alpha
+        self.protected = protected
+        self.sensitive_features = sensitive_features
+        self.qid = qid
+        self.drop_metadata_columns = drop_metadata_columns
+
+    def get_metadata_routing(self) -> Any:
+        """Return what metadata this estimator and the wrapped one request.
+
+        Returns
+        -------
+        MetadataRequest or MetadataRouter
+        """
+        request = super().get_metadata_routing()
+        if self.estimator is None:
+            return request
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        for method in RESPONSES:
+            mapping.add(caller="predict", callee=method)
+            mapping.add(caller="transform", callee=method)
+        router = MetadataRouter(owner=self.__class__.__name__)
+        router.add_self_request(with_requests(request, self))
+        return router.add(estimator=self.estimator, method_mapping=mapping)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        qid: Any = None,
+    ) -> Self:
+        """Learn the target shares of the groups, and fit the estimator if there is one.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+            Scores, or what the estimator takes, with the columns of group and query
+            that the constructor names.
+        y : array-like of shape (n_samples,) or None, default=None
+            Relevance, which only the estimator needs.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        FairReranker
+
+        Raises
+        ------
+        ValueError
+            If an option is unknown, if groups overlap, if targets are no shares of
+            groups of the fit, or if a column is given twice, is missing or has another
+            length.
+        """
+        self._check_options()
+        labels = take_column(self, X, "sensitive_features", sensitive_features)
+        queries = take_column(self, X, "qid", qid)
+        metadata = {"sensitive_features": labels, "qid": queries}
+        check_aligned(X=X, y=y, sample_weight=sample_weight, **metadata)
+        if self.estimator is None:
+            options = {"y": y} if y is not None else {}
+            scores = numeric_features(
+                self, X, self._left_out(), "scores", reset=True, **options
+            )
+            n_rows = len(scores[0] if options else scores)
+        else:
+            check_table(X)
+            validate_data(self, with_names(X), reset=True, skip_check_array=True)
+            n_rows = n_rows_of(X)
+        groups, _, weights, _ = read_labels(
+            {"X": n_rows}, **metadata, sample_weight=sample_weight
+        )
+        groups = _disjoint(groups, n_rows)
+        weight = weights.get("sample_weight")
+        rows = np.bincount(groups.values, weight, minlength=len(groups))
+        counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
+        if self.estimator is not None:
+            self.estimator_ = self._fitted_model(X, y, weight, metadata)
+        self._grouped = labels is not None
+        self.groups_ = tuple(counts)
+        self.shares_ = self._target_shares(counts)
+        self.protected_ = self._protected_groups(counts)
+        if self.method == "fa_ir" and self.k and self.shares_ and self.protected_:
+            law = self._fair_counts(self.k)
+            self.alpha_ = float(law.alpha[0])
+            self.failure_probability_ = float(law.failure_probability[0])
+        return self
+
+    def transform(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Any:
+        """Return scores that sort to the new order of each query.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_scores)
+            One column for each column of scores; one with an estimator.
+
+        Raises
+        ------
+        ValueError
+            If groups are given here but not to `fit`, or the other way round.
+
+        Warns
+        -----
+        UserWarning
+            It names the groups that `fit` has not seen, whose items keep their scores,
+            or says in how many queries the targets are not met, and by how much.
+        """
+        check_is_fitted(self)
+        labels = take_column(self, X, "sensitive_features", sensitive_features)
+        check_given_alike(labels, self._grouped)
+        queries = take_column(self, X, "qid", qid)
+        metadata = {"sensitive_features": labels, "qid": queries}
+        if self.estimator is None:
+            score = numeric_features(self, X, self._left_out(), "scores")
+        else:
+            check_table(X)
+            validate_data(self, with_names(X), reset=False, skip_check_array=True)
+            given = {n: values for n, values in metadata.items() if values is not None}
+            score = scores_of(self.estimator_, self._for_model(X), given)[:, None]
+        groups, codes, _, _ = read_labels({"X": len(score)}, **metadata)
+        query = codes["qid"].codes if codes else None
+        return self._reranked(score, _disjoint(groups, len(score)), query)
+
+    def predict(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Array:
+        """Return what `transform` does, as one number per row.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_scores)
+            Of two dimensions if X has several columns of scores.
+        """
+        scores = np.asarray(FairReranker.transform(self, X, sensitive_features, qid))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        sensitive_features: Any = None,
+        qid: Any = None,
+    ) -> Any:
+        """Fit, and return new scores of the rows of the fit.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or None, default=None
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_scores)
+        """
+        self.fit(X, y, sample_weight, sensitive_features, qid)
+        return self.transform(X, sensitive_features, qid)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of X, if it had none.
+
+        Returns
+        -------
+        ndarray of str
+            The names of the scores; "score" with an estimator.
+        """
+        check_is_fitted(self)
+        names = names_of_features(self, input_features)
+        if self.estimator is not None:
+            return np.array(["score"], dtype=object)
+        left_out = self._left_out()
+        return np.array([name for name in names if name not in left_out], dtype=object)
+
+    def _check_options(self) -> None:
+        check_choice(self.method, "method", tuple(METHODS))
+        by_label = isinstance(self.target, Mapping)
+        if not (by_label or str(self.target) in TARGETS):
+            raise ValueError(
+                f"target must be one of {', '.join(map(repr, TARGETS))}, or a mapping "
+                f"from labels to shares; got {self.target!r}."
+                f"{did_you_mean(self.target, TARGETS)}"
+            )
+        if self.k is not None:
+            check_number(self.k, "k", 1, np.inf, integer=True)
+        check_number(self.alpha, "alpha", 0, 0.5, inclusive=(False, False))
+        check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
+
+    def _left_out(self) -> list[Name]:
+        return named_columns(self.sensitive_features, self.qid)
+
+    def _for_model(self, X: Any) -> Any:
+        """Return X as the wrapped model gets it."""
+        return without_columns(
+            X, self._left_out() if self.drop_metadata_columns else []
+        )
+
+    def _fitted_model(
+        self, X: Any, y: Any, weight: Array | None, metadata: Mapping[str, Any]
+    ) -> Any:
+        """Return a clone of the estimator, fitted to what it takes."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but "
+                "the target y is None."
+            )
+        given = {"sample_weight": weight, **metadata}
+        given = {name: values for name, values in given.items() if values is not None}
+        if routing_enabled():  # It raises for what nobody requests.
+            process_routing(self, "fit", **given)
+        parameters = fit_parameters(self.estimator, given)
+        return clone(self.estimator).fit(self._for_model(X), y, **parameters)
+
+    def _target_shares(self, counts: Mapping[Hashable, float]) -> dict[Hashable, float]:
+        """Return the target share of each group, given their numbers of rows."""
+        if self.target == "candidates":
+            return {}
+        if self.target == "equal":
+            return dict.fromkeys(counts, 1 / len(counts))
+        given = dict(self.target) if isinstance(self.target, Mapping) else {}
+        shares = as_numbers(list(given.values()), "target") if given else np.zeros(0)
+        others = {g: n for g, n in counts.items() if g not in given}
+        total, unknown = float(shares.sum()), [g for g in given if g not in counts]
+        if unknown:
+            raise ValueError(
+                f"target must have labels of groups of the fit, {quoted(list(counts))};"
+                f" got {quoted(unknown)}."
+            )
+        if (shares < 0).any() or total > 1 + 1e-9 or (not others and total < 1 - 1e-9):
+            raise ValueError(
+                "target must have shares that are not negative and add up to 1, or to "
+                f"less if it leaves a group out; got {given!r}, which add up to "
+                f"{total:g}."
+            )
+        each = max(0.0, 1 - total) / (sum(others.values()) or 1)
+        return {g: float(given.get(g, each * n)) for g, n in counts.items()}
+
+    def _protected_groups(
+        self, counts: Mapping[Hashable, float]
+    ) -> tuple[Hashable, ...]:
+        """Return the groups that must not be too rare, in the order of labels."""
+        if self.protected is None:
+            largest = max(counts, key=lambda label: counts[label])
+            return tuple(label for label in counts if label != largest)
+        several = isinstance(self.protected, list | tuple) and self.protected not in (
+            counts
+        )
+        labels = list(self.protected) if several else [self.protected]
+        if not set(labels) < set(counts):
+            raise ValueError(
+                f"protected must be some of the groups of the fit, "
+                f"{quoted(list(counts))}, and not all; got {self.protected!r}."
+            )
+        return tuple(sort_labels(list(set(labels))))
+
+    def _fair_counts(self, k: int) -> FairCounts:
+        """Return the counts of protected groups that pass, for lists of k places."""
+        shares = tuple(self.shares_[label] for label in self.protected_)
+        return fair_counts(k, shares, self.alpha)
+
+    def _reranked(self, scores: Array, groups: Groups, query: Array | None) -> Array:
+        """Return new scores of all rows, shape (n, d)."""
+        rows = np.arange(len(scores))
+        if self.target != "candidates":
+            unseen = [g for g in groups.labels if g not in self.shares_]
+            if unseen:
+                warn_user(
+                    "Groups that fit has not seen have no target share; their items "
+                    f"keep their scores: {quoted(unseen)} (seen: "
+                    f"{quoted(list(self.groups_))}).",
+                    UserWarning,
+                )
+                known = np.array([g in self.shares_ for g in groups.labels])
+                rows = np.flatnonzero(known[groups.values])
+            labels = self.groups_
+        else:
+            labels = groups.labels
+        out = scores.copy()
+        if not rows.size:
+            return out
+        number = {label: i for i, label in enumerate(labels)}
+        of_group = np.array([number.get(label, -1) for label in groups.labels])
+        group = of_group[groups.values[rows]]
+        codes = None if query is None else query[rows]
+        shortage = Shortage(0, np.zeros(len(labels)))
+        for column in range(scores.shape[1]):
+            ranking = Ranking.from_scores(scores[rows, column], codes)
+            order = ranking.order
+            if ranking.has_ties:
+                order = order[np.lexsort((order, ranking.tie))]
+            new = self._new_scores(ranking, group[order], labels, shortage)
+            out[rows[order], column] = new
+        if shortage.n_queries:
+            lacking = ", ".join(
+                f"{fmt.label(label)} by up to {most:,.0f}"
+                for label, most in zip(labels, shortage.most, strict=True)
+                if most
+            )
+            warn_user(
+                f"Targets are not met at every place in {shortage.n_queries:,} of "
+                f"{ranking.n_queries * scores.shape[1]:,} queries, where too few items "
+                f"of a group are at the top: {lacking}. Either their candidates do not "
+                f"suffice, or the method met a dead end.",
+                UserWarning,
+            )
+        return out
+
+    def _new_scores(
+        self,
+        ranking: Ranking,
+        group: Array,
+        labels: tuple[Hashable, ...],
+        shortage: Shortage,
+    ) -> Array:
+        """Return new scores in ranked order, block by block."""
+        lists = Lists(ranking.starts, ranking.score, group, len(labels))
+        longest = int(ranking.lengths.max())
+        k = longest if self.k is None else min(self.k, longest)
+        plan_of = self._planned(lists, labels, k)
+        new = np.empty(group.size)
+        for rows, queries in ranking.spans(_ROWS):
+            starts = ranking.starts[queries.start : queries.stop + 1] - rows.start
+            part = Lists(starts, ranking.score[rows], group[rows], len(labels))
+            plan, places = plan_of(queries), min(k, int(part.lengths.max()))
+            order = METHODS[self.method](part, places, plan)
+            shortage.add(part, order, places, plan)
+            new[rows.start + order] = reassigned(part, order)
+        return new
+
+    def _planned(
+        self, lists: Lists, labels: tuple[Hashable, ...], k: int
+    ) -> Callable[[slice], SharePlan | CountPlan]:
+        """Return the function from a slice of queries to their plan."""
+        finite = self.target == "candidates"
+        if self.method != "fa_ir" or not (
+            protected := [labels.index(g) for g in self.protected_ if g in labels]
+        ):
+            if finite:
+                share = lists.sizes / lists.lengths[:, None]
+                return lambda queries: SharePlan(share[queries], self.method)
+            share = np.array([[self.shares_[label] for label in labels]])
+            if self.method == "fa_ir":
+                share = np.zeros_like(share)
+            return lambda queries: SharePlan(share, self.method)
+        if finite:
+            pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
+            kinds, pool = np.unique(pools, axis=0, return_inverse=True)
+            counts = FairCounts.of(k, kinds[:, :-1], kinds[:, -1], self.alpha)
+            return lambda queries: CountPlan(counts, np.array(protected), pool[queries])
+        counts = self._fair_counts(k if self.k is None else self.k)
+        first = np.zeros(1, dtype=np.int64)
+        return lambda _: CountPlan(counts, np.array(protected), first)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            tags.input_tags = tags_of(self.estimator).input_tags
+            tags.target_tags.required = True
+        return tags
+
+
+#: Queries of so many rows are re-ranked at a time, which stay in the processor's cache.
+_ROWS = 1 << 15
+
+
+def _disjoint(groups: Groups | None, n_rows: int) -> Groups:
+    """Return the groups of all rows; a ValueError if they overlap."""
+    groups = groups or Groups.of_everyone(n_rows)
+    if groups.overlapping:
+        raise ValueError(
+            "sensitive_features must be disjoint groups here, one per row, since each "
+            "place counts for one group; got a boolean membership matrix of "
+            f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
+            "crossed."
+        )
+    return groups.without_unused()
