@@ -19,6 +19,8 @@ subject has one candidate.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,105 +28,108 @@ from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from scipy.sparse import csr_array, eye_array, kron, vstack
 
 from .._inputs.validation import Array
+from ._floors import Lists
 
 #: Of rankings of one cost the more useful wins; and what rounding may take from θ.
 _TIE, _ROUNDING = 1e-9, 1e-9
+#: Candidates times places of a query: 0.8 GB for each table of them.
+_LARGEST = 10**8
 
 
-def amortized_ranks(
-    score: Array,
-    subject: Array,
-    query: Array,
-    *,
-    weights: Array,
-    discounts: Array,
-    quality: float,
-    attention: Array,
-    relevance: Array,
-) -> Array:
-    """Return the ranks of all rows, query by query, and book them, on clean arrays.
+@dataclass(frozen=True, eq=False)
+class AttentionPlan:
+    """What attention is worth, and what was booked before, which is changed.
 
-    Parameters
+    Attributes
     ----------
-    score : ndarray of shape (n,)
-        Relevance u, not negative.
-    subject : ndarray of shape (n,)
-        Codes of the subjects, from 0.
-    query : ndarray of shape (n,)
-        Query codes 0, 1, ..., Q - 1, ascending: the order in which queries come.
     weights, discounts : ndarray of shape (longest query,)
         What a place is worth as attention, and in DCG.
     quality : float
         The least NDCG of each ranking, θ in [0, 1].
     attention, relevance : ndarray of shape (n_subjects,)
-        What was booked before, A and R. Both are changed.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        The ranks, from 1 in each query.
+        The sums A and R.
     """
-    ranks = np.empty(query.size, dtype=np.int64)
-    ends = np.cumsum(np.bincount(query))
-    for first, end in zip(ends - np.bincount(query), ends, strict=True):
-        u, label = score[first:end], subject[first:end]
+
+    weights: Array
+    discounts: Array
+    quality: float
+    attention: Array
+    relevance: Array
+
+
+def amortized_order(lists: Lists, k: int, plan: AttentionPlan) -> Array:
+    """Return the rows in the order of least unfairness, query by query, and book it.
+
+    The scores are relevance, not negative, and the groups are the subjects. Places
+    worth the same, as all after the first `k` are, are filled by score.
+    """
+    order = np.empty(lists.group.size, dtype=np.int64)
+    for first, end in pairwise(lists.starts):
         n = end - first
-        given = shares(weights[:n])
+        given, discount = _shares(plan.weights[:n]), plan.discounts[:n]
         subjects, code, n_each = np.unique(
-            label, return_inverse=True, return_counts=True
+            lists.group[first:end], return_inverse=True, return_counts=True
         )
-        relevance[subjects] += np.bincount(code, shares(u))
-        due = ((relevance - attention)[subjects] / n_each)[code]
-        gain = np.outer(u, discounts[:n])
-        best = np.sort(u)[::-1] @ np.sort(discounts[:n])[::-1]
-        gain = gain / best if best > 0 else np.ones((n, n))
-        # Places worth the same, such as all after the last that counts, are one kind.
-        _, kinds, kind = np.unique(
-            np.vstack([-given, discounts[:n]]),
+        relevance = _shares(lists.score[first:end])
+        plan.relevance[subjects] += np.bincount(code, relevance)
+        due = ((plan.relevance - plan.attention)[subjects] / n_each)[code]
+        best = np.sort(relevance)[::-1] @ np.sort(discount)[::-1]
+        _, kinds, kind, sizes = np.unique(
+            np.vstack([-given, -discount]),
             axis=1,
             return_index=True,
             return_inverse=True,
+            return_counts=True,
         )
-        cost = np.abs(given - due[:, None]) - _TIE * gain
-        chosen = _assigned(cost, gain, kinds, kind, quality)
-        place = np.empty(n, dtype=np.int64)
-        place[np.lexsort((-u, chosen))] = np.argsort(kind, kind="stable")
-        attention[subjects] += np.bincount(code, given[place])
-        ranks[first:end] = place + 1
-    return ranks
+        if n * kinds.size > _LARGEST:
+            raise ValueError(
+                "k must be given for method='amortized' if queries are long; a query "
+                f"of {n:,} rows has {kinds.size:,} different places to assign."
+            )
+        gain = np.outer(relevance, discount[kinds] / (best if best > 0 else 1.0))
+        cost = np.abs(given[kinds] - due[:, None]) - _TIE * gain
+        chosen = _assigned(cost, gain, sizes, plan.quality if best > 0 else 0.0)
+        ranked = np.lexsort((-relevance, chosen))
+        places = np.argsort(kind, kind="stable")
+        order[first + places] = first + ranked
+        plan.attention[subjects] += np.bincount(code[ranked], given[places])
+    return order
 
 
-def shares(values: Array) -> Array:
+def _shares(values: Array) -> Array:
     """Return values as shares of their sum; equal shares if all are 0."""
+    values = values / (values.max() or 1.0)
     total = values.sum()
     return values / total if total > 0 else np.full(values.size, 1 / values.size)
 
 
-def _assigned(
-    cost: Array, gain: Array, kinds: Array, kind: Array, quality: float
-) -> Array:
+def _assigned(cost: Array, gain: Array, sizes: Array, quality: float) -> Array:
     """Return the kind of place of each candidate: least cost with enough gain.
 
-    `kind` is that of each place, and `kinds` is one place of each kind.
+    `cost` and `gain` have shape (n, kinds), and `sizes` counts the places of a kind.
     """
-    rows = np.arange(len(cost))
-    place = linear_sum_assignment(cost)[1]
-    if gain[rows, place].sum() >= quality - _ROUNDING:
-        return np.asarray(kind[place])
-    n_rows, n_kinds = rows.size, kinds.size
+    n_rows, n_kinds = cost.shape
+    # All candidates start at places of the most frequent kind.
+    usual = int(sizes.argmax())
+    others = np.where(np.arange(n_kinds) == usual, 0, sizes)
+    column = np.repeat(np.arange(n_kinds), others)
+    moved, place = linear_sum_assignment(cost[:, column] - cost[:, [usual]])
+    chosen = np.full(n_rows, usual)
+    chosen[moved] = column[place]
+    if gain[np.arange(n_rows), chosen].sum() >= quality - _ROUNDING:
+        return chosen
     each_row = kron(eye_array(n_rows), np.ones((1, n_kinds)))
     each_kind = kron(np.ones((1, n_rows)), eye_array(n_kinds))
-    whole = csr_array(gain[:, kinds].reshape(1, -1))
-    counts = np.concatenate([np.ones(n_rows), np.bincount(kind)])
+    counts = np.concatenate([np.ones(n_rows), sizes])
     result: Any = milp(
-        cost[:, kinds].ravel(),
-        integrality=np.ones(n_rows * n_kinds, dtype=np.int64),
+        cost.ravel(),
+        integrality=np.ones(cost.size, dtype=np.int64),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(
-            vstack([each_row, each_kind, whole]),
+            vstack([each_row, each_kind, csr_array(gain.reshape(1, -1))]),
             np.append(counts, quality - _ROUNDING),
             np.append(counts, np.inf),
         ),
         options={"mip_rel_gap": 0.0},
     )
-    return np.asarray(result.x.reshape(n_rows, n_kinds).argmax(axis=1))
+    return np.asarray(result.x.reshape(cost.shape).argmax(axis=1))

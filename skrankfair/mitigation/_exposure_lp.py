@@ -22,7 +22,7 @@ as many rankings as the query has groups, and is itself the decomposition to dra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -30,7 +30,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from .._inputs.validation import Array
+from .._inputs.validation import Array, warn_user
+from ._floors import Lists
 
 CONSTRAINTS = ("parity", "treatment", "impact")
 #: HiGHS's smallest tolerance, and what a ranking must gain to be added: more than that.
@@ -52,11 +53,51 @@ class Mixture:
     #: Shape (Q,): how far the shares moved towards those of the candidates, to be met.
     relaxed: Array
 
-    def draw(self, query: Array, random_state: np.random.RandomState) -> Array:
+    def draw(self, query: Array, rng: np.random.Generator) -> Array:
         """Return the ranks of the rows in one ranking drawn per query."""
         ends = np.cumsum(self.chances, axis=0)
-        drawn = random_state.uniform(size=ends.shape[1]) * ends[-1]
+        drawn = rng.random(ends.shape[1]) * ends[-1]
         return self.ranks[(ends <= drawn).sum(axis=0)[query], np.arange(query.size)]
+
+
+@dataclass(frozen=True, eq=False)
+class ExposurePlan:
+    """What exposure is to be shared how; `relaxed` collects that of the mixtures."""
+
+    weights: Array
+    constraint: str
+    rng: np.random.Generator
+    relaxed: list[Array] = field(default_factory=list)
+
+    def warn(self) -> None:
+        """Warn if exposure in proportion to relevance is out of reach."""
+        relaxed = np.concatenate(self.relaxed)
+        if n_queries := np.count_nonzero(relaxed):
+            warn_user(
+                f"Exposure in proportion to relevance is out of reach in {n_queries:,} "
+                f"of {relaxed.size:,} queries. Their shares of exposure are moved "
+                "towards the shares of the candidates as far as is needed, by up to "
+                f"{relaxed.max():.1%} of the way.",
+                UserWarning,
+            )
+
+
+def drawn_order(lists: Lists, k: int, plan: ExposurePlan) -> Array:
+    """Return the rows of one ranking drawn per query, in its order.
+
+    Places worth the same, as all after the first `k` are, are filled by score.
+    """
+    mixture = exposure_mixture(
+        lists.score, lists.group, lists.query, plan.weights, plan.constraint
+    )
+    plan.relaxed.append(mixture.relaxed)
+    ranks = mixture.draw(lists.query, plan.rng)
+    row = np.arange(ranks.size)
+    place = row - lists.starts[lists.query]
+    order = np.empty_like(row)
+    by_worth = np.lexsort((-plan.weights[place], lists.query))
+    order[by_worth] = np.lexsort((-plan.weights[ranks - 1], lists.query))
+    return order
 
 
 def exposure_mixture(
@@ -108,6 +149,7 @@ class _Program:
     ) -> None:
         self.query, self.lengths = query, np.bincount(query)
         self.starts = np.cumsum(self.lengths) - self.lengths
+        score = _in_units(score, query, self.starts)
         # Places by their weight; the places of a query are those of its rows.
         place = np.arange(query.size) - self.starts[query]
         self.places = np.lexsort((place, -weights[place], query))
@@ -129,13 +171,9 @@ class _Program:
         # only clicks need a zero of relevance.
         least = np.minimum.reduceat(score, self.starts)
         gain = score if constraint == "impact" else score - least[query]
-        largest = np.maximum.reduceat(gain, self.starts)[query]
-        self.gain = np.divide(gain, largest, out=np.zeros(gain.size), where=largest > 0)
+        self.gain = _in_units(gain, query, self.starts)
         self.amount = self.gain if constraint == "impact" else np.ones(query.size)
-        highest = np.maximum.reduceat(self.worth, self.starts)[query]
-        self.value = np.divide(
-            self.worth, highest, out=np.zeros(query.size), where=highest > 0
-        )
+        self.value = _in_units(self.worth, query, self.starts)
 
     def _relax(self, n_items: Array, even: Array) -> None:
         """Move the shares of exposure towards `even` until rankings can give them.
@@ -215,6 +253,12 @@ class _Program:
             chances / chances.sum(axis=0),
             self.relaxed,
         )
+
+
+def _in_units(values: Array, query: Array, starts: Array) -> Array:
+    """Return values in units of the largest size in the query."""
+    size = np.maximum.reduceat(np.abs(values), starts)[query]
+    return np.divide(values, size, out=np.zeros(values.size), where=size > 0)
 
 
 def _master(

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skrankfair.mitigation._amortized import amortized_ranks
+from skrankfair.mitigation._amortized import AttentionPlan, amortized_order
+from skrankfair.mitigation._floors import Lists
 from tests.reference.reranking_exposure import dcg, fairest_ranking
 
 DCG = 1 / np.log2(np.arange(2, 102))
@@ -12,16 +13,13 @@ DCG = 1 / np.log2(np.arange(2, 102))
 def ranked(score, subject, query, quality=0.0, weights=DCG, discounts=DCG, books=None):
     """Ranks and the books afterwards, as (2, n_subjects): attention and relevance."""
     books = np.zeros((2, subject.max() + 1)) if books is None else books.copy()
-    ranks = amortized_ranks(
-        score,
-        subject,
-        query,
-        weights=weights,
-        discounts=discounts,
-        quality=quality,
-        attention=books[0],
-        relevance=books[1],
-    )
+    by_score = np.lexsort((-score, query))
+    starts = np.searchsorted(query, np.arange(query[-1] + 2))
+    lists = Lists(starts, score[by_score], subject[by_score], books.shape[1])
+    plan = AttentionPlan(weights, discounts, quality, *books)
+    order = by_score[amortized_order(lists, weights.size, plan)]
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(order.size) - starts[query] + 1
     return ranks, books
 
 

@@ -137,12 +137,12 @@ class TestDraw:
         mixture = exposure_mixture(
             np.tile(score, n_queries), np.tile(group, n_queries), query, DCG, "parity"
         )
-        ranks = mixture.draw(query, np.random.RandomState(0))
+        ranks = mixture.draw(query, np.random.default_rng(0))
         exposure = DCG[ranks - 1].reshape(n_queries, 4)
         gaps = exposure[:, :2].sum(axis=1) - exposure[:, 2:].sum(axis=1)
         assert abs(gaps.mean()) < 3 * gaps.std() / np.sqrt(n_queries)
         assert gaps.std() > 0.1
-        again = mixture.draw(query, np.random.RandomState(0))
+        again = mixture.draw(query, np.random.default_rng(0))
         np.testing.assert_array_equal(ranks, again)
 
     def test_queries_do_not_depend_on_their_company(self):
