@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import (
     MethodMapping,
     process_routing,
 )
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates import formatting as fmt
@@ -43,10 +44,14 @@ from .._inputs.validation import (
     check_choice,
     check_number,
     did_you_mean,
+    generator,
     warn_user,
 )
 from ..inference._prefix_counts import FairCounts, fair_counts
+from ..metrics._position_weights import DCG, PositionWeight
+from ._amortized import AttentionPlan, amortized_order
 from ._by_group import check_given_alike, quoted
+from ._exposure_lp import CONSTRAINTS, ExposurePlan, drawn_order
 from ._floors import CountPlan, Lists, SharePlan, Shortage, const_sort, fill, reassigned
 from ._wrapper import check_table, scores_of
 
@@ -58,12 +63,28 @@ METHODS: dict[str, Callable[[Lists, int, Any], Array]] = {
     "det_relaxed": fill,
     "det_const_sort": const_sort,
     "fa_ir": fill,
+    "exposure_lp": drawn_order,
+    "amortized": amortized_order,
 }
+#: The methods that share exposure or attention, and so have no counts to reach.
+_SHARING = ("exposure_lp", "amortized")
+
+
+def _keeps_books(reranker: FairReranker) -> bool:
+    """Return True; an AttributeError says which method has `partial_fit`."""
+    if reranker.method != "amortized":
+        raise AttributeError(
+            "partial_fit needs method='amortized', which keeps books; the method is "
+            f"{reranker.method!r}."
+        )
+    return True
+
+
 TARGETS = ("proportional", "candidates", "equal")
 
 
 class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
-    """Re-rank the items of each query so that no group is too rare at the top.
+    """Re-rank the items of each query so that every group gets its share of the top.
 
     Scores come in and scores go out: the new scores of a query are its old ones, handed
     to other items so that sorting by them gives the new order. X holds the column of
@@ -76,8 +97,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
     estimator : estimator or None, default=None
         A ranker, regressor or classifier whose scores are re-ranked. None: X holds the
         scores.
-    method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir"}, \
-            default="det_greedy"
+    method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir", \
+            "exposure_lp", "amortized"}, default="det_greedy"
         How places are filled from the top. The first four keep the count of every group
         in the first j places at or above ``⌊p j⌋``, where p is its target share
         (Geyik et al. 2019). "det_greedy" otherwise takes the best item of the groups
@@ -85,7 +106,11 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         whose ceiling presses most, which leaves fewer dead ends for four and more
         groups; "det_const_sort" reaches all floors for any number of groups. "fa_ir"
         (Zehlike et al. 2017, 2022) takes the best item unless the count of protected
-        items would fail a test of chance, at any prefix.
+        items would fail a test of chance, at any prefix. "exposure_lp" (Singh and
+        Joachims 2018) draws each ranking from the most useful mixture of rankings whose
+        expected exposure is fair. "amortized" (Biega et al. 2018) keeps the sums of
+        attention over a sequence of queries near those of relevance. The last two take
+        scores for relevance, and need neither `target` nor the groups of the fit.
     target : {"proportional", "candidates", "equal"} or mapping, \
             default="proportional"
         The target share of each group. "proportional": its share of the rows of the
@@ -103,6 +128,22 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
     protected : label, list of labels or None, default=None
         For "fa_ir": the groups that must not be too rare. At least one group is left
         out; None leaves out the one with most rows in the fit.
+    constraint : {"parity", "treatment", "impact"}, default="parity"
+        For "exposure_lp": what is fair in each query. "parity": equal mean exposure of
+        the groups. "treatment": exposure in proportion to relevance. "impact": clicks,
+        which are relevance times exposure, in proportion to relevance.
+    quality : float, default=0.9
+        For "amortized": the least NDCG of each new ranking, with the scores for
+        relevance. 0 asks for fairness only, and is fast; the nearer to 1, the more
+        often an integer program of (candidates x places) unknowns must be solved.
+    position_weight : {"dcg", "uniform", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="dcg"
+        What a place is worth, as exposure or attention; nothing after `k`.
+        "dcg": 1 / log2(1 + rank), "reciprocal": 1 / rank, "geometric":
+        0.8 ** (rank - 1), "top": 1 for the first `k` (10 if `k` is None), or a function
+        of the ranks 1, 2, ..., or the weights of the first ranks.
+    random_state : int, Generator or None, default=None
+        For "exposure_lp": seed of the draws.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
@@ -118,7 +159,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     shares_ : dict
-        The target share of each group; empty for ``target="candidates"``.
+        The target share of each group; empty for ``target="candidates"``, and for
+        "exposure_lp" and "amortized".
     groups_ : tuple
         The labels seen in `fit`.
     protected_ : tuple
@@ -129,6 +171,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         Of "fa_ir" with `k` and without ``target="candidates"``: the significance of the
         test of one prefix, and the probability that a fair list fails at some prefix,
         which is as near to `alpha` as the steps of the counts allow.
+    attention_, relevance_ : dict
+        Of "amortized": the sums so far by label, a list with one number per column of
+        scores. `partial_fit` adds to them, and `transform` starts from them. Labels of
+        text make them JSON.
     n_features_in_ : int
         Number of columns of X, those of group and query included.
     feature_names_in_ : ndarray of str
@@ -141,7 +187,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Within a group the order of the items never changes. Equal scores are taken in the
+    Within a group the order of the items never changes, except by "amortized", or by
+    "exposure_lp" for "impact". Equal scores are taken in the
     order of the rows; where the new order needs it, the lower of two equal scores
     becomes smaller by its last bit, so pass scores on in double precision.
 
@@ -154,11 +201,30 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
     alpha_`` of the counts at each prefix, where X is multinomial, or multivariate
     hypergeometric. Of the groups that keep the test passed, the best item is taken.
 
+    A mixture of rankings is a doubly stochastic matrix P, the chance of item i at place
+    k, and the utility uᵀPv is linear in it, for relevance u and weights v. The optimum
+    mixes at most as many rankings as the query has groups (its Birkhoff-von Neumann
+    decomposition), and is exact. Only exposure in proportion to relevance can be out of
+    reach, where a group has nearly all of it; its shares then move towards those of
+    the candidates as far as is needed, with a warning.
+
+    "amortized" books shares that sum to 1 per query: ``a = v / Σ v`` and
+    ``r = u / Σ u``. It takes queries in the order of their first rows, and for each the
+    ranking with the least ``Σ_i |A_i + a_i - (R_i + r_i)|``, if each label has one item
+    in it, such as the identifier of the item. What the label of several items is due,
+    ``R + Σ r - A``, is shared equally by these items, so that the sum is an upper bound
+    of that over labels.
+
     References
     ----------
+    Biega, A. J., Gummadi, K. P., Weikum, G. (2018). "Equity of Attention: Amortizing
+    Individual Fairness in Rankings". SIGIR '18, §3.
+
     Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
     Recommendation Systems with Application to LinkedIn Talent Search". KDD '19,
     algorithms 1 to 3.
+
+    Singh, A., Joachims, T. (2018). "Fairness of Exposure in Rankings". KDD '18, §3-4.
 
     Zehlike, M., Bonchi, F., Castillo, C., Hajian, S., Megahed, M., Baeza-Yates, R.
     (2017). "FA*IR: A Fair Top-k Ranking Algorithm". CIKM, §4.
@@ -190,6 +256,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         sensitive_features: Any = None,
         qid: Any = None,
         drop_metadata_columns: bool = False,
+        constraint: str = "parity",
+        quality: float = 0.9,
+        position_weight: Any = "dcg",
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.estimator = estimator
         self.method = method
@@ -200,6 +270,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self.sensitive_features = sensitive_features
         self.qid = qid
         self.drop_metadata_columns = drop_metadata_columns
+        self.constraint = constraint
+        self.quality = quality
+        self.position_weight = position_weight
+        self.random_state = random_state
 
     def get_metadata_routing(self) -> Any:
         """Return what metadata this estimator and the wrapped one request.
@@ -265,7 +339,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             scores = numeric_features(
                 self, X, self._left_out(), "scores", reset=True, **options
             )
-            n_rows = len(scores[0] if options else scores)
+            scores = scores[0] if options else scores
+            self._check_relevance(scores)
+            n_rows = len(scores)
         else:
             check_table(X)
             validate_data(self, with_names(X), reset=True, skip_check_array=True)
@@ -283,6 +359,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self.groups_ = tuple(counts)
         self.shares_ = self._target_shares(counts)
         self.protected_ = self._protected_groups(counts)
+        if self.method == "amortized":
+            self.attention_: dict[Hashable, list[float]] = {}
+            self.relevance_: dict[Hashable, list[float]] = {}
         if self.method == "fa_ir" and self.k and self.shares_ and self.protected_:
             law = self._fair_counts(self.k)
             self.alpha_ = float(law.alpha[0])
@@ -317,6 +396,47 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             It names the groups that `fit` has not seen, whose items keep their scores,
             or says in how many queries the targets are not met, and by how much.
         """
+        return self._reranked(*self._read(X, sensitive_features, qid))[0]
+
+    @available_if(_keeps_books)
+    def partial_fit(
+        self, X: Any, y: Any = None, sensitive_features: Any = None, qid: Any = None
+    ) -> Self:
+        """Re-rank more queries, and book their attention and relevance.
+
+        Only ``method="amortized"`` has it. Serve `transform` of the rows, then pass the
+        same rows to this method; the next `transform` starts from their sums.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or None, default=None
+            Relevance, which only the fit of an estimator needs.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        FairReranker
+            It is fitted to these rows first, if it has not been fitted.
+        """
+        if not hasattr(self, "attention_"):
+            self.fit(X, y, sensitive_features=sensitive_features, qid=qid)
+        self._check_options()
+        rows = self._read(X, sensitive_features, qid)
+        books = self._reranked(*rows)[1].tolist()
+        new = [dict(zip(rows[1].labels, sums, strict=True)) for sums in books]
+        self.attention_ = {**self.attention_, **new[0]}
+        self.relevance_ = {**self.relevance_, **new[1]}
+        return self
+
+    def _read(
+        self, X: Any, sensitive_features: Any, qid: Any
+    ) -> tuple[Array, Groups, Array | None]:
+        """Return the scores, (n, d), the groups and the queries of all rows."""
         check_is_fitted(self)
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
@@ -331,7 +451,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             score = scores_of(self.estimator_, self._for_model(X), given)[:, None]
         groups, codes, _, _ = read_labels({"X": len(score)}, **metadata)
         query = codes["qid"].codes if codes else None
-        return self._reranked(score, _disjoint(groups, len(score)), query)
+        self._check_relevance(score)
+        return score, _disjoint(groups, len(score)), query
 
     def predict(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Array:
         """Return what `transform` does, as one number per row.
@@ -415,6 +536,33 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             check_number(self.k, "k", 1, np.inf, integer=True)
         check_number(self.alpha, "alpha", 0, 0.5, inclusive=(False, False))
         check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
+        check_choice(self.constraint, "constraint", CONSTRAINTS)
+        check_number(self.quality, "quality", 0, 1)
+        self._position_weights(1)
+        generator(self.random_state)
+
+    @property
+    def _takes_relevance(self) -> bool:
+        """Whether scores are relevance, which is not negative."""
+        by_merit = self.method == "exposure_lp" and self.constraint != "parity"
+        return self.method == "amortized" or by_merit
+
+    def _check_relevance(self, scores: Array) -> None:
+        """Raise a ValueError for negative scores if they are taken for relevance."""
+        if self._takes_relevance and scores.min() < 0:
+            raise ValueError(
+                f"Negative values in data passed to {type(self).__name__}: "
+                f"method={self.method!r} takes scores for relevance; got "
+                f"{scores.min():g}."
+            )
+
+    def _position_weights(self, n_ranks: int) -> Array:
+        """Return what the first places are worth; nothing after the first `k`."""
+        model = self.position_weight
+        k = self.k if isinstance(model, str) and model == "top" else None
+        weights = PositionWeight.of(model, k).up_to(n_ranks)
+        weights[n_ranks if self.k is None else self.k :] = 0.0
+        return weights
 
     def _left_out(self) -> list[Name]:
         return named_columns(self.sensitive_features, self.qid)
@@ -443,7 +591,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     def _target_shares(self, counts: Mapping[Hashable, float]) -> dict[Hashable, float]:
         """Return the target share of each group, given their numbers of rows."""
-        if self.target == "candidates":
+        if self.target == "candidates" or self.method in _SHARING:
             return {}
         if self.target == "equal":
             return dict.fromkeys(counts, 1 / len(counts))
@@ -488,10 +636,24 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         shares = tuple(self.shares_[label] for label in self.protected_)
         return fair_counts(k, shares, self.alpha)
 
-    def _reranked(self, scores: Array, groups: Groups, query: Array | None) -> Array:
-        """Return new scores of all rows, shape (n, d)."""
+    def _reranked(
+        self, scores: Array, groups: Groups, query: Array | None
+    ) -> tuple[Array, Array]:
+        """Return new scores, (n, d), and the sums of "amortized", (2, labels, d)."""
         rows = np.arange(len(scores))
-        if self.target != "candidates":
+        books = np.zeros((2, len(groups), scores.shape[1]))
+        if self.method == "amortized":
+            for sums, before in zip(
+                books, (self.attention_, self.relevance_), strict=True
+            ):
+                for i, label in enumerate(groups.labels):
+                    sums[i] = before.get(label, 0.0)
+            if query is not None:  # Queries in the order of their first rows.
+                _, first, query = np.unique(
+                    query, return_index=True, return_inverse=True
+                )
+                query = np.argsort(np.argsort(first))[query]
+        if self.shares_:
             unseen = [g for g in groups.labels if g not in self.shares_]
             if unseen:
                 warn_user(
@@ -507,7 +669,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             labels = groups.labels
         out = scores.copy()
         if not rows.size:
-            return out
+            return out, books
         number = {label: i for i, label in enumerate(labels)}
         of_group = np.array([number.get(label, -1) for label in groups.labels])
         group = of_group[groups.values[rows]]
@@ -518,7 +680,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             order = ranking.order
             if ranking.has_ties:
                 order = order[np.lexsort((order, ranking.tie))]
-            new = self._new_scores(ranking, group[order], labels, shortage)
+            new = self._new_scores(
+                ranking, group[order], labels, shortage, books[:, :, column]
+            )
             out[rows[order], column] = new
         if shortage.n_queries:
             lacking = ", ".join(
@@ -533,7 +697,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
                 f"suffice, or the method met a dead end.",
                 UserWarning,
             )
-        return out
+        return out, books
 
     def _new_scores(
         self,
@@ -541,26 +705,40 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         group: Array,
         labels: tuple[Hashable, ...],
         shortage: Shortage,
+        books: Array,
     ) -> Array:
         """Return new scores in ranked order, block by block."""
         lists = Lists(ranking.starts, ranking.score, group, len(labels))
         longest = int(ranking.lengths.max())
         k = longest if self.k is None else min(self.k, longest)
-        plan_of = self._planned(lists, labels, k)
+        plan_of = self._planned(lists, labels, k, books)
         new = np.empty(group.size)
         for rows, queries in ranking.spans(_ROWS):
             starts = ranking.starts[queries.start : queries.stop + 1] - rows.start
             part = Lists(starts, ranking.score[rows], group[rows], len(labels))
             plan, places = plan_of(queries), min(k, int(part.lengths.max()))
             order = METHODS[self.method](part, places, plan)
-            shortage.add(part, order, places, plan)
+            if self.method not in _SHARING:
+                shortage.add(part, order, places, plan)
             new[rows.start + order] = reassigned(part, order)
+        if self.method == "exposure_lp":
+            plan.warn()
         return new
 
     def _planned(
-        self, lists: Lists, labels: tuple[Hashable, ...], k: int
-    ) -> Callable[[slice], SharePlan | CountPlan]:
+        self, lists: Lists, labels: tuple[Hashable, ...], k: int, books: Array
+    ) -> Callable[[slice], Any]:
         """Return the function from a slice of queries to their plan."""
+        if self.method in _SHARING:
+            longest = int(lists.lengths.max())
+            weights = self._position_weights(longest)
+            whole: Any = ExposurePlan(
+                weights, self.constraint, generator(self.random_state)
+            )
+            if self.method == "amortized":
+                discounts = np.where(np.arange(longest) < k, DCG.up_to(longest), 0.0)
+                whole = AttentionPlan(weights, discounts, self.quality, *books)
+            return lambda _: whole
         finite = self.target == "candidates"
         if self.method != "fa_ir" or not (
             protected := [labels.index(g) for g in self.protected_ if g in labels]
@@ -586,6 +764,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         if self.estimator is not None:
             tags.input_tags = tags_of(self.estimator).input_tags
             tags.target_tags.required = True
+        elif self._takes_relevance:
+            tags.input_tags.positive_only = True
         return tags
 
 
