@@ -23,12 +23,11 @@ as many rankings as the query has groups, and is itself the decomposition to dra
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import coo_array
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from .._inputs.validation import Array, warn_user
 from ._floors import Lists
@@ -36,33 +35,13 @@ from ._floors import Lists
 CONSTRAINTS = ("parity", "treatment", "impact")
 #: HiGHS's smallest tolerance, and what a ranking must gain to be added: more than that.
 _TOLERANCE, _GAIN = 1e-10, 1e-9
-#: Queries solved together. 1,000 queries of 20 candidates in two groups took 0.8 s of
-#: CPU with 20, 0.3 s with 100, 0.2 s with 250 or 1,000; in five groups 4.7, 2.8, 2.7
-#: and 3.2 s.
-_TOGETHER = 250
 #: Chances that are nothing but rounding.
 _CHANCE = 1e-13
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """R rankings of each of Q queries, with their chances."""
-
-    ranks: Array  # shape (R, n): the ranks of all rows, from 1 in each query
-    chances: Array  # shape (R, Q): 0 where a query mixes fewer than R rankings
-    #: Shape (Q,): how far the shares moved towards those of the candidates, to be met.
-    relaxed: Array
-
-    def draw(self, query: Array, rng: np.random.Generator) -> Array:
-        """Return the ranks of the rows in one ranking drawn per query."""
-        ends = np.cumsum(self.chances, axis=0)
-        drawn = rng.random(ends.shape[1]) * ends[-1]
-        return self.ranks[(ends <= drawn).sum(axis=0)[query], np.arange(query.size)]
-
-
 @dataclass(frozen=True, eq=False)
 class ExposurePlan:
-    """What exposure is to be shared how; `relaxed` collects that of the mixtures."""
+    """What is to be shared how; `relaxed` collects what `exposure_mixture` returns."""
 
     weights: Array
     constraint: str
@@ -87,204 +66,159 @@ def drawn_order(lists: Lists, k: int, plan: ExposurePlan) -> Array:
 
     Places worth the same, as all after the first `k` are, are filled by score.
     """
-    mixture = exposure_mixture(
-        lists.score, lists.group, lists.query, plan.weights, plan.constraint
-    )
-    plan.relaxed.append(mixture.relaxed)
-    ranks = mixture.draw(lists.query, plan.rng)
-    row = np.arange(ranks.size)
+    ranks, chances, relaxed = exposure_mixture(lists, plan.weights, plan.constraint)
+    plan.relaxed.append(relaxed)
+    ends = np.cumsum(chances, axis=0)
+    drawn = (ends <= plan.rng.random(relaxed.size) * ends[-1]).sum(axis=0)
+    row = np.arange(lists.query.size)
+    worth = plan.weights[ranks[drawn[lists.query], row] - 1]
     place = row - lists.starts[lists.query]
     order = np.empty_like(row)
     by_worth = np.lexsort((-plan.weights[place], lists.query))
-    order[by_worth] = np.lexsort((-plan.weights[ranks - 1], lists.query))
+    order[by_worth] = np.lexsort((-worth, lists.query))
     return order
 
 
 def exposure_mixture(
-    score: Array, group: Array, query: Array, weights: Array, constraint: str
-) -> Mixture:
+    lists: Lists, weights: Array, constraint: str
+) -> tuple[Array, Array, Array]:
     """Return the most useful mixture of rankings with fair exposure, on clean arrays.
+
+    Rankings are added until no query gains from another one.
 
     Parameters
     ----------
-    score : ndarray of shape (n,)
-        Relevance u; not negative for "treatment" and "impact".
-    group : ndarray of shape (n,)
-        Group codes from 0.
-    query : ndarray of shape (n,)
-        Query codes 0, 1, ..., Q - 1, ascending.
+    lists : Lists
+        Their scores are relevance u, not negative for "treatment" and "impact".
     weights : ndarray of shape (longest query,)
         Position weights v.
     constraint : {"parity", "treatment", "impact"}
 
     Returns
     -------
-    Mixture
+    ranks : ndarray of shape (R, n)
+        R rankings: the ranks of all rows, from 1 in each query.
+    chances : ndarray of shape (R, Q)
+        Their chances, 0 where a query mixes fewer than R rankings.
+    relaxed : ndarray of shape (Q,)
+        How much of the way from the shares of relevance to the shares of the candidates
+        is needed to make "treatment" feasible; 0 for the others.
     """
-    starts = np.searchsorted(query, np.arange(0, query[-1] + 1 + _TOGETHER, _TOGETHER))
-    parts = [
-        _Program(score[a:b], group[a:b], query[a:b] - query[a], weights, constraint)
-        for a, b in pairwise(starts)
-        if b > a
-    ]
-    mixtures = [part.solved() for part in parts]
-    n_rankings = max(len(mixture.ranks) for mixture in mixtures)
+    query, n_queries = lists.query, lists.lengths.size
+    start = lists.starts[query]
+    # Places by their weight; the places of a query are those of its rows.
+    place = np.arange(query.size) - start
+    places = np.lexsort((place, -weights[place], query))
+    value = _in_units(weights[place][places], lists)
+    # The unit of relevance is the query's own. All exposures have one sum, so that only
+    # clicks need a zero of relevance.
+    score = _in_units(lists.score, lists)
+    least = np.minimum.reduceat(score, lists.starts[:-1])[query]
+    gain = score if constraint == "impact" else _in_units(score - least, lists)
+    amount = gain if constraint == "impact" else np.ones(query.size)
+    cells, cell = np.unique(query * lists.n_groups + lists.group, return_inverse=True)
+    of = cells // lists.n_groups  # the query of each cell
+    share = even = np.bincount(cell) / lists.lengths[of]
+    if constraint != "parity":
+        merit, total = np.bincount(cell, score), np.bincount(query, score)[of]
+        share = np.divide(merit, total, out=even.copy(), where=total > 0)
+    relaxed = np.zeros(n_queries)
+    if constraint == "treatment":
+        relaxed = _least_move(lists, value, np.bincount(cell), of, share, even)
+        share = share + relaxed[of] * (even - share)
+    # A stand-in satisfies the equations before rankings do. It is worth less than any
+    # ranking, so that it has no weight at the optimum.
+    total = np.bincount(query, value)
+    stand_in = -10 * total - 1
+    reached, multiplier = stand_in.copy(), np.zeros(cells.size)
+    ranks, chances = [], np.zeros((0, n_queries))
+    gains, gaps = np.zeros((0, n_queries)), np.zeros((0, cells.size))
+    while True:
+        mean = np.bincount(of, share * multiplier)
+        adjusted = gain - amount * (multiplier - mean[of])[cell]
+        order = np.lexsort((-gain, -adjusted, query))
+        exposure = np.empty(order.size)
+        exposure[order] = value
+        more = np.bincount(query, adjusted * exposure) - reached
+        active = more > _GAIN * np.maximum(total, 1.0)
+        if not active.any():
+            break
+        rank = np.empty(order.size, dtype=np.int32)
+        rank[order] = places - start + 1
+        ranks.append(rank)
+        shared = np.bincount(cell, amount * exposure)
+        gaps = np.vstack([gaps, shared - share * np.bincount(of, shared)[of]])
+        gains = np.vstack([gains, np.bincount(query, gain * exposure)])
+        chances = np.vstack([chances, np.zeros(n_queries)])
+        some = active[of]
+        chances[:, active], multiplier[some], reached[active] = _best_chances(
+            gains[:, active],
+            gaps[:, some],
+            (np.cumsum(active) - 1)[of[some]],
+            stand_in[active],
+        )
+    chances[chances < _CHANCE] = 0.0
+    likely = np.argsort(-chances, axis=0, kind="stable")
+    likely = likely[: (chances > 0).sum(axis=0).max()]
+    chances = np.take_along_axis(chances, likely, axis=0)
+    mixed = np.take_along_axis(np.array(ranks), likely[:, query], axis=0)
+    return mixed, chances / chances.sum(axis=0), relaxed
 
-    def joined(arrays: list[Array]) -> Array:
-        pads = [((0, n_rankings - len(array)), (0, 0)) for array in arrays]
-        return np.hstack([np.pad(*pair) for pair in zip(arrays, pads, strict=True)])
 
-    return Mixture(
-        joined([mixture.ranks for mixture in mixtures]),
-        joined([mixture.chances for mixture in mixtures]),
-        np.concatenate([mixture.relaxed for mixture in mixtures]),
+def _least_move(
+    lists: Lists, value: Array, n_items: Array, of: Array, share: Array, even: Array
+) -> Array:
+    """Return how far shares must move towards `even` until rankings can give them.
+
+    Some groups together get at most the sum of as many best places as they have items.
+    That is a concave function of their number of items, so that only the groups of most
+    exposure per item need to be tried, one more at a time. `of` is the query of each
+    group's share, and `value` what places are worth, from the best.
+    """
+    order = np.lexsort((-share / even, of))
+    first = np.searchsorted(of, np.arange(lists.lengths.size))[of]
+    columns = np.column_stack([n_items, share, even])[order]
+    sums = np.cumsum(columns, axis=0)
+    n_first, wanted, of_even = (sums - (sums - columns)[first]).T
+    best = np.concatenate([[0.0], np.cumsum(value)])
+    start = lists.starts[of]
+    total = best[lists.starts[of + 1]] - best[start]
+    reachable = best[start + np.rint(n_first).astype(np.int64)] - best[start]
+    excess = total * wanted - reachable
+    beyond = excess > 1e-12 * total
+    move = np.divide(
+        excess, total * (wanted - of_even), out=np.zeros(of.size), where=beyond
     )
+    return np.minimum(np.maximum.reduceat(move, np.unique(first)), 1.0)
 
 
-class _Program:
-    """The linear programs of some queries, solved together."""
-
-    def __init__(
-        self, score: Array, group: Array, query: Array, weights: Array, constraint: str
-    ) -> None:
-        self.query, self.lengths = query, np.bincount(query)
-        self.starts = np.cumsum(self.lengths) - self.lengths
-        score = _in_units(score, query, self.starts)
-        # Places by their weight; the places of a query are those of its rows.
-        place = np.arange(query.size) - self.starts[query]
-        self.places = np.lexsort((place, -weights[place], query))
-        self.worth = weights[place][self.places]
-        cells, self.cell = np.unique(
-            query * (int(group.max()) + 1) + group, return_inverse=True
-        )
-        self.cell_query = cells // (int(group.max()) + 1)
-        n_items = np.bincount(self.cell)
-        merit = np.bincount(self.cell, score)
-        total = np.bincount(query, score)[self.cell_query]
-        self.share = even = n_items / self.lengths[self.cell_query]
-        if constraint != "parity":
-            self.share = np.divide(merit, total, out=even.copy(), where=total > 0)
-        self.relaxed = np.zeros(self.lengths.size)
-        if constraint == "treatment":
-            self._relax(n_items, even)
-        # The unit of relevance is the query's own. All exposures have one sum, so that
-        # only clicks need a zero of relevance.
-        least = np.minimum.reduceat(score, self.starts)
-        gain = score if constraint == "impact" else score - least[query]
-        self.gain = _in_units(gain, query, self.starts)
-        self.amount = self.gain if constraint == "impact" else np.ones(query.size)
-        self.value = _in_units(self.worth, query, self.starts)
-
-    def _relax(self, n_items: Array, even: Array) -> None:
-        """Move the shares of exposure towards `even` until rankings can give them.
-
-        Some groups together get at most the sum of as many best places as they have
-        items. That is a concave function of their items, so that only the groups of
-        most exposure per item need to be tried, as many as they are.
-        """
-        order = np.lexsort((-self.share / even, self.cell_query))
-        first = np.searchsorted(self.cell_query, np.arange(self.lengths.size))
-
-        def cumulated(values: Array) -> Array:
-            sums = np.cumsum(values[order])
-            return sums - (sums - values[order])[first][self.cell_query]
-
-        n_first = np.rint(cumulated(n_items)).astype(np.int64)
-        best = np.cumsum(self.worth)
-        before = (best - self.worth)[self.starts][self.cell_query]
-        best_places = best[self.starts[self.cell_query] + n_first - 1] - before
-        total = np.bincount(self.query, self.worth)[self.cell_query]
-        wanted, of_even = total * cumulated(self.share), total * cumulated(even)
-        excess = wanted - best_places
-        excess[excess <= 1e-12 * total] = 0.0
-        part = np.divide(
-            excess, wanted - of_even, out=np.zeros(excess.size), where=excess > 0
-        )
-        np.maximum.at(self.relaxed, self.cell_query, part)
-        self.relaxed = np.minimum(self.relaxed, 1.0)
-        part = self.relaxed[self.cell_query]
-        self.share = (1 - part) * self.share + part * even
-
-    def solved(self) -> Mixture:
-        """Return the optimum: add rankings until no query gains from another one."""
-        n_queries, n_cells = self.lengths.size, self.share.size
-        chances, ranks = np.zeros((0, n_queries)), []
-        gains, gaps = np.zeros((0, n_queries)), np.zeros((0, n_cells))
-        multiplier = np.zeros(n_cells)
-        # A stand-in satisfies the equations before rankings do. It is worth less than
-        # any ranking, so that it has no weight at the optimum.
-        total = np.bincount(self.query, self.value)
-        stand_in = -10 * total - 1
-        reached = stand_in.copy()
-        while True:
-            mean = np.bincount(self.cell_query, self.share * multiplier)
-            offset = (multiplier - mean[self.cell_query])[self.cell]
-            adjusted = self.gain - self.amount * offset
-            order = np.lexsort((-self.gain, -adjusted, self.query))
-            exposure = np.empty(order.size)
-            exposure[order] = self.value
-            gain = np.bincount(self.query, adjusted * exposure) - reached
-            active = gain > _GAIN * np.maximum(total, 1.0)
-            if not active.any():
-                break
-            rank = np.empty(order.size, dtype=np.int32)
-            rank[order] = self.places - self.starts[self.query] + 1
-            ranks.append(rank)
-            amount = np.bincount(self.cell, self.amount * exposure)
-            whole = np.bincount(self.cell_query, amount)[self.cell_query]
-            gaps = np.vstack([gaps, amount - self.share * whole])
-            worth = np.bincount(self.query, self.gain * exposure)
-            gains = np.vstack([gains, worth])
-            chances = np.vstack([chances, np.zeros(n_queries)])
-            cells = active[self.cell_query]
-            solution = _master(
-                gains[:, active],
-                gaps[:, cells],
-                (np.cumsum(active) - 1)[self.cell_query[cells]],
-                stand_in[active],
-            )
-            chances[:, active], multiplier[cells], reached[active] = solution
-        chances[chances < _CHANCE] = 0.0
-        likely = np.argsort(-chances, axis=0, kind="stable")
-        likely = likely[: (chances > 0).sum(axis=0).max()]
-        chances = np.take_along_axis(chances, likely, axis=0)
-        return Mixture(
-            np.take_along_axis(np.array(ranks), likely[:, self.query], axis=0),
-            chances / chances.sum(axis=0),
-            self.relaxed,
-        )
-
-
-def _in_units(values: Array, query: Array, starts: Array) -> Array:
+def _in_units(values: Array, lists: Lists) -> Array:
     """Return values in units of the largest size in the query."""
-    size = np.maximum.reduceat(np.abs(values), starts)[query]
+    size = np.maximum.reduceat(np.abs(values), lists.starts[:-1])[lists.query]
     return np.divide(values, size, out=np.zeros(values.size), where=size > 0)
 
 
-def _master(
-    gains: Array, gaps: Array, cell_query: Array, stand_in: Array
+def _best_chances(
+    gains: Array, gaps: Array, of: Array, stand_in: Array
 ) -> tuple[Array, Array, Array]:
-    """Return the best chances of the known rankings, and the multipliers.
+    """Return the best chances of R known rankings, and the multipliers of the program.
 
-    `gains` has shape (R, Q), `gaps` shape (R, cells): the left sides of the equations.
+    `gains` has shape (R, Q); `gaps`, shape (R, cells), are the left sides of the
+    equations, one for each cell of query `of`.
     """
     n_rankings, n_queries = gains.shape
-    n_cells = cell_query.size
-    column = np.arange(n_rankings * n_queries).reshape(n_rankings, n_queries)
-    every = np.arange((n_rankings + 1) * n_queries)
-    rows = np.concatenate(
-        [np.tile(np.arange(n_cells), n_rankings), n_cells + every % n_queries]
-    )
-    columns = np.concatenate([column[:, cell_query].ravel(), every])
-    values = np.concatenate([gaps.ravel(), np.ones(every.size)])
+    shape, cells = (of.size, n_queries), np.arange(of.size)
+    blocks = [csr_array((gap, (cells, of)), shape=shape) for gap in gaps]
+    equations = hstack([*blocks, csr_array(shape)])
+    sums = hstack([eye_array(n_queries)] * (n_rankings + 1))
     tolerances = ["primal_feasibility_tolerance", "dual_feasibility_tolerance"]
     program: dict[str, Any] = {
         "c": -np.concatenate([gains.ravel(), stand_in]),
-        "A_eq": coo_array((values, (rows, columns))).tocsr(),
-        "b_eq": np.repeat([0.0, 1.0], [n_cells, n_queries]),
+        "A_eq": vstack([equations, sums], format="csr"),
+        "b_eq": np.repeat([0.0, 1.0], shape),
         "options": dict.fromkeys(tolerances, _TOLERANCE),
     }
     result: Any = linprog(**program, method="highs")
-    chances = np.maximum(result.x[: column.size].reshape(column.shape), 0.0)
     dual = -result.eqlin.marginals
-    return chances, dual[:n_cells], dual[n_cells:]
+    chances = np.maximum(result.x[: gains.size].reshape(gains.shape), 0.0)
+    return chances, dual[: of.size], dual[of.size :]

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from skrankfair.mitigation._exposure_lp import CONSTRAINTS, exposure_mixture
+from skrankfair.mitigation._exposure_lp import (
+    CONSTRAINTS,
+    ExposurePlan,
+    drawn_order,
+    exposure_mixture,
+)
+from skrankfair.mitigation._floors import Lists
 from tests.reference.reranking_exposure import (
     equations,
     expected_exposure,
@@ -13,7 +19,7 @@ from tests.reference.reranking_exposure import (
 DCG = 1 / np.log2(np.arange(2, 22))
 
 
-def lists(seed, n_groups, n_queries=12, longest=7, decimals=8):
+def columns(seed, n_groups, n_queries=12, longest=7, decimals=8):
     """Scores, groups and queries, some with one candidate and some with ties."""
     rng = np.random.default_rng(seed)
     query = np.repeat(np.arange(n_queries), rng.integers(1, longest + 1, n_queries))
@@ -21,17 +27,34 @@ def lists(seed, n_groups, n_queries=12, longest=7, decimals=8):
     return score, rng.integers(0, n_groups, query.size), query
 
 
+def lists(score, group, query):
+    """Lists of rows that need not be ranked."""
+    starts = np.searchsorted(query, np.arange(query[-1] + 2))
+    return Lists(starts, score, group, group.max() + 1)
+
+
+def mixed(score, group, query, weights, constraint):
+    """Ranks, chances and moves of all queries."""
+    return exposure_mixture(lists(score, group, query), weights, constraint)
+
+
 def of_queries(mixture, query, weights):
     """Yield rows, expected exposure and the move of each query."""
+    all_ranks, all_chances, relaxed = mixture
     for q in range(query[-1] + 1):
         rows = np.flatnonzero(query == q)
-        ranks, chances = mixture.ranks[:, rows], mixture.chances[:, q]
+        ranks, chances = all_ranks[:, rows], all_chances[:, q]
         assert chances.sum() == pytest.approx(1, abs=1e-12)
         for rank in ranks[chances > 0]:
             assert sorted(rank) == list(range(1, rows.size + 1))
         known = chances > 0
         exposure = expected_exposure(ranks[known], chances[known], weights)
-        yield rows, exposure, mixture.relaxed[q]
+        yield rows, exposure, relaxed[q]
+
+
+def plan(weights=DCG):
+    """Parity, drawn with one seed."""
+    return ExposurePlan(weights, "parity", np.random.default_rng(0))
 
 
 class TestOptimum:
@@ -39,8 +62,8 @@ class TestOptimum:
     @pytest.mark.parametrize("n_groups", [1, 2, 4])
     @pytest.mark.parametrize("constraint", CONSTRAINTS)
     def test_is_that_of_the_dense_program(self, constraint, n_groups, decimals):
-        score, group, query = lists(n_groups, n_groups, decimals=decimals)
-        mixture = exposure_mixture(score, group, query, DCG, constraint)
+        score, group, query = columns(n_groups, n_groups, decimals=decimals)
+        mixture = mixed(score, group, query, DCG, constraint)
         for rows, exposure, moved in of_queries(mixture, query, DCG):
             u, g = score[rows].tolist(), group[rows].tolist()
             policy, utility, least = most_useful_policy(u, g, DCG, constraint)
@@ -56,18 +79,18 @@ class TestOptimum:
     )
     def test_takes_any_weights_of_places(self, weights):
         weights = np.array(weights, dtype=float)
-        score, group, query = lists(5, 3)
-        mixture = exposure_mixture(score, group, query, weights, "parity")
+        score, group, query = columns(5, 3)
+        mixture = mixed(score, group, query, weights, "parity")
         for rows, exposure, _ in of_queries(mixture, query, weights):
             utility = most_useful_policy(score[rows], group[rows], weights, "parity")[1]
             assert score[rows] @ exposure == pytest.approx(utility, abs=1e-9)
 
     def test_mixes_at_most_as_many_rankings_as_groups(self):
-        score, group, query = lists(0, 4, n_queries=100, longest=20)
-        mixture = exposure_mixture(score, group, query, DCG, "parity")
+        score, group, query = columns(0, 4, n_queries=100, longest=20)
+        mixture = mixed(score, group, query, DCG, "parity")
         for q in range(100):
             n_groups = len(set(group[query == q]))
-            assert (mixture.chances[:, q] > 0).sum() <= n_groups
+            assert (mixture[1][:, q] > 0).sum() <= n_groups
 
     def test_six_job_seekers(self):
         """Relevances .82 to .77, three men first: exposure .71 and .39 if sorted."""
@@ -76,7 +99,7 @@ class TestOptimum:
         assert DCG[3:6].mean() == pytest.approx(0.39, abs=0.005)
         ratios = {}
         for constraint in CONSTRAINTS:
-            mixture = exposure_mixture(score, group, np.zeros(6, int), DCG, constraint)
+            mixture = mixed(score, group, np.zeros(6, int), DCG, constraint)
             exposure = next(of_queries(mixture, np.zeros(6, int), DCG))[1]
             click = score * exposure
             ratios[constraint] = [x[:3].sum() / x[3:].sum() for x in (exposure, click)]
@@ -86,21 +109,21 @@ class TestOptimum:
         assert ratios["impact"][1] == pytest.approx(merit, abs=1e-9)
 
     def test_two_candidates_take_turns(self):
-        mixture = exposure_mixture(
+        mixture = mixed(
             np.array([0.9, 0.1]), np.array([0, 1]), np.zeros(2, int), DCG, "parity"
         )
-        np.testing.assert_allclose(mixture.chances[:, 0], [0.5, 0.5], atol=1e-12)
-        assert sorted(mixture.ranks.tolist()) == [[1, 2], [2, 1]]
+        np.testing.assert_allclose(mixture[1][:, 0], [0.5, 0.5], atol=1e-12)
+        assert sorted(mixture[0].tolist()) == [[1, 2], [2, 1]]
 
     def test_shift_and_unit_of_scores(self):
-        score, group, query = lists(3, 2)
+        score, group, query = columns(3, 2)
         for constraint, other in [
             ("parity", 1e3 * score - 7),
             ("treatment", 1e-3 * score),
             ("impact", 1e3 * score),
         ]:
             first, second = (
-                exposure_mixture(values, group, query, DCG, constraint)
+                mixed(values, group, query, DCG, constraint)
                 for values in (score, other)
             )
             for one, two in zip(
@@ -115,16 +138,16 @@ class TestOptimum:
 class TestFeasible:
     def test_all_merit_in_one_group(self):
         """The best share of the first of two is 1 / (1 + 1/log2(3)), not 1."""
-        mixture = exposure_mixture(
+        mixture = mixed(
             np.array([1.0, 0.0]), np.array([0, 1]), np.zeros(2, int), DCG, "treatment"
         )
         reached = 1 / (1 + 1 / np.log2(3))
-        assert 1 - mixture.relaxed[0] / 2 == pytest.approx(reached, abs=1e-12)
-        assert mixture.chances[:, 0].max() == pytest.approx(1, abs=1e-9)
+        assert 1 - mixture[2][0] / 2 == pytest.approx(reached, abs=1e-12)
+        assert mixture[1][:, 0].max() == pytest.approx(1, abs=1e-9)
 
     def test_without_merit_exposure_is_equal(self):
         score, group = np.zeros(4), np.array([0, 1, 1, 1])
-        mixture = exposure_mixture(score, group, np.zeros(4, int), DCG, "treatment")
+        mixture = mixed(score, group, np.zeros(4, int), DCG, "treatment")
         exposure = next(of_queries(mixture, np.zeros(4, int), DCG))[1]
         assert exposure[0] == pytest.approx(exposure[1:].mean(), abs=1e-9)
 
@@ -134,24 +157,30 @@ class TestDraw:
         n_queries = 1000
         score, group = np.array([0.82, 0.81, 0.8, 0.79]), np.array([0, 0, 1, 1])
         query = np.repeat(np.arange(n_queries), 4)
-        mixture = exposure_mixture(
-            np.tile(score, n_queries), np.tile(group, n_queries), query, DCG, "parity"
-        )
-        ranks = mixture.draw(query, np.random.default_rng(0))
-        exposure = DCG[ranks - 1].reshape(n_queries, 4)
+        columns = np.tile(score, n_queries), np.tile(group, n_queries), query
+        order = drawn_order(lists(*columns), 4, plan())
+        exposure = np.empty(order.size)
+        exposure[order] = np.tile(DCG[:4], n_queries)
+        exposure = exposure.reshape(n_queries, 4)
         gaps = exposure[:, :2].sum(axis=1) - exposure[:, 2:].sum(axis=1)
         assert abs(gaps.mean()) < 3 * gaps.std() / np.sqrt(n_queries)
         assert gaps.std() > 0.1
-        again = mixture.draw(query, np.random.default_rng(0))
-        np.testing.assert_array_equal(ranks, again)
+        np.testing.assert_array_equal(order, drawn_order(lists(*columns), 4, plan()))
+
+    @pytest.mark.parametrize("weights", [[1, 1, 0, 0, 0, 0], [0, 1, 0, 1, 0, 0]])
+    def test_places_worth_the_same_are_by_score(self, weights):
+        score, group = np.arange(6.0, 0, -1), np.array([0, 0, 0, 1, 1, 1])
+        weights = np.array(weights, dtype=float)
+        order = drawn_order(lists(score, group, np.zeros(6, int)), 2, plan(weights))
+        assert set(group[order[weights > 0]]) == {0, 1}
+        for worth in (0, 1):
+            assert (np.diff(score[order[weights == worth]]) < 0).all()
 
     def test_queries_do_not_depend_on_their_company(self):
-        score, group, query = lists(1, 3, n_queries=300)
-        whole = exposure_mixture(score, group, query, DCG, "parity")
+        score, group, query = columns(1, 3, n_queries=300)
+        whole = mixed(score, group, query, DCG, "parity")
         some = query >= 260
-        part = exposure_mixture(
-            score[some], group[some], query[some] - 260, DCG, "parity"
-        )
+        part = mixed(score[some], group[some], query[some] - 260, DCG, "parity")
         for one, two in zip(
             [*of_queries(whole, query, DCG)][260:],
             of_queries(part, query[some] - 260, DCG),
