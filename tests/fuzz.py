@@ -54,6 +54,7 @@ NEEDED = {
     "matched_pair_curve": {"epsilon": [0.1, 0.3]},
     "skew_at_k": {"k": 2},
     "monotonicity_test": {"group": "a", "n_resamples": 20},
+    "prefix_test": {"group": "a"},
     "marginal_outcome_test": {"threshold": 0.3, "n_resamples": 50},
     "predictive_parity_test": {"n_resamples": 50},
     "outcome_inequality_test": {"n_resamples": 50},
@@ -249,6 +250,7 @@ FOLDS = {"estimator": LogisticRegression(), "cv": 2}
 STEPS = {"max_iter": 5, "random_state": 0}
 ESTIMATORS = {
     mitigation.GroupCalibrator: ("transform", {}),
+    mitigation.FairReranker: ("transform", {}),
     mitigation.MultiObjectiveCalibrator: ("predict", {}),
     mitigation.GroupCalibratedClassifier: ("predict_proba", FOLDS),
     mitigation.GroupCalibratedRegressor: (

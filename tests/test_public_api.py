@@ -183,7 +183,7 @@ COMPARE_GROUPS = {
     "sensitive_features": {
         *("audit", "audit_cv", "mitigation_report", "pairwise_fairness_objective"),
         *("marginal_outcome_test", "predictive_parity_test"),
-        *("monotonicity_test", "outcome_inequality_test"),
+        *("monotonicity_test", "outcome_inequality_test", "prefix_test"),
         *("demographic_parity_difference", "equal_opportunity_difference"),
         *("equalized_odds_difference", "equalized_odds_ratio", "impact_ratio"),
         "predictive_parity_difference",

@@ -57,6 +57,7 @@ def results():
         metrics.skew_at_k(None, S, k=2, **RANKED).test(n_resamples=9),
         metrics.matched_pair_curve(Y, S, epsilon=EPSILON, **RANKED),
         inference.monotonicity_test(S, group="a", n_resamples=9, **RANKED),
+        inference.prefix_test(S, group="a", sensitive_features=GROUP),
         inference.outcome_inequality_test(Y, S, n_resamples=9, **RANKED),
         inference.predictive_parity_test(Y, S, grid=GRID, n_resamples=9, **WHO),
         inference.marginal_outcome_test(Y, S, threshold=0.5, n_resamples=9, **WHO),

@@ -26,7 +26,7 @@ _SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Lattice:
+class CountLattice:
     """The counts of P groups in lists of at most k places, sorted by their sum.
 
     Attributes
@@ -43,7 +43,7 @@ class Lattice:
 
     @classmethod
     @lru_cache(maxsize=8)
-    def of(cls, k: int, n_groups: int) -> Lattice:
+    def of(cls, k: int, n_groups: int) -> CountLattice:
         """Return the states; a ValueError if there are too many."""
         if (n_numbers := comb(k + n_groups + 1, n_groups + 1)) > _MOST:
             raise ValueError(
@@ -121,7 +121,7 @@ class PrefixLaw:
 
     Attributes
     ----------
-    lattice : Lattice
+    lattice : CountLattice
     share : ndarray of shape (B, P)
         Chance that a place has a member of the group; with a finite pool the number of
         the group's candidates.
@@ -130,7 +130,7 @@ class PrefixLaw:
         place does not depend on those before.
     """
 
-    lattice: Lattice
+    lattice: CountLattice
     share: Array
     pool: Array | None
 
@@ -183,27 +183,20 @@ class PrefixLaw:
         alpha itself or the first point that halving [0, alpha] meets is returned.
         """
         values = np.sort(np.concatenate(self.tails, axis=1), axis=1)
-        ends = np.column_stack([np.zeros(len(values)), values])
-        rows, top = np.arange(len(ends)), np.full(len(ends), alpha)
-        low, failed_low = np.zeros(len(ends), dtype=np.int64), np.zeros(len(ends))
-        high = (ends <= alpha * _SLACK).sum(axis=1) - 1
-        failed_high = self.failure(top)
-        enough = failed_high <= alpha
-        low[enough], failed_low[enough] = high[enough], failed_high[enough]
+        none, end = np.zeros((len(values), 1)), np.full((len(values), 1), np.inf)
+        steps, rows = np.hstack([none, values, end]), np.arange(len(values))
+        high = (steps <= alpha * _SLACK).sum(axis=1)  # one after that of alpha
+        low, failed = np.zeros_like(high), np.tile([0.0, np.inf], (len(high), 1))
         while (high - low > 1).any():
-            middle = (low + high) // 2
-            failed = self.failure(ends[rows, middle])
-            below = failed <= alpha
+            middle = (low + high) // 2  # of a finished search it is low again
+            chance = self.failure(steps[rows, middle])
+            below = chance <= alpha
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-            failed_low = np.where(below, failed, failed_low)
-            failed_high = np.where(below, failed_high, failed)
-        upper = failed_high - alpha < alpha - failed_low
+            failed[rows, np.where(below, 0, 1)] = chance
+        upper = failed[:, 1] - alpha < alpha - failed[:, 0]
         chosen = np.where(upper, high, low)
-        first, last = ends[rows, chosen], np.full(len(ends), np.inf)
-        inner = chosen + 1 < ends.shape[1]
-        last[inner] = ends[rows[inner], chosen[inner] + 1]
-        level = _first_half(first, last, alpha)
-        return level, np.where(upper, failed_high, failed_low)
+        level = _first_half(steps[rows, chosen], steps[rows, chosen + 1], alpha)
+        return level, np.where(upper, failed[:, 1], failed[:, 0])
 
     def fair(self, level: Array) -> Array:
         """Return which states pass at each place, shape (B, k, n)."""
@@ -232,7 +225,7 @@ class FairCounts:
 
     Attributes
     ----------
-    lattice : Lattice
+    lattice : CountLattice
     alpha : ndarray of shape (B,)
         The adjusted significance of the test of a single prefix.
     failure_probability : ndarray of shape (B,)
@@ -241,7 +234,7 @@ class FairCounts:
         Whether each state passes at each place.
     """
 
-    lattice: Lattice
+    lattice: CountLattice
     alpha: Array
     failure_probability: Array
     fair: Array
@@ -249,7 +242,7 @@ class FairCounts:
     @classmethod
     def of(cls, k: int, share: Array, pool: Array | None, alpha: float) -> FairCounts:
         """Return the counts, with alpha adjusted to the tests of k prefixes."""
-        lattice = Lattice.of(k, share.shape[1])
+        lattice = CountLattice.of(k, share.shape[1])
         if share.shape[0] * k * len(lattice.states) > 10 * _MOST:
             raise ValueError(
                 f"k must be smaller for target='candidates': the queries have "

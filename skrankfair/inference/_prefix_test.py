@@ -12,7 +12,7 @@ from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
 from .._inputs.ranking import ranked_data
 from .._inputs.validation import Array, check_given, check_number
-from ._prefix_counts import Lattice, PrefixLaw
+from ._prefix_counts import CountLattice, PrefixLaw
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class PrefixTest(ReadOnlyArrays):
     pvalue : float
         P-value of the hypothesis that all lists are random orders: the smallest of
         `pvalues` times the number of lists (Bonferroni), at most 1.
-    query : ndarray of shape (Q,)
+    qid : ndarray of shape (Q,)
         The label of the query of each list.
     statistics, pvalues : ndarray of shape (Q,)
         Statistic and exact p-value of each list; a p-value is not corrected for the
@@ -44,7 +44,7 @@ class PrefixTest(ReadOnlyArrays):
     group: Hashable
     statistic: float
     pvalue: float
-    query: Array = field(repr=False)
+    qid: Array = field(repr=False)
     statistics: Array = field(repr=False)
     pvalues: Array = field(repr=False)
     count: Array = field(repr=False)
@@ -55,8 +55,8 @@ class PrefixTest(ReadOnlyArrays):
         """Return the verdict in two lines."""
         worst = int(np.argmin(self.statistics))
         place = int(np.nanargmin(self.tail[worst])) + 1
-        lists = "one list" if self.query.size == 1 else f"{self.query.size:,} lists"
-        where = "" if self.query.size == 1 else f" of query {self.query[worst]!r}"
+        lists = "one list" if self.qid.size == 1 else f"{self.qid.size:,} lists"
+        where = "" if self.qid.size == 1 else f" of query {fmt.label(self.qid[worst])}"
         return (
             f"{fmt.label(self.group)} at the top of {lists}: p = "
             f"{fmt.pvalue(self.pvalue)}\nleast likely: {self.count[worst, place - 1]:g}"
@@ -78,7 +78,7 @@ def prefix_test(
     Parameters
     ----------
     y_score : array-like of shape (n,)
-        Scores; the higher is ranked the earlier. Tied items are in row order.
+        Scores, not ranks: higher scores rank first. Tied items are in row order.
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -92,7 +92,7 @@ def prefix_test(
         has the others: the share of the group among all who might have applied. None:
         a fair list is a random order of its own candidates, so that the pool is finite.
     k : int or None, default=None
-        How many places at the top count. None counts all places.
+        How many positions count, from the top. None counts all.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def prefix_test(
 
     See Also
     --------
-    skrankfair.mitigation.FairReranker : With ``method="fa_ir"`` mends such lists.
+    skrankfair.mitigation.FairReranker : ``method="fa_ir"`` re-ranks such lists.
     monotonicity_test : Looks at the shares of a group at all positions of many lists.
 
     Notes
@@ -164,7 +164,7 @@ def prefix_test(
     count = np.cumsum(count, axis=1)
     tail, pvalues = np.full(count.shape, np.nan), np.empty(ranking.n_queries)
     for length in np.unique(n_places).tolist():
-        lattice, lists = Lattice.of(length, 1), np.flatnonzero(n_places == length)
+        lattice, lists = CountLattice.of(length, 1), np.flatnonzero(n_places == length)
         for part in lattice.parts(lists.size):
             some = lists[part]
             tail[some, :length], pvalues[some] = _exact(
@@ -178,7 +178,7 @@ def prefix_test(
         group=group,
         statistic=float(statistics.min()),
         pvalue=min(1.0, float(pvalues.min()) * pvalues.size),
-        query=data.query_labels,
+        qid=data.query_labels,
         statistics=statistics,
         pvalues=pvalues,
         count=count,
@@ -188,7 +188,7 @@ def prefix_test(
 
 
 def _exact(
-    lattice: Lattice, count: Array, share: Array, pool: Array | None
+    lattice: CountLattice, count: Array, share: Array, pool: Array | None
 ) -> tuple[Array, Array]:
     """Return tails of the counts of lists of one length, and p-values of the lists."""
     keys = np.column_stack([share, share if pool is None else pool])
@@ -204,6 +204,6 @@ def _exact(
     return tail, np.minimum(failure, 1.0)[case]
 
 
-def _law_of(lattice: Lattice, kinds: Array, pool: Array | None) -> PrefixLaw:
+def _law_of(lattice: CountLattice, kinds: Array, pool: Array | None) -> PrefixLaw:
     """Return the law of lists of several shares or pools."""
     return PrefixLaw(lattice, kinds[:, :1], None if pool is None else kinds[:, 1])

@@ -28,7 +28,7 @@ from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from scipy.sparse import csr_array, eye_array, kron, vstack
 
 from .._inputs.validation import Array
-from ._floors import Lists
+from ._floors import QueryLists
 
 #: Of rankings of one cost the more useful wins; and what rounding may take from θ.
 _TIE, _ROUNDING = 1e-9, 1e-9
@@ -57,7 +57,7 @@ class AttentionPlan:
     relevance: Array
 
 
-def amortized_order(lists: Lists, k: int, plan: AttentionPlan) -> Array:
+def amortized_order(lists: QueryLists, k: int, plan: AttentionPlan) -> Array:
     """Return the rows in the order of least unfairness, query by query, and book it.
 
     The scores are relevance, not negative, and the groups are the subjects. Places

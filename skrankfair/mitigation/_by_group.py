@@ -47,7 +47,7 @@ def columns_of_rows(
     if groups.overlapping:
         raise ValueError(
             "sensitive_features must be disjoint groups here, one per row, since each "
-            "row is calibrated once; got a boolean membership matrix of "
+            "row counts for one group; got a boolean membership matrix of "
             f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
             "crossed."
         )

@@ -30,7 +30,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from .._inputs.validation import Array, warn_user
-from ._floors import Lists
+from ._floors import QueryLists
 
 CONSTRAINTS = ("parity", "treatment", "impact")
 #: HiGHS's smallest tolerance, and what a ranking must gain to be added: more than that.
@@ -61,7 +61,7 @@ class ExposurePlan:
             )
 
 
-def drawn_order(lists: Lists, k: int, plan: ExposurePlan) -> Array:
+def drawn_order(lists: QueryLists, k: int, plan: ExposurePlan) -> Array:
     """Return the rows of one ranking drawn per query, in its order.
 
     Places worth the same, as all after the first `k` are, are filled by score.
@@ -80,7 +80,7 @@ def drawn_order(lists: Lists, k: int, plan: ExposurePlan) -> Array:
 
 
 def exposure_mixture(
-    lists: Lists, weights: Array, constraint: str
+    lists: QueryLists, weights: Array, constraint: str
 ) -> tuple[Array, Array, Array]:
     """Return the most useful mixture of rankings with fair exposure, on clean arrays.
 
@@ -88,7 +88,7 @@ def exposure_mixture(
 
     Parameters
     ----------
-    lists : Lists
+    lists : QueryLists
         Their scores are relevance u, not negative for "treatment" and "impact".
     weights : ndarray of shape (longest query,)
         Position weights v.
@@ -166,7 +166,12 @@ def exposure_mixture(
 
 
 def _least_move(
-    lists: Lists, value: Array, n_items: Array, of: Array, share: Array, even: Array
+    lists: QueryLists,
+    value: Array,
+    n_items: Array,
+    of: Array,
+    share: Array,
+    even: Array,
 ) -> Array:
     """Return how far shares must move towards `even` until rankings can give them.
 
@@ -192,7 +197,7 @@ def _least_move(
     return np.minimum(np.maximum.reduceat(move, np.unique(first)), 1.0)
 
 
-def _in_units(values: Array, lists: Lists) -> Array:
+def _in_units(values: Array, lists: QueryLists) -> Array:
     """Return values in units of the largest size in the query."""
     size = np.maximum.reduceat(np.abs(values), lists.starts[:-1])[lists.query]
     return np.divide(values, size, out=np.zeros(values.size), where=size > 0)

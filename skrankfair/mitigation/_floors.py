@@ -27,7 +27,7 @@ _NONE = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class QueryLists:
     """Ranked rows of whole queries, without tied ones: these are in row order.
 
     Attributes
@@ -160,7 +160,7 @@ class CountPlan:
         return out
 
 
-def fill(lists: Lists, k: int, plan: SharePlan | CountPlan) -> Array:
+def fill(lists: QueryLists, k: int, plan: SharePlan | CountPlan) -> Array:
     """Return all rows in the order in which allowed groups fill the first k places.
 
     Where no allowed group has an item left, the best of all items is taken. Items
@@ -182,7 +182,7 @@ def fill(lists: Lists, k: int, plan: SharePlan | CountPlan) -> Array:
     return _in_order(lists, chosen)
 
 
-def const_sort(lists: Lists, k: int, plan: SharePlan) -> Array:
+def const_sort(lists: QueryLists, k: int, plan: SharePlan) -> Array:
     """Return all rows in the order of DetConstSort, which sorts the first k places.
 
     When the floor of a group rises, its best item takes the first empty place and then
@@ -222,38 +222,20 @@ def const_sort(lists: Lists, k: int, plan: SharePlan) -> Array:
                 place = place - 1
 
 
-@dataclass
-class Shortage:
-    """How far lists stay behind their plan.
-
-    Attributes
-    ----------
-    n_queries : int
-        The number of queries with a prefix that fails.
-    most : ndarray of shape (G,)
-        The largest number of items that each group lacks in a prefix.
-    """
-
-    n_queries: int
-    most: Array
-
-    def add(
-        self, lists: Lists, order: Array, k: int, plan: SharePlan | CountPlan
-    ) -> None:
-        """Count what the first k places of a block's new order lack."""
-        count = np.zeros_like(lists.sizes)
-        fails = np.zeros(len(count), dtype=bool)
-        for place in range(k):
-            some = np.flatnonzero(place < lists.lengths)
-            count[some, lists.group[order[lists.starts[some] + place]]] += 1
-            missing = plan.missing(place, count)
-            missing[place >= lists.lengths] = 0.0
-            fails |= missing.any(axis=1)
-            np.maximum(self.most, missing.max(axis=0), out=self.most)
-        self.n_queries += int(fails.sum())
+def shortage(
+    lists: QueryLists, order: Array, k: int, plan: SharePlan | CountPlan
+) -> Array:
+    """Return the most items that each group lacks in any of k prefixes, (Q, G)."""
+    count, most = np.zeros_like(lists.sizes), np.zeros(lists.sizes.shape)
+    for place in range(k):
+        some = np.flatnonzero(place < lists.lengths)
+        count[some, lists.group[order[lists.starts[some] + place]]] += 1
+        missing = plan.missing(place, count)
+        most[some] = np.maximum(most, missing)[some]
+    return most
 
 
-def _in_order(lists: Lists, chosen: Array) -> Array:
+def _in_order(lists: QueryLists, chosen: Array) -> Array:
     """Return the chosen rows of each query, and then the others, ranked as before."""
     taken = chosen[chosen < _NONE]
     left = np.ones(lists.group.size, dtype=bool)
@@ -263,7 +245,7 @@ def _in_order(lists: Lists, chosen: Array) -> Array:
     return np.concatenate([taken, others])[stable_order(query)]
 
 
-def reassigned(lists: Lists, order: Array) -> Array:
+def reassigned(lists: QueryLists, order: Array) -> Array:
     """Return new scores by place that fall strictly along the new order.
 
     The scores of each query are kept and change hands. Where equal ones would tie

@@ -136,8 +136,8 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
         all rows; this is the default because groups are small. True fits a model and a
         calibrator for each fold and averages their probabilities.
     drop_metadata_columns : bool, default=False
-        Whether the columns named by `sensitive_features` and `cluster` are hidden from
-        the model, which otherwise gets X as it is.
+        Whether the columns that the constructor names are hidden from the model, which
+        otherwise gets X as it is.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
 
@@ -279,8 +279,8 @@ class GroupCalibratedRegressor(ScoresByGroup, RegressorMixin, _GroupCalibrated):
         on all rows. True fits a model and a calibrator for each fold and averages their
         predictions.
     drop_metadata_columns : bool, default=False
-        Whether the columns named by `sensitive_features` and `cluster` are hidden from
-        the model, which otherwise gets X as it is.
+        Whether the columns that the constructor names are hidden from the model, which
+        otherwise gets X as it is.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
 

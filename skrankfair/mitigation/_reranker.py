@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from .._inputs.by_name import (
     without_columns,
 )
 from .._inputs.columns import read_labels
-from .._inputs.groups import Groups, sort_labels
+from .._inputs.groups import Groups
 from .._inputs.ranking import Ranking
 from .._inputs.sklearn_private import (
     fit_parameters,
@@ -43,21 +43,28 @@ from .._inputs.validation import (
     check_aligned,
     check_choice,
     check_number,
-    did_you_mean,
     generator,
     warn_user,
 )
 from ..inference._prefix_counts import FairCounts, fair_counts
 from ..metrics._position_weights import DCG, PositionWeight
 from ._amortized import AttentionPlan, amortized_order
-from ._by_group import check_given_alike, quoted
+from ._by_group import check_given_alike, columns_of_rows, quoted
 from ._exposure_lp import CONSTRAINTS, ExposurePlan, drawn_order
-from ._floors import CountPlan, Lists, SharePlan, Shortage, const_sort, fill, reassigned
+from ._floors import (
+    CountPlan,
+    QueryLists,
+    SharePlan,
+    const_sort,
+    fill,
+    reassigned,
+    shortage,
+)
 from ._wrapper import check_table, scores_of
 
 #: From the name of a method to the function that re-ranks a block of queries: it takes
 #: their lists, the number of places and the plan, and returns rows in the new order.
-METHODS: dict[str, Callable[[Lists, int, Any], Array]] = {
+METHODS: dict[str, Callable[[QueryLists, int, Any], Array]] = {
     "det_greedy": fill,
     "det_cons": fill,
     "det_relaxed": fill,
@@ -68,18 +75,6 @@ METHODS: dict[str, Callable[[Lists, int, Any], Array]] = {
 }
 #: The methods that share exposure or attention, and so have no counts to reach.
 _SHARING = ("exposure_lp", "amortized")
-
-
-def _keeps_books(reranker: FairReranker) -> bool:
-    """Return True; an AttributeError says which method has `partial_fit`."""
-    if reranker.method != "amortized":
-        raise AttributeError(
-            "partial_fit needs method='amortized', which keeps books; the method is "
-            f"{reranker.method!r}."
-        )
-    return True
-
-
 TARGETS = ("proportional", "candidates", "equal")
 
 
@@ -120,12 +115,12 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         of groups. A mapping gives shares by label; the groups that it leaves out share
         the rest in proportion to their rows.
     k : int or None, default=None
-        How many places at the top count; items after them stay in the order of their
-        scores. None counts all places.
+        How many positions count, from the top. Items after them stay in the order of
+        their scores. None counts all.
     alpha : float, default=0.1
         For "fa_ir": the probability that a list in which nobody is disadvantaged is
         changed, over all prefixes together.
-    protected : label, list of labels or None, default=None
+    group : label, list of labels or None, default=None
         For "fa_ir": the groups that must not be too rare. At least one group is left
         out; None leaves out the one with most rows in the fit.
     constraint : {"parity", "treatment", "impact"}, default="parity"
@@ -149,12 +144,12 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         columns are crossed), or a function of X. True means that they must be passed as
         metadata. None means that they may be passed as metadata; all rows are one group
         if they are not.
-    qid : str, list of str, callable, True or None, default=None
-        Where the queries come from, in the same way; without them all rows are one
-        list.
+    qid : str, callable, True or None, default=None
+        Where the queries come from, in the same way; all rows are one query if there
+        are none.
     drop_metadata_columns : bool, default=False
-        Whether the columns that `sensitive_features` and `qid` name are hidden from
-        `estimator`.
+        Whether the columns that the constructor names are hidden from the model, which
+        otherwise gets X as it is.
 
     Attributes
     ----------
@@ -252,7 +247,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         target: Any = "proportional",
         k: int | None = None,
         alpha: float = 0.1,
-        protected: Any = None,
+        group: Any = None,
         sensitive_features: Any = None,
         qid: Any = None,
         drop_metadata_columns: bool = False,
@@ -266,7 +261,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self.target = target
         self.k = k
         self.alpha = alpha
-        self.protected = protected
+        self.group = group
         self.sensitive_features = sensitive_features
         self.qid = qid
         self.drop_metadata_columns = drop_metadata_columns
@@ -346,11 +341,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             check_table(X)
             validate_data(self, with_names(X), reset=True, skip_check_array=True)
             n_rows = n_rows_of(X)
-        groups, _, weights, _ = read_labels(
-            {"X": n_rows}, **metadata, sample_weight=sample_weight
-        )
-        groups = _disjoint(groups, n_rows)
-        weight = weights.get("sample_weight")
+        groups, _, weight = columns_of_rows(n_rows, labels, None, sample_weight)
+        _query_of(n_rows, queries)
         rows = np.bincount(groups.values, weight, minlength=len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
         if self.estimator is not None:
@@ -398,7 +390,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         """
         return self._reranked(*self._read(X, sensitive_features, qid))[0]
 
-    @available_if(_keeps_books)
+    @available_if(lambda self: self.method == "amortized")
     def partial_fit(
         self, X: Any, y: Any = None, sensitive_features: Any = None, qid: Any = None
     ) -> Self:
@@ -449,10 +441,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             validate_data(self, with_names(X), reset=False, skip_check_array=True)
             given = {n: values for n, values in metadata.items() if values is not None}
             score = scores_of(self.estimator_, self._for_model(X), given)[:, None]
-        groups, codes, _, _ = read_labels({"X": len(score)}, **metadata)
-        query = codes["qid"].codes if codes else None
+        groups, _, _ = columns_of_rows(len(score), labels)
         self._check_relevance(score)
-        return score, _disjoint(groups, len(score)), query
+        return score, groups.without_unused(), _query_of(len(score), queries)
 
     def predict(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Array:
         """Return what `transform` does, as one number per row.
@@ -525,13 +516,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     def _check_options(self) -> None:
         check_choice(self.method, "method", tuple(METHODS))
-        by_label = isinstance(self.target, Mapping)
-        if not (by_label or str(self.target) in TARGETS):
-            raise ValueError(
-                f"target must be one of {', '.join(map(repr, TARGETS))}, or a mapping "
-                f"from labels to shares; got {self.target!r}."
-                f"{did_you_mean(self.target, TARGETS)}"
-            )
+        if not isinstance(self.target, Mapping):
+            check_choice(self.target, "target", TARGETS)
         if self.k is not None:
             check_number(self.k, "k", 1, np.inf, integer=True)
         check_number(self.alpha, "alpha", 0, 0.5, inclusive=(False, False))
@@ -593,43 +579,43 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         """Return the target share of each group, given their numbers of rows."""
         if self.target == "candidates" or self.method in _SHARING:
             return {}
-        if self.target == "equal":
-            return dict.fromkeys(counts, 1 / len(counts))
-        given = dict(self.target) if isinstance(self.target, Mapping) else {}
-        shares = as_numbers(list(given.values()), "target") if given else np.zeros(0)
-        others = {g: n for g, n in counts.items() if g not in given}
-        total, unknown = float(shares.sum()), [g for g in given if g not in counts]
-        if unknown:
+        given: dict[Hashable, float] = {}
+        if isinstance(self.target, Mapping):
+            numbers = as_numbers([0.0, *self.target.values()], "target")[1:]
+            given = dict(zip(self.target, numbers.tolist(), strict=True))
+        elif self.target == "equal":
+            given = dict.fromkeys(counts, 1 / len(counts))
+        if unknown := [label for label in given if label not in counts]:
             raise ValueError(
                 f"target must have labels of groups of the fit, {quoted(list(counts))};"
                 f" got {quoted(unknown)}."
             )
-        if (shares < 0).any() or total > 1 + 1e-9 or (not others and total < 1 - 1e-9):
+        total = sum(given.values())
+        others = {label: n for label, n in counts.items() if label not in given}
+        least = 0.0 if others else 1 - 1e-9
+        if min(given.values(), default=0) < 0 or not least <= total <= 1 + 1e-9:
             raise ValueError(
                 "target must have shares that are not negative and add up to 1, or to "
                 f"less if it leaves a group out; got {given!r}, which add up to "
                 f"{total:g}."
             )
         each = max(0.0, 1 - total) / (sum(others.values()) or 1)
-        return {g: float(given.get(g, each * n)) for g, n in counts.items()}
+        return {label: given.get(label, each * n) for label, n in counts.items()}
 
     def _protected_groups(
         self, counts: Mapping[Hashable, float]
     ) -> tuple[Hashable, ...]:
         """Return the groups that must not be too rare, in the order of labels."""
-        if self.protected is None:
+        if self.group is None:
             largest = max(counts, key=lambda label: counts[label])
             return tuple(label for label in counts if label != largest)
-        several = isinstance(self.protected, list | tuple) and self.protected not in (
-            counts
-        )
-        labels = list(self.protected) if several else [self.protected]
+        labels = self.group if isinstance(self.group, list) else [self.group]
         if not set(labels) < set(counts):
             raise ValueError(
-                f"protected must be some of the groups of the fit, "
-                f"{quoted(list(counts))}, and not all; got {self.protected!r}."
+                "group must be some of the groups of the fit, "
+                f"{quoted(list(counts))}, and not all; got {self.group!r}."
             )
-        return tuple(sort_labels(list(set(labels))))
+        return tuple(label for label in counts if label in labels)
 
     def _fair_counts(self, k: int) -> FairCounts:
         """Return the counts of protected groups that pass, for lists of k places."""
@@ -640,124 +626,107 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self, scores: Array, groups: Groups, query: Array | None
     ) -> tuple[Array, Array]:
         """Return new scores, (n, d), and the sums of "amortized", (2, labels, d)."""
-        rows = np.arange(len(scores))
-        books = np.zeros((2, len(groups), scores.shape[1]))
+        targets = groups.labels if self.method in _SHARING else self.groups_
+        number = {label: i for i, label in enumerate(targets)}
+        books = np.zeros((2, len(number), scores.shape[1]))
         if self.method == "amortized":
-            for sums, before in zip(
-                books, (self.attention_, self.relevance_), strict=True
-            ):
-                for i, label in enumerate(groups.labels):
-                    sums[i] = before.get(label, 0.0)
+            for i, label in enumerate(targets):
+                books[0, i] = self.attention_.get(label, 0.0)
+                books[1, i] = self.relevance_.get(label, 0.0)
             if query is not None:  # Queries in the order of their first rows.
                 _, first, query = np.unique(
                     query, return_index=True, return_inverse=True
                 )
                 query = np.argsort(np.argsort(first))[query]
-        if self.shares_:
-            unseen = [g for g in groups.labels if g not in self.shares_]
-            if unseen:
-                warn_user(
-                    "Groups that fit has not seen have no target share; their items "
-                    f"keep their scores: {quoted(unseen)} (seen: "
-                    f"{quoted(list(self.groups_))}).",
-                    UserWarning,
-                )
-                known = np.array([g in self.shares_ for g in groups.labels])
-                rows = np.flatnonzero(known[groups.values])
-            labels = self.groups_
-        else:
-            labels = groups.labels
-        out = scores.copy()
-        if not rows.size:
-            return out, books
-        number = {label: i for i, label in enumerate(labels)}
         of_group = np.array([number.get(label, -1) for label in groups.labels])
-        group = of_group[groups.values[rows]]
-        codes = None if query is None else query[rows]
-        shortage = Shortage(0, np.zeros(len(labels)))
-        for column in range(scores.shape[1]):
+        group = of_group[groups.values]
+        rows = np.flatnonzero(group >= 0)
+        if unseen := [label for label in groups.labels if label not in number]:
+            warn_user(
+                "Groups that fit has not seen have no target share; their items "
+                f"keep their scores: {quoted(unseen)} (seen: {quoted(list(number))}).",
+                UserWarning,
+            )
+        out, codes = scores.copy(), None if query is None else query[rows]
+        lacking = np.zeros(len(number))
+        short = total = 0
+        for column in range(scores.shape[1] if rows.size else 0):
             ranking = Ranking.from_scores(scores[rows, column], codes)
             order = ranking.order
             if ranking.has_ties:
                 order = order[np.lexsort((order, ranking.tie))]
-            new = self._new_scores(
-                ranking, group[order], labels, shortage, books[:, :, column]
-            )
-            out[rows[order], column] = new
-        if shortage.n_queries:
-            lacking = ", ".join(
+            order = rows[order]
+            lists = QueryLists(ranking.starts, ranking.score, group[order], len(number))
+            sums = books[:, :, column]
+            for some, part, missing in self._blocks(lists, ranking, sums):
+                out[order[some], column] = part
+                lacking = np.maximum(lacking, missing.max(axis=0))
+                short += int(missing.any(axis=1).sum())
+            total += ranking.n_queries
+        if short:
+            names = ", ".join(
                 f"{fmt.label(label)} by up to {most:,.0f}"
-                for label, most in zip(labels, shortage.most, strict=True)
+                for label, most in zip(number, lacking, strict=True)
                 if most
             )
             warn_user(
-                f"Targets are not met at every place in {shortage.n_queries:,} of "
-                f"{ranking.n_queries * scores.shape[1]:,} queries, where too few items "
-                f"of a group are at the top: {lacking}. Either their candidates do not "
-                f"suffice, or the method met a dead end.",
+                f"Targets are not met at every place in {short:,} of {total:,} "
+                f"queries, where too few items of a group are at the top: {names}. "
+                "Either their candidates do not suffice, or the method met a dead end.",
                 UserWarning,
             )
         return out, books
 
-    def _new_scores(
-        self,
-        ranking: Ranking,
-        group: Array,
-        labels: tuple[Hashable, ...],
-        shortage: Shortage,
-        books: Array,
-    ) -> Array:
-        """Return new scores in ranked order, block by block."""
-        lists = Lists(ranking.starts, ranking.score, group, len(labels))
+    def _blocks(
+        self, lists: QueryLists, ranking: Ranking, books: Array
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield ranked rows of some queries, their new scores and what groups lack."""
         longest = int(ranking.lengths.max())
         k = longest if self.k is None else min(self.k, longest)
-        plan_of = self._planned(lists, labels, k, books)
-        new = np.empty(group.size)
+        plan_of = self._planned(lists, k, books)
         for rows, queries in ranking.spans(_ROWS):
             starts = ranking.starts[queries.start : queries.stop + 1] - rows.start
-            part = Lists(starts, ranking.score[rows], group[rows], len(labels))
+            part = QueryLists(
+                starts, lists.score[rows], lists.group[rows], lists.n_groups
+            )
             plan, places = plan_of(queries), min(k, int(part.lengths.max()))
             order = METHODS[self.method](part, places, plan)
+            missing = np.zeros((1, part.n_groups))
             if self.method not in _SHARING:
-                shortage.add(part, order, places, plan)
-            new[rows.start + order] = reassigned(part, order)
+                missing = shortage(part, order, places, plan)
+            yield rows.start + order, reassigned(part, order), missing
         if self.method == "exposure_lp":
             plan.warn()
-        return new
 
     def _planned(
-        self, lists: Lists, labels: tuple[Hashable, ...], k: int, books: Array
+        self, lists: QueryLists, k: int, books: Array
     ) -> Callable[[slice], Any]:
         """Return the function from a slice of queries to their plan."""
-        if self.method in _SHARING:
-            longest = int(lists.lengths.max())
-            weights = self._position_weights(longest)
-            whole: Any = ExposurePlan(
-                weights, self.constraint, generator(self.random_state)
-            )
-            if self.method == "amortized":
-                discounts = np.where(np.arange(longest) < k, DCG.up_to(longest), 0.0)
-                whole = AttentionPlan(weights, discounts, self.quality, *books)
-            return lambda _: whole
+        weights = self._position_weights(int(lists.lengths.max()))
+        if self.method == "exposure_lp":
+            rng = generator(self.random_state)
+            exposure = ExposurePlan(weights, self.constraint, rng)
+            return lambda _: exposure
+        if self.method == "amortized":
+            discounts = DCG.up_to(weights.size)
+            discounts[k:] = 0.0
+            attention = AttentionPlan(weights, discounts, self.quality, *books)
+            return lambda _: attention
         finite = self.target == "candidates"
-        if self.method != "fa_ir" or not (
-            protected := [labels.index(g) for g in self.protected_ if g in labels]
-        ):
+        if self.method != "fa_ir" or not self.protected_:
             if finite:
                 share = lists.sizes / lists.lengths[:, None]
                 return lambda queries: SharePlan(share[queries], self.method)
-            share = np.array([[self.shares_[label] for label in labels]])
-            if self.method == "fa_ir":
-                share = np.zeros_like(share)
-            return lambda queries: SharePlan(share, self.method)
+            share = np.array([[self.shares_[label] for label in self.groups_]])
+            return lambda _: SharePlan(share, self.method)
+        protected = np.array([self.groups_.index(g) for g in self.protected_])
         if finite:
             pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
             kinds, pool = np.unique(pools, axis=0, return_inverse=True)
             counts = FairCounts.of(k, kinds[:, :-1], kinds[:, -1], self.alpha)
-            return lambda queries: CountPlan(counts, np.array(protected), pool[queries])
+            return lambda queries: CountPlan(counts, protected, pool[queries])
         counts = self._fair_counts(k if self.k is None else self.k)
-        first = np.zeros(1, dtype=np.int64)
-        return lambda _: CountPlan(counts, np.array(protected), first)
+        return lambda _: CountPlan(counts, protected, np.zeros(1, dtype=np.int64))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -773,14 +742,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 _ROWS = 1 << 15
 
 
-def _disjoint(groups: Groups | None, n_rows: int) -> Groups:
-    """Return the groups of all rows; a ValueError if they overlap."""
-    groups = groups or Groups.of_everyone(n_rows)
-    if groups.overlapping:
-        raise ValueError(
-            "sensitive_features must be disjoint groups here, one per row, since each "
-            "place counts for one group; got a boolean membership matrix of "
-            f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
-            "crossed."
-        )
-    return groups.without_unused()
+def _query_of(n_rows: int, queries: Any) -> Array | None:
+    """Return the codes of the queries of all rows of X, or None."""
+    _, codes, _, _ = read_labels({"X": n_rows}, qid=queries)
+    return codes["qid"].codes if codes else None

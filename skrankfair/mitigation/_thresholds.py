@@ -433,8 +433,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     min_group_size : int, default=20
         A group with fewer known outcomes has the curve of all rows, with a warning.
     drop_metadata_columns : bool, default=False
-        Whether the columns named by `sensitive_features` and `cluster` are hidden from
-        the model, which otherwise gets X as it is.
+        Whether the columns that the constructor names are hidden from the model, which
+        otherwise gets X as it is.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
     random_state : int, Generator or None, default=None

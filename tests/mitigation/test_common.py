@@ -31,6 +31,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skrankfair._inputs import sklearn_private
 from skrankfair.mitigation import (
+    FairReranker,
     GroupCalibratedClassifier,
     GroupCalibratedRegressor,
     GroupCalibrator,
@@ -63,6 +64,10 @@ CHECKED = [
     GroupCalibratedRegressor(Ridge()),
     PairwiseFairClassifier(),
     PairwiseFairRegressor(),
+    FairReranker(),
+    FairReranker(Ridge(), method="fa_ir"),
+    FairReranker(method="exposure_lp"),
+    FairReranker(method="amortized"),
 ]
 ACCURATE = LogisticRegression(tol=1e-10)
 RARELY_CHECKED = [

@@ -9,7 +9,7 @@ from skrankfair.mitigation._exposure_lp import (
     drawn_order,
     exposure_mixture,
 )
-from skrankfair.mitigation._floors import Lists
+from skrankfair.mitigation._floors import QueryLists
 from tests.reference.reranking_exposure import (
     equations,
     expected_exposure,
@@ -28,9 +28,9 @@ def columns(seed, n_groups, n_queries=12, longest=7, decimals=8):
 
 
 def lists(score, group, query):
-    """Lists of rows that need not be ranked."""
+    """QueryLists of rows that need not be ranked."""
     starts = np.searchsorted(query, np.arange(query[-1] + 2))
-    return Lists(starts, score, group, group.max() + 1)
+    return QueryLists(starts, score, group, group.max() + 1)
 
 
 def mixed(score, group, query, weights, constraint):

@@ -1,0 +1,496 @@
+"""Re-ranking against naive loops, other packages and what the papers promise."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skrankfair import mitigation_report
+from skrankfair.inference import prefix_test
+from skrankfair.metrics import ndkl
+from skrankfair.mitigation import FairReranker
+from skrankfair.rankers import QueryRanker
+from skrankfair.scoring import get_scorer, make_fairness_scorer
+from tests.reference import reranking as naive
+
+GREEDY = ("det_greedy", "det_cons", "det_relaxed", "det_const_sort")
+quietly = pytest.mark.filterwarnings("ignore:Targets are not met")
+
+
+def new_order(score, labels, qid=None, **options):
+    """Rows from the top, query by query, by the new scores; all of these differ."""
+    fair = FairReranker(**options)
+    new = fair.fit_transform(
+        np.asarray(score, dtype=float)[:, None], sensitive_features=labels, qid=qid
+    ).ravel()
+    qid = np.zeros(new.size) if qid is None else qid
+    return np.lexsort((np.arange(new.size), -new, qid)).tolist()
+
+
+def lists_of(rng, n_groups, n_queries=40, ties=False):
+    """Queries of 1 to 15 items of random groups, in random order of the rows."""
+    qid = np.repeat(np.arange(n_queries), rng.integers(1, 16, n_queries))
+    rng.shuffle(qid)
+    group = np.r_[np.arange(n_groups), rng.integers(0, n_groups, qid.size - n_groups)]
+    score = rng.normal(size=qid.size)
+    return np.floor(2 * score) if ties else score, group, qid
+
+
+def items_of(rows, score, group):
+    return [(score[row], int(group[row])) for row in rows]
+
+
+# The order
+
+
+@quietly
+@pytest.mark.parametrize("method", GREEDY)
+@pytest.mark.parametrize("n_groups", [2, 3, 5])
+@pytest.mark.parametrize("ties", [False, True])
+def test_greedy_family_is_the_naive_one(method, n_groups, ties):
+    rng = np.random.default_rng(n_groups)
+    score, group, qid = lists_of(rng, n_groups, ties=ties)
+    cuts = np.sort(rng.integers(0, 21, n_groups - 1))
+    share = {
+        g: Fraction(int(n), 20) for g, n in enumerate(np.diff([0, *cuts, 20]).tolist())
+    }
+    target = {g: float(p) for g, p in share.items()}
+    for k in (4, None):
+        found = new_order(score, group, qid, method=method, target=target, k=k)
+        expected = []
+        for q in range(40):
+            rows = np.flatnonzero(qid == q)
+            items, places = items_of(rows, score, group), k or rows.size
+            if method == "det_const_sort":
+                order = naive.det_const_sort(items, share, places)
+            else:
+                order = naive.det(items, share, places, method)
+            expected += rows[order].tolist()
+        assert found == expected
+
+
+@quietly
+@pytest.mark.parametrize("target", ["proportional", "candidates"])
+def test_fa_ir_is_the_naive_one(target):
+    rng = np.random.default_rng(0)
+    for n_groups, k in ((2, 6), (3, 4)):
+        score, group, qid = lists_of(rng, n_groups, n_queries=8, ties=True)
+        protected = list(range(1, n_groups))
+        options = {"target": target, "alpha": 0.25, "group": protected, "k": k}
+        found = new_order(score, group, qid, method="fa_ir", **options)
+        share = {g: Fraction(int((group == g).sum()), group.size) for g in protected}
+        law, expected = {"share": share}, []
+        for q in range(8):
+            rows = np.flatnonzero(qid == q)
+            items = [(s, g or None) for s, g in items_of(rows, score, group)]
+            places = k
+            if target == "candidates":
+                members = [g for _, g in items]
+                law = {"pool": {g: members.count(g) for g in (None, *protected)}}
+                places = min(k, rows.size)
+            level, _ = naive.failure_nearest(Fraction(1, 4), protected, places, **law)
+            expected += rows[
+                naive.fa_ir(items, protected, places, level, **law)
+            ].tolist()
+        assert found == expected
+
+
+def test_blocks_of_queries_make_no_difference(monkeypatch):
+    rng = np.random.default_rng(3)
+    score, group, qid = lists_of(rng, 3, ties=True)
+    for method in (*GREEDY, "fa_ir"):
+        for target in ("equal", "candidates"):
+            options = {"method": method, "target": target, "k": 3}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                at_once = new_order(score, group, qid, **options)
+                monkeypatch.setattr("skrankfair.mitigation._reranker._ROWS", 30)
+                assert new_order(score, group, qid, **options) == at_once
+                monkeypatch.undo()
+
+
+# What other packages say
+
+
+def test_det_const_sort_of_aif360():
+    """Version 0.6.1, "Constrained", of 8 places with shares 3/8, 1/4 and 3/8."""
+    score = [2, 30, 19, 18, 6, 4, 32, 0, 1, 16, 21, 26, 28, 23, 34, 24, 17, 25, 20, 9]
+    group = [0, 0, 0, 1, 2, 2, 1, 2, 1, 1, 2, 1, 0, 2, 1, 2, 1, 0, 0, 0]
+    options = {"method": "det_const_sort", "k": 8}
+    target = {0: 3 / 8, 1: 1 / 4, 2: 3 / 8}
+    found = new_order(score, group, target=target, **options)
+    assert found[:8] == [14, 1, 15, 6, 12, 13, 17, 10]
+
+
+def test_aif360_counts_the_wrong_group():
+    """Its greedy methods number the groups among those allowed.
+
+    The count of another group goes up, and an item is placed again: for "Greedy" and
+    shares of 1/2, version 0.6.1 returns the rows 0, 4, 4, 4 here.
+    """
+    score, group = [9, 8, 7, 6, 5, 4, 3, 2], [0, 0, 0, 0, 1, 1, 1, 1]
+    for method in ("det_greedy", "det_cons", "det_relaxed"):
+        found = new_order(score, group, method=method, target="equal", k=4)
+        assert found == [0, 4, 1, 5, 2, 3, 6, 7]
+
+
+def test_shares_times_places_are_whole_numbers():
+    """0.29 * 100 is 28.999999999999996, which others round down to a floor of 28."""
+    group = np.r_[np.zeros(100), np.ones(50)]
+    options = {"method": "det_greedy", "target": {1: 0.29}, "k": 100}
+    order = new_order(np.arange(150, 0, -1), group, **options)
+    assert group[order[:100]].sum() == 29
+
+
+def test_fa_ir_of_hyperfair():
+    """hyperfair 0.1.3: 20 candidates, the 8 protected last, alpha = 0.1, k = 10.
+
+    By 200,000 simulations: p-value 0.000365, probabilities of failure 0.125 without
+    adjustment and 0.084 with it.
+    """
+    member = np.r_[np.zeros(12, dtype=int), np.ones(8, dtype=int)]
+    score = np.arange(20, 0, -1)
+    options = {"target": "candidates", "group": 1, "k": 10}
+    found = new_order(score, member, method="fa_ir", **options)
+    assert found == [0, 1, 2, 3, 12, 4, 5, 13, 6, 7, 8, 9, 10, 11, *range(14, 20)]
+    result = prefix_test(score, sensitive_features=member, group=1, k=10)
+    assert result.pvalue == pytest.approx(0.000357227911407478)
+
+
+def test_numbers_of_fa_ir():
+    group = np.r_[np.zeros(30), np.ones(10)]
+    fair = FairReranker(method="fa_ir", k=20)
+    new = fair.fit_transform(np.arange(40, 0, -1)[:, None], sensitive_features=group)
+    assert fair.protected_ == (1.0,)
+    assert fair.alpha_ == pytest.approx(0.078125)
+    assert fair.failure_probability_ == pytest.approx(0.10515247355215251)
+    places = np.flatnonzero(group[np.argsort(-new.ravel())][:20]) + 1
+    assert places.tolist() == [9, 16]
+
+
+# What the papers promise
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 5])
+@pytest.mark.parametrize("method", GREEDY)
+def test_every_prefix_reaches_the_floors(n_groups, method):
+    """With enough candidates: always by sorting, by the others for three groups."""
+    rng = np.random.default_rng(0)
+    reached = 0
+    for _ in range(30):
+        share = rng.dirichlet(np.full(n_groups, 2.0))
+        group = np.repeat(np.arange(n_groups), 40)
+        order = new_order_quietly(
+            rng.random(group.size),
+            group,
+            method=method,
+            target=dict(enumerate(share)),
+            k=40,
+        )
+        count = np.cumsum(np.eye(n_groups)[group[order[:40]]], axis=0)
+        places = np.arange(1, 41)[:, None]
+        reached += (count >= np.floor(share * places + 1e-9)).all()
+    if method == "det_const_sort" or n_groups <= 3:
+        assert reached == 30
+    else:
+        assert reached > 5
+
+
+def new_order_quietly(*args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return new_order(*args, **options)
+
+
+def test_lists_of_fa_ir_pass_its_test():
+    rng = np.random.default_rng(0)
+    group = rng.permutation(np.repeat([0, 1, 1, 1], 20))
+    score = rng.random(80) + group
+    for target, share in (("candidates", None), ({0: 0.4}, 0.4)):
+        options = {"target": target, "k": 20, "group": 0}
+        before = prefix_test(
+            score, sensitive_features=group, group=0, k=20, share=share
+        )
+        assert before.pvalue < 0.02
+        fair = FairReranker(method="fa_ir", **options)
+        new = fair.fit_transform(score[:, None], sensitive_features=group).ravel()
+        after = prefix_test(new, sensitive_features=group, group=0, k=20, share=share)
+        assert after.pvalue > 0.08
+
+
+# Scores
+
+
+@quietly
+@pytest.mark.parametrize("method", [*GREEDY, "fa_ir"])
+def test_scores_change_hands(method):
+    """Within a query and within groups in order; rows in any order give the same."""
+    rng = np.random.default_rng(1)
+    score, group, qid = lists_of(rng, 3)
+    fair = FairReranker(method=method, target="equal", k=4)
+    who = {"sensitive_features": group, "qid": qid}
+    new = fair.fit_transform(score[:, None], **who).ravel()
+    assert (new != score).any()
+    for q in range(40):
+        rows = qid == q
+        np.testing.assert_array_equal(np.sort(new[rows]), np.sort(score[rows]))
+        for g in range(3):
+            cell = rows & (group == g)
+            assert (np.argsort(new[cell]) == np.argsort(score[cell])).all()
+    mixed = rng.permutation(qid.size)
+    who = {name: column[mixed] for name, column in who.items()}
+    again = fair.fit_transform(score[mixed][:, None], **who).ravel()
+    np.testing.assert_array_equal(again, new[mixed])
+
+
+def test_ties_are_in_row_order_and_strict_between_groups():
+    score = np.array([1.0, 1.0, 1.0, 0.0, -0.0, -1.0, -1.0])
+    group = np.array(list("aabbaab"))
+    fair = FairReranker(target="equal", k=4)
+    new = fair.fit_transform(score[:, None], sensitive_features=group).ravel()
+    assert np.argsort(-new).tolist() == [0, 2, 1, 3, 4, 5, 6]
+    np.testing.assert_allclose(new, [1, 1, 1, 0, 0, -1, -1], atol=1e-12)
+    # Without groups nothing needs an order.
+    np.testing.assert_array_equal(
+        FairReranker().fit_transform(score[:, None]).ravel(), score
+    )
+
+
+def test_several_scores_are_each_reranked():
+    rng = np.random.default_rng(0)
+    scores, group = rng.random((60, 2)), np.arange(60) % 2
+    fair = FairReranker(k=10).fit(scores, sensitive_features=group)
+    found = fair.transform(scores, sensitive_features=group)
+    for i in range(2):
+        one = FairReranker(k=10).fit_transform(scores[:, [i]], sensitive_features=group)
+        np.testing.assert_array_equal(found[:, [i]], one)
+    np.testing.assert_array_equal(fair.predict(scores, group), found)
+
+
+# Targets and groups
+
+
+def test_targets():
+    X, group = np.arange(10.0)[:, None], list("aaaaabbbcc")
+
+    def shares(target, **options):
+        fair = FairReranker(target=target)
+        return fair.fit(X, sensitive_features=group, **options).shares_
+
+    assert shares("proportional") == pytest.approx({"a": 0.5, "b": 0.3, "c": 0.2})
+    weight = np.r_[np.zeros(5), np.ones(5)]
+    found = shares("proportional", sample_weight=weight)
+    assert found == {"b": pytest.approx(0.6), "c": pytest.approx(0.4)}
+    assert shares("equal") == dict.fromkeys("abc", 1 / 3)
+    assert shares("candidates") == {}
+    found = shares({"c": 0.6})
+    assert found == {"a": 0.25, "b": pytest.approx(0.15), "c": 0.6}
+
+
+def candidates(n_queries=30, n=12, seed=0):
+    """Films of two groups and two ages; the scores of group b are lower."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"score": rng.normal(size=n_queries * n)})
+    X["group"] = np.tile(["a", "b"], len(X) // 2)
+    X["age"] = rng.choice(["new", "old"], len(X))
+    X["query"] = np.repeat(np.arange(n_queries), n)
+    X["score"] -= X["group"] == "b"
+    y = (X["score"] + (X["group"] == "b") + rng.normal(size=len(X)) > 0).astype(int)
+    return X, y.to_numpy()
+
+
+def test_candidates_are_the_pool_of_each_query():
+    X, _ = candidates(2)
+    X.loc[:11, "group"] = ["a"] * 10 + ["b"] * 2
+    fair = FairReranker(
+        target="candidates", sensitive_features="group", qid="query", k=6
+    )
+    new = fair.fit_transform(X[["score", "group", "query"]]).ravel()
+    for q, least in ((0, 1), (1, 3)):
+        rows = np.flatnonzero(X["query"] == q)
+        top = rows[np.argsort(-new[rows])][:6]
+        assert (X["group"][top] == "b").sum() >= least
+
+
+def test_unseen_groups_keep_their_scores():
+    X, _ = candidates()
+    fair = FairReranker(k=4, sensitive_features="group", qid="query")
+    columns = ["score", "group", "query"]
+    fair.fit(X[columns])
+    unseen = np.arange(len(X)) % 5 == 0
+    mixed = X[columns].assign(group=np.where(unseen, "c", X["group"]))
+    with pytest.warns(UserWarning, match=r"not seen .*'c' \(seen: 'a', 'b'\)"):
+        found = fair.transform(mixed).ravel()
+    np.testing.assert_array_equal(found[unseen], X["score"][unseen])
+    others = fair.transform(X[columns][~unseen]).ravel()
+    np.testing.assert_array_equal(found[~unseen], others)
+
+
+def test_crossed_groups():
+    X, _ = candidates()
+    both = X["group"] + X["age"]
+    fair = FairReranker(
+        k=3, target="equal", sensitive_features=["group", "age"], qid="query"
+    )
+    given = FairReranker(k=3, target="equal")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = fair.fit_transform(X)
+        expected = given.fit_transform(
+            X[["score"]], sensitive_features=both, qid=X["query"]
+        )
+    assert set(fair.groups_) == {(g, a) for g in "ab" for a in ("new", "old")}
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_cannot_be_met_is_said():
+    score, group = np.arange(12.0)[:, None], np.r_[np.zeros(10), np.ones(2)]
+    qid = np.r_[np.zeros(6), np.ones(6)]
+    message = r"in 2 of 2 queries, .*: 1\.0 by up to 3\."
+    fair = FairReranker(target="equal")
+    with pytest.warns(UserWarning, match=message):
+        fair.fit_transform(score, sensitive_features=group, qid=qid)
+    fair = FairReranker(method="fa_ir", target={1: 0.6}, group=1)
+    with pytest.warns(UserWarning, match=r"in 1 of 2 queries, .*: 1\.0 by up to 2\."):
+        fair.fit_transform(score, sensitive_features=group, qid=qid)
+
+
+BAD = [
+    ({"method": "greedy"}, "method must be one of"),
+    ({"target": "even"}, "target must be one of"),
+    ({"target": {"a": 0.5}}, "add up to 0.5"),
+    ({"target": {"a": 0.5, "b": 0.6}}, "add up to 1.1"),
+    ({"target": {"z": 0.5}}, "target must have labels of groups of the fit"),
+    ({"target": {"a": "x"}}, "target must be numeric"),
+    ({"k": 0}, "k must be an integer"),
+    ({"alpha": 0.5}, "alpha must be a number"),
+    ({"group": "z"}, "group must be some of the groups"),
+    ({"group": ["a", "b"]}, "and not all"),
+    ({"drop_metadata_columns": 1}, "drop_metadata_columns must be one of"),
+    ({"sensitive_features": "sex"}, "there is no 'sex'"),
+    ({"qid": True}, "qid must be passed as metadata"),
+    ({"estimator": LinearRegression()}, "requires y"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD)
+def test_bad_options_raise(options, message):
+    X, _ = candidates(2)
+    if options.get("target") == {"a": 0.5}:
+        options = {"target": {"a": 0.5, "b": 0.0}}
+    fair = FairReranker(sensitive_features="group", qid="query").set_params(**options)
+    with pytest.raises(ValueError, match=message):
+        fair.fit(X[["score", "group", "query"]])
+
+
+def test_overlapping_groups_raise():
+    member = np.ones((6, 2), dtype=bool)
+    with pytest.raises(ValueError, match="must be disjoint"):
+        FairReranker().fit(np.arange(6.0)[:, None], sensitive_features=member)
+
+
+def test_too_many_counts_raise():
+    group = np.tile(np.arange(12), 20)
+    fair = FairReranker(method="fa_ir", k=50)
+    with pytest.raises(ValueError, match="k must be smaller for exact counts of 11"):
+        fair.fit(np.arange(240.0)[:, None], sensitive_features=group)
+
+
+# In a Pipeline, in a search, on frames, as metadata
+
+
+def test_columns_metadata_functions_and_libraries_agree():
+    X, _ = candidates()
+    X = X[["score", "group", "query"]]
+    options = {"method": "fa_ir", "k": 6, "target": "equal"}
+    named = {"sensitive_features": "group", "qid": "query"}
+    fair = FairReranker(**options, **named)
+    expected = fair.fit_transform(X)
+    assert fair.get_feature_names_out().tolist() == ["score"]
+    np.testing.assert_array_equal(fair.fit_transform(pl.from_pandas(X)), expected)
+    np.testing.assert_array_equal(fair.predict(X), expected[:, 0])
+    who = {"sensitive_features": X["group"], "qid": X["query"]}
+    given = FairReranker(**options).fit_transform(X[["score"]].to_numpy(), **who)
+    np.testing.assert_array_equal(given, expected)
+    called = {"sensitive_features": lambda _: X["group"], "qid": lambda _: X["query"]}
+    found = FairReranker(**options, **called).fit_transform(X[["score"]])
+    np.testing.assert_array_equal(found, expected)
+    frame = fair.set_output(transform="pandas").fit_transform(X)
+    assert list(frame.columns) == ["score"]
+    with pytest.raises(ValueError, match="both to fit and afterwards"):
+        FairReranker().fit(X[["score"]]).transform(X[["score"]], X["group"])
+
+
+def test_last_step_of_a_model_and_metadata():
+    X, y = candidates()
+    features = X.drop(columns="age")
+    model = make_pipeline(
+        FunctionTransformer(),
+        FairReranker(
+            QueryRanker(LinearRegression(), qid="query", drop="group"),
+            sensitive_features="group",
+            qid="query",
+            k=5,
+        ),
+    )
+    found = model.fit(features, y).predict(features)
+    alone = LinearRegression().fit(X[["score"]], y).predict(X[["score"]])
+    expected = FairReranker(k=5).fit_transform(
+        alone[:, None], sensitive_features=X["group"], qid=X["query"]
+    )
+    np.testing.assert_allclose(found, expected[:, 0])
+    dropping = FairReranker(
+        LinearRegression(),
+        sensitive_features="group",
+        qid="query",
+        k=5,
+        drop_metadata_columns=True,
+    )
+    np.testing.assert_allclose(dropping.fit(features, y).predict(features), found)
+    assert dropping.get_feature_names_out().tolist() == ["score"]
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = make_pipeline(
+            FunctionTransformer(),
+            FairReranker(LinearRegression(), sensitive_features=True, qid=True, k=5),
+        )
+        who = {"sensitive_features": X["group"], "qid": X["query"]}
+        routed.fit(X[["score"]], y, **who)
+        np.testing.assert_allclose(routed.predict(X[["score"]], **who), found)
+
+
+def test_search_over_k_and_target():
+    X, y = candidates(60)
+    X = X[["score", "group", "query"]]
+    names = {"sensitive_features": "group", "qid": "query"}
+    gap = make_fairness_scorer(ndkl, **names)
+    search = GridSearchCV(
+        FairReranker(**names),
+        {"method": ["det_greedy", "fa_ir"], "k": [1, 6]},
+        scoring={"ndcg": get_scorer("ndcg", qid="query"), "gap": gap},
+        refit="gap",
+        cv=GroupKFold(3),
+        error_score="raise",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(X, y, groups=X["query"])
+    assert search.best_params_ == {"method": "det_greedy", "k": 6}
+
+
+def test_mitigation_report():
+    X, y = candidates(100)
+    fair = FairReranker(sensitive_features="group", qid="query", k=6)
+    after = fair.fit(X[["score", "group", "query"]]).predict(
+        X[["score", "group", "query"]]
+    )
+    who = {"sensitive_features": X["group"].to_numpy(), "qid": X["query"].to_numpy()}
+    report = mitigation_report(X["score"].to_numpy(), after, y, **who)
+    assert "ndkl" in str(report).lower() or "exposure" in str(report).lower()
