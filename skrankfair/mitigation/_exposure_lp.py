@@ -33,8 +33,9 @@ from .._inputs.validation import Array, warn_user
 from ._floors import QueryLists
 
 CONSTRAINTS = ("parity", "treatment", "impact")
-#: HiGHS's smallest tolerance, and what a ranking must gain to be added: more than that.
-_TOLERANCE, _GAIN = 1e-10, 1e-9
+#: HiGHS's tolerance (with its smallest, 1e-10, it failed on 300 lists of 100), and what
+#: a ranking must gain to be added: more than that.
+_TOLERANCE, _GAIN = 1e-9, 1e-8
 #: Chances that are nothing but rounding.
 _CHANCE = 1e-13
 
@@ -105,11 +106,10 @@ def exposure_mixture(
         is needed to make "treatment" feasible; 0 for the others.
     """
     query, n_queries = lists.query, lists.lengths.size
-    start = lists.starts[query]
     # Places by their weight; the places of a query are those of its rows.
-    place = np.arange(query.size) - start
+    place = np.arange(query.size) - lists.starts[query]
     places = np.lexsort((place, -weights[place], query))
-    value = _in_units(weights[place][places], lists)
+    value, place_number = _in_units(weights[place][places], lists), place[places] + 1
     # The unit of relevance is the query's own. All exposures have one sum, so that only
     # clicks need a zero of relevance.
     score = _in_units(lists.score, lists)
@@ -126,43 +126,48 @@ def exposure_mixture(
     if constraint == "treatment":
         relaxed = _least_move(lists, value, np.bincount(cell), of, share, even)
         share = share + relaxed[of] * (even - share)
+    unit = np.where(share > 0, share, 1.0)  # so that small groups count as large ones
     # A stand-in satisfies the equations before rankings do. It is worth less than any
     # ranking, so that it has no weight at the optimum.
     total = np.bincount(query, value)
     stand_in = -10 * total - 1
     reached, multiplier = stand_in.copy(), np.zeros(cells.size)
-    ranks, chances = [], np.zeros((0, n_queries))
-    gains, gaps = np.zeros((0, n_queries)), np.zeros((0, cells.size))
+    ranks: list[Array] = []
+    chances = gains = np.zeros((0, n_queries))
+    gaps = np.zeros((0, cells.size))
     while True:
         mean = np.bincount(of, share * multiplier)
         adjusted = gain - amount * (multiplier - mean[of])[cell]
         order = np.lexsort((-gain, -adjusted, query))
-        exposure = np.empty(order.size)
-        exposure[order] = value
+        exposure, rank = np.empty(order.size), np.empty(order.size, dtype=np.int32)
+        exposure[order], rank[order] = value, place_number
         more = np.bincount(query, adjusted * exposure) - reached
+        # A known ranking gains nothing but rounding.
         active = more > _GAIN * np.maximum(total, 1.0)
+        for known in ranks:
+            active &= np.logical_or.reduceat(rank != known, lists.starts[:-1])
         if not active.any():
             break
-        rank = np.empty(order.size, dtype=np.int32)
-        rank[order] = places - start + 1
         ranks.append(rank)
         shared = np.bincount(cell, amount * exposure)
-        gaps = np.vstack([gaps, shared - share * np.bincount(of, shared)[of]])
+        whole = np.bincount(of, shared)[of]
+        gaps = np.vstack([gaps, (shared - share * whole) / unit])
         gains = np.vstack([gains, np.bincount(query, gain * exposure)])
         chances = np.vstack([chances, np.zeros(n_queries)])
         some = active[of]
-        chances[:, active], multiplier[some], reached[active] = _best_chances(
+        chances[:, active], dual, reached[active] = _best_chances(
             gains[:, active],
             gaps[:, some],
             (np.cumsum(active) - 1)[of[some]],
             stand_in[active],
         )
+        multiplier[some] = dual / unit[some]
     chances[chances < _CHANCE] = 0.0
-    likely = np.argsort(-chances, axis=0, kind="stable")
-    likely = likely[: (chances > 0).sum(axis=0).max()]
-    chances = np.take_along_axis(chances, likely, axis=0)
+    n_mixed = (chances > 0).sum(axis=0).max()
+    likely = np.argsort(-chances, axis=0, kind="stable")[:n_mixed]
+    chances = np.take_along_axis(chances / chances.sum(axis=0), likely, axis=0)
     mixed = np.take_along_axis(np.array(ranks), likely[:, query], axis=0)
-    return mixed, chances / chances.sum(axis=0), relaxed
+    return mixed, chances, relaxed
 
 
 def _least_move(
@@ -224,6 +229,8 @@ def _best_chances(
         "options": dict.fromkeys(tolerances, _TOLERANCE),
     }
     result: Any = linprog(**program, method="highs")
+    if result.status:  # The simplex method may give up; its other method has not.
+        result = linprog(**program, method="highs-ipm")
     dual = -result.eqlin.marginals
     chances = np.maximum(result.x[: gains.size].reshape(gains.shape), 0.0)
     return chances, dual[: of.size], dual[of.size :]

@@ -85,6 +85,15 @@ class TestOptimum:
             utility = most_useful_policy(score[rows], group[rows], weights, "parity")[1]
             assert score[rows] @ exposure == pytest.approx(utility, abs=1e-9)
 
+    def test_groups_of_little_relevance(self):
+        score, group, query = columns(6, 3, n_queries=60, longest=20)
+        score = score**3
+        mixture = mixed(score, group, query, DCG, "impact")
+        for rows, exposure, _ in of_queries(mixture, query, DCG):
+            for row in equations(score[rows], group[rows], DCG, "impact")[0]:
+                by_item = np.reshape(row, (rows.size, -1))[:, 0]
+                assert by_item @ exposure == pytest.approx(0, abs=1e-10)
+
     def test_mixes_at_most_as_many_rankings_as_groups(self):
         score, group, query = columns(0, 4, n_queries=100, longest=20)
         mixture = mixed(score, group, query, DCG, "parity")
