@@ -125,13 +125,13 @@ def exposure_mixture(
     relaxed = np.zeros(n_queries)
     if constraint == "treatment":
         relaxed = _least_move(lists, value, np.bincount(cell), of, share, even)
-        share = share + relaxed[of] * (even - share)
+        share += relaxed[of] * (even - share)
     unit = np.where(share > 0, share, 1.0)  # so that small groups count as large ones
     # A stand-in satisfies the equations before rankings do. It is worth less than any
     # ranking, so that it has no weight at the optimum.
     total = np.bincount(query, value)
-    stand_in = -10 * total - 1
-    reached, multiplier = stand_in.copy(), np.zeros(cells.size)
+    stand_in, multiplier = -10 * total - 1, np.zeros(cells.size)
+    reached = stand_in.copy()
     ranks: list[Array] = []
     chances = gains = np.zeros((0, n_queries))
     gaps = np.zeros((0, cells.size))
@@ -151,17 +151,17 @@ def exposure_mixture(
         ranks.append(rank)
         shared = np.bincount(cell, amount * exposure)
         whole = np.bincount(of, shared)[of]
-        gaps = np.vstack([gaps, (shared - share * whole) / unit])
+        gaps = np.vstack([gaps, shared - share * whole])
         gains = np.vstack([gains, np.bincount(query, gain * exposure)])
         chances = np.vstack([chances, np.zeros(n_queries)])
         some = active[of]
-        chances[:, active], dual, reached[active] = _best_chances(
+        chances[:, active], multiplier[some], reached[active] = _best_chances(
             gains[:, active],
             gaps[:, some],
             (np.cumsum(active) - 1)[of[some]],
             stand_in[active],
+            unit[some],
         )
-        multiplier[some] = dual / unit[some]
     chances[chances < _CHANCE] = 0.0
     n_mixed = (chances > 0).sum(axis=0).max()
     likely = np.argsort(-chances, axis=0, kind="stable")[:n_mixed]
@@ -209,16 +209,16 @@ def _in_units(values: Array, lists: QueryLists) -> Array:
 
 
 def _best_chances(
-    gains: Array, gaps: Array, of: Array, stand_in: Array
+    gains: Array, gaps: Array, of: Array, stand_in: Array, unit: Array
 ) -> tuple[Array, Array, Array]:
     """Return the best chances of R known rankings, and the multipliers of the program.
 
     `gains` has shape (R, Q); `gaps`, shape (R, cells), are the left sides of the
-    equations, one for each cell of query `of`.
+    equations, one for each cell of query `of`, which are solved in a `unit`.
     """
     n_rankings, n_queries = gains.shape
     shape, cells = (of.size, n_queries), np.arange(of.size)
-    blocks = [csr_array((gap, (cells, of)), shape=shape) for gap in gaps]
+    blocks = [csr_array((gap, (cells, of)), shape=shape) for gap in gaps / unit]
     equations = hstack([*blocks, csr_array(shape)])
     sums = hstack([eye_array(n_queries)] * (n_rankings + 1))
     tolerances = ["primal_feasibility_tolerance", "dual_feasibility_tolerance"]
@@ -233,4 +233,4 @@ def _best_chances(
         result = linprog(**program, method="highs-ipm")
     dual = -result.eqlin.marginals
     chances = np.maximum(result.x[: gains.size].reshape(gains.shape), 0.0)
-    return chances, dual[: of.size], dual[of.size :]
+    return chances, dual[: of.size] / unit, dual[of.size :]
