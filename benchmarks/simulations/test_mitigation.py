@@ -455,6 +455,7 @@ def test_closed_loop_on_movielens(method):
     assert found["ndcg"][2].confidence_interval().high[0] < 0.02
 
 
+@pytest.mark.filterwarnings("ignore:Exposure in proportion")
 @pytest.mark.parametrize(
     ("options", "goal"),
     [

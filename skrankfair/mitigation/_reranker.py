@@ -131,14 +131,16 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         For "amortized": the least NDCG of each new ranking, with the scores for
         relevance. 0 asks for fairness only, and is fast; the nearer to 1, the more
         often an integer program of (candidates x places) unknowns must be solved.
-    position_weight : {"dcg", "uniform", "reciprocal", "geometric", "top"}, callable \
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="dcg"
-        What a place is worth, as exposure or attention; nothing after `k`.
-        "dcg": 1 / log2(1 + rank), "reciprocal": 1 / rank, "geometric":
-        0.8 ** (rank - 1), "top": 1 for the first `k` (10 if `k` is None), or a function
-        of the ranks 1, 2, ..., or the weights of the first ranks.
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow. It is the exposure of
+        "exposure_lp" and the attention of "amortized", with a patience of 0.8, and 0
+        after rank `k`.
     random_state : int, Generator or None, default=None
-        For "exposure_lp": seed of the draws.
+        Seed or generator of the random numbers. Only "exposure_lp" draws.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
