@@ -250,13 +250,13 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         k: int | None = None,
         alpha: float = 0.1,
         group: Any = None,
-        sensitive_features: Any = None,
-        qid: Any = None,
-        drop_metadata_columns: bool = False,
         constraint: str = "parity",
         quality: float = 0.9,
         position_weight: Any = "dcg",
         random_state: int | np.random.Generator | None = None,
+        sensitive_features: Any = None,
+        qid: Any = None,
+        drop_metadata_columns: bool = False,
     ) -> None:
         self.estimator = estimator
         self.method = method
@@ -264,13 +264,13 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self.k = k
         self.alpha = alpha
         self.group = group
-        self.sensitive_features = sensitive_features
-        self.qid = qid
-        self.drop_metadata_columns = drop_metadata_columns
         self.constraint = constraint
         self.quality = quality
         self.position_weight = position_weight
         self.random_state = random_state
+        self.sensitive_features = sensitive_features
+        self.qid = qid
+        self.drop_metadata_columns = drop_metadata_columns
 
     def get_metadata_routing(self) -> Any:
         """Return what metadata this estimator and the wrapped one request.
