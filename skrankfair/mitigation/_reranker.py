@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import (
     MethodMapping,
     process_routing,
 )
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates import formatting as fmt
@@ -42,10 +43,14 @@ from .._inputs.validation import (
     check_aligned,
     check_choice,
     check_number,
+    generator,
     warn_user,
 )
 from ..inference._prefix_counts import FairCounts, fair_counts
+from ..metrics._position_weights import DCG, PositionWeight
+from ._amortized import AttentionPlan, amortized_order
 from ._by_group import check_given_alike, columns_of_rows, quoted
+from ._exposure_lp import CONSTRAINTS, ExposurePlan, drawn_order
 from ._floors import (
     CountPlan,
     QueryLists,
@@ -65,12 +70,16 @@ METHODS: dict[str, Callable[[QueryLists, int, Any], Array]] = {
     "det_relaxed": fill,
     "det_const_sort": const_sort,
     "fa_ir": fill,
+    "exposure_lp": drawn_order,
+    "amortized": amortized_order,
 }
+#: The methods that share exposure or attention, and so have no counts to reach.
+_SHARING = ("exposure_lp", "amortized")
 TARGETS = ("proportional", "candidates", "equal")
 
 
 class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
-    """Re-rank the items of each query so that no group is too rare at the top.
+    """Re-rank the items of each query so that every group gets its share of the top.
 
     Scores come in and scores go out: the new scores of a query are its old ones, handed
     to other items so that sorting by them gives the new order. X holds the column of
@@ -83,8 +92,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
     estimator : estimator or None, default=None
         A ranker, regressor or classifier whose scores are re-ranked. None: X holds the
         scores.
-    method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir"}, \
-            default="det_greedy"
+    method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir", \
+            "exposure_lp", "amortized"}, default="det_greedy"
         How places are filled from the top. The first four keep the count of every group
         in the first j places at or above ``⌊p j⌋``, where p is its target share
         (Geyik et al. 2019). "det_greedy" otherwise takes the best item of the groups
@@ -92,7 +101,11 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         whose ceiling presses most, which leaves fewer dead ends for four and more
         groups; "det_const_sort" reaches all floors for any number of groups. "fa_ir"
         (Zehlike et al. 2017, 2022) takes the best item unless the count of protected
-        items would fail a test of chance, at any prefix.
+        items would fail a test of chance, at any prefix. "exposure_lp" (Singh and
+        Joachims 2018) draws each ranking from the most useful mixture of rankings whose
+        expected exposure is fair. "amortized" (Biega et al. 2018) keeps the sums of
+        attention over a sequence of queries near those of relevance. The last two take
+        scores for relevance, and need neither `target` nor the groups of the fit.
     target : {"proportional", "candidates", "equal"} or mapping, \
             default="proportional"
         The target share of each group. "proportional": its share of the rows of the
@@ -110,6 +123,24 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
     group : label, list of labels or None, default=None
         For "fa_ir": the groups that must not be too rare. At least one group is left
         out; None leaves out the one with most rows in the fit.
+    constraint : {"parity", "treatment", "impact"}, default="parity"
+        For "exposure_lp": what is fair in each query. "parity": equal mean exposure of
+        the groups. "treatment": exposure in proportion to relevance. "impact": clicks,
+        which are relevance times exposure, in proportion to relevance.
+    quality : float, default=0.9
+        For "amortized": the least NDCG of each new ranking, with the scores for
+        relevance. 0 asks for fairness only, and is fast; the nearer to 1, the more
+        often an integer program of (candidates x places) unknowns must be solved.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="dcg"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow. It is the exposure of
+        "exposure_lp" and the attention of "amortized", with a patience of 0.8, and 0
+        after rank `k`.
+    random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. Only "exposure_lp" draws.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
@@ -125,7 +156,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     shares_ : dict
-        The target share of each group; empty for ``target="candidates"``.
+        The target share of each group; empty for ``target="candidates"``, and for
+        "exposure_lp" and "amortized".
     groups_ : tuple
         The labels seen in `fit`.
     protected_ : tuple
@@ -136,6 +168,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         Of "fa_ir" with `k` and without ``target="candidates"``: the significance of the
         test of one prefix, and the probability that a fair list fails at some prefix,
         which is as near to `alpha` as the steps of the counts allow.
+    attention_, relevance_ : dict
+        Of "amortized": the sums so far by label, a list with one number per column of
+        scores. `partial_fit` adds to them, and `transform` starts from them. Labels of
+        text make them JSON.
     n_features_in_ : int
         Number of columns of X, those of group and query included.
     feature_names_in_ : ndarray of str
@@ -148,7 +184,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Within a group the order of the items never changes. Equal scores are taken in the
+    Within a group the order of the items never changes, except by "amortized", or by
+    "exposure_lp" for "impact". Equal scores are taken in the
     order of the rows; where the new order needs it, the lower of two equal scores
     becomes smaller by its last bit, so pass scores on in double precision.
 
@@ -161,11 +198,30 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
     alpha_`` of the counts at each prefix, where X is multinomial, or multivariate
     hypergeometric. Of the groups that keep the test passed, the best item is taken.
 
+    A mixture of rankings is a doubly stochastic matrix P, the chance of item i at place
+    k, and the utility uᵀPv is linear in it, for relevance u and weights v. The optimum
+    mixes at most as many rankings as the query has groups (its Birkhoff-von Neumann
+    decomposition), and is exact. Only exposure in proportion to relevance can be out of
+    reach, where a group has nearly all of it; its shares then move towards those of
+    the candidates as far as is needed, with a warning.
+
+    "amortized" books shares that sum to 1 per query: ``a = v / Σ v`` and
+    ``r = u / Σ u``. It takes queries in the order of their first rows, and for each the
+    ranking with the least ``Σ_i |A_i + a_i - (R_i + r_i)|``, if each label has one item
+    in it, such as the identifier of the item. What the label of several items is due,
+    ``R + Σ r - A``, is shared equally by these items, so that the sum is an upper bound
+    of that over labels.
+
     References
     ----------
+    Biega, A. J., Gummadi, K. P., Weikum, G. (2018). "Equity of Attention: Amortizing
+    Individual Fairness in Rankings". SIGIR '18, §3.
+
     Geyik, S. C., Ambler, S., Kenthapadi, K. (2019). "Fairness-Aware Ranking in Search &
     Recommendation Systems with Application to LinkedIn Talent Search". KDD '19,
     algorithms 1 to 3.
+
+    Singh, A., Joachims, T. (2018). "Fairness of Exposure in Rankings". KDD '18, §3-4.
 
     Zehlike, M., Bonchi, F., Castillo, C., Hajian, S., Megahed, M., Baeza-Yates, R.
     (2017). "FA*IR: A Fair Top-k Ranking Algorithm". CIKM, §4.
@@ -194,6 +250,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         k: int | None = None,
         alpha: float = 0.1,
         group: Any = None,
+        constraint: str = "parity",
+        quality: float = 0.9,
+        position_weight: Any = "dcg",
+        random_state: int | np.random.Generator | None = None,
         sensitive_features: Any = None,
         qid: Any = None,
         drop_metadata_columns: bool = False,
@@ -204,6 +264,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self.k = k
         self.alpha = alpha
         self.group = group
+        self.constraint = constraint
+        self.quality = quality
+        self.position_weight = position_weight
+        self.random_state = random_state
         self.sensitive_features = sensitive_features
         self.qid = qid
         self.drop_metadata_columns = drop_metadata_columns
@@ -272,7 +336,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             scores = numeric_features(
                 self, X, self._left_out(), "scores", reset=True, **options
             )
-            n_rows = len(scores[0] if options else scores)
+            scores = scores[0] if options else scores
+            self._check_relevance(scores)
+            n_rows = len(scores)
         else:
             check_table(X)
             validate_data(self, with_names(X), reset=True, skip_check_array=True)
@@ -287,6 +353,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self.groups_ = tuple(counts)
         self.shares_ = self._target_shares(counts)
         self.protected_ = self._protected_groups(counts)
+        if self.method == "amortized":
+            self.attention_: dict[Hashable, list[float]] = {}
+            self.relevance_: dict[Hashable, list[float]] = {}
         if self.method == "fa_ir" and self.k and self.shares_ and self.protected_:
             law = self._fair_counts(self.k)
             self.alpha_ = float(law.alpha[0])
@@ -321,6 +390,47 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             It names the groups that `fit` has not seen, whose items keep their scores,
             or says in how many queries the targets are not met, and by how much.
         """
+        return self._reranked(*self._read(X, sensitive_features, qid))[0]
+
+    @available_if(lambda self: self.method == "amortized")
+    def partial_fit(
+        self, X: Any, y: Any = None, sensitive_features: Any = None, qid: Any = None
+    ) -> Self:
+        """Re-rank more queries, and book their attention and relevance.
+
+        Only ``method="amortized"`` has it. Serve `transform` of the rows, then pass the
+        same rows to this method; the next `transform` starts from their sums.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or None, default=None
+            Relevance, which only the fit of an estimator needs.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, d), or \
+                None, default=None
+            Group labels, if the constructor names no column of X.
+        qid : array-like of shape (n_samples,) or None, default=None
+            Query of each row, if the constructor names no column of X.
+
+        Returns
+        -------
+        FairReranker
+            It is fitted to these rows first, if it has not been fitted.
+        """
+        if not hasattr(self, "attention_"):
+            self.fit(X, y, sensitive_features=sensitive_features, qid=qid)
+        self._check_options()
+        rows = self._read(X, sensitive_features, qid)
+        books = self._reranked(*rows)[1].tolist()
+        new = [dict(zip(rows[1].labels, sums, strict=True)) for sums in books]
+        self.attention_ = {**self.attention_, **new[0]}
+        self.relevance_ = {**self.relevance_, **new[1]}
+        return self
+
+    def _read(
+        self, X: Any, sensitive_features: Any, qid: Any
+    ) -> tuple[Array, Groups, Array | None]:
+        """Return the scores, (n, d), the groups and the queries of all rows."""
         check_is_fitted(self)
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
@@ -334,7 +444,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             given = {n: values for n, values in metadata.items() if values is not None}
             score = scores_of(self.estimator_, self._for_model(X), given)[:, None]
         groups, _, _ = columns_of_rows(len(score), labels)
-        return self._reranked(score, groups, _query_of(len(score), queries))
+        self._check_relevance(score)
+        return score, groups.without_unused(), _query_of(len(score), queries)
 
     def predict(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Array:
         """Return what `transform` does, as one number per row.
@@ -413,6 +524,33 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             check_number(self.k, "k", 1, np.inf, integer=True)
         check_number(self.alpha, "alpha", 0, 0.5, inclusive=(False, False))
         check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
+        check_choice(self.constraint, "constraint", CONSTRAINTS)
+        check_number(self.quality, "quality", 0, 1)
+        self._position_weights(1)
+        generator(self.random_state)
+
+    @property
+    def _takes_relevance(self) -> bool:
+        """Whether scores are relevance, which is not negative."""
+        by_merit = self.method == "exposure_lp" and self.constraint != "parity"
+        return self.method == "amortized" or by_merit
+
+    def _check_relevance(self, scores: Array) -> None:
+        """Raise a ValueError for negative scores if they are taken for relevance."""
+        if self._takes_relevance and scores.min() < 0:
+            raise ValueError(
+                f"Negative values in data passed to {type(self).__name__}: "
+                f"method={self.method!r} takes scores for relevance; got "
+                f"{scores.min():g}."
+            )
+
+    def _position_weights(self, n_ranks: int) -> Array:
+        """Return what the first places are worth; nothing after the first `k`."""
+        model = self.position_weight
+        k = self.k if isinstance(model, str) and model == "top" else None
+        weights = PositionWeight.of(model, k).up_to(n_ranks)
+        weights[n_ranks if self.k is None else self.k :] = 0.0
+        return weights
 
     def _left_out(self) -> list[Name]:
         return named_columns(self.sensitive_features, self.qid)
@@ -441,7 +579,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     def _target_shares(self, counts: Mapping[Hashable, float]) -> dict[Hashable, float]:
         """Return the target share of each group, given their numbers of rows."""
-        if self.target == "candidates":
+        if self.target == "candidates" or self.method in _SHARING:
             return {}
         given: dict[Hashable, float] = {}
         if isinstance(self.target, Mapping):
@@ -486,9 +624,22 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         shares = tuple(self.shares_[label] for label in self.protected_)
         return fair_counts(k, shares, self.alpha)
 
-    def _reranked(self, scores: Array, groups: Groups, query: Array | None) -> Array:
-        """Return new scores of all rows, shape (n, d)."""
-        number = {label: i for i, label in enumerate(self.groups_)}
+    def _reranked(
+        self, scores: Array, groups: Groups, query: Array | None
+    ) -> tuple[Array, Array]:
+        """Return new scores, (n, d), and the sums of "amortized", (2, labels, d)."""
+        targets = groups.labels if self.method in _SHARING else self.groups_
+        number = {label: i for i, label in enumerate(targets)}
+        books = np.zeros((2, len(number), scores.shape[1]))
+        if self.method == "amortized":
+            for i, label in enumerate(targets):
+                books[0, i] = self.attention_.get(label, 0.0)
+                books[1, i] = self.relevance_.get(label, 0.0)
+            if query is not None:  # Queries in the order of their first rows.
+                _, first, query = np.unique(
+                    query, return_index=True, return_inverse=True
+                )
+                query = np.argsort(np.argsort(first))[query]
         of_group = np.array([number.get(label, -1) for label in groups.labels])
         group = of_group[groups.values]
         rows = np.flatnonzero(group >= 0)
@@ -508,7 +659,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
                 order = order[np.lexsort((order, ranking.tie))]
             order = rows[order]
             lists = QueryLists(ranking.starts, ranking.score, group[order], len(number))
-            for some, part, missing in self._blocks(lists, ranking):
+            sums = books[:, :, column]
+            for some, part, missing in self._blocks(lists, ranking, sums):
                 out[order[some], column] = part
                 lacking = np.maximum(lacking, missing.max(axis=0))
                 short += int(missing.any(axis=1).sum())
@@ -525,15 +677,15 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
                 "Either their candidates do not suffice, or the method met a dead end.",
                 UserWarning,
             )
-        return out
+        return out, books
 
     def _blocks(
-        self, lists: QueryLists, ranking: Ranking
+        self, lists: QueryLists, ranking: Ranking, books: Array
     ) -> Iterator[tuple[Array, Array, Array]]:
         """Yield ranked rows of some queries, their new scores and what groups lack."""
         longest = int(ranking.lengths.max())
         k = longest if self.k is None else min(self.k, longest)
-        plan_of = self._planned(lists, k)
+        plan_of = self._planned(lists, k, books)
         for rows, queries in ranking.spans(_ROWS):
             starts = ranking.starts[queries.start : queries.stop + 1] - rows.start
             part = QueryLists(
@@ -541,13 +693,27 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             )
             plan, places = plan_of(queries), min(k, int(part.lengths.max()))
             order = METHODS[self.method](part, places, plan)
-            missing = shortage(part, order, places, plan)
+            missing = np.zeros((1, part.n_groups))
+            if self.method not in _SHARING:
+                missing = shortage(part, order, places, plan)
             yield rows.start + order, reassigned(part, order), missing
+        if self.method == "exposure_lp":
+            plan.warn()
 
     def _planned(
-        self, lists: QueryLists, k: int
-    ) -> Callable[[slice], SharePlan | CountPlan]:
+        self, lists: QueryLists, k: int, books: Array
+    ) -> Callable[[slice], Any]:
         """Return the function from a slice of queries to their plan."""
+        weights = self._position_weights(int(lists.lengths.max()))
+        if self.method == "exposure_lp":
+            rng = generator(self.random_state)
+            exposure = ExposurePlan(weights, self.constraint, rng)
+            return lambda _: exposure
+        if self.method == "amortized":
+            discounts = DCG.up_to(weights.size)
+            discounts[k:] = 0.0
+            attention = AttentionPlan(weights, discounts, self.quality, *books)
+            return lambda _: attention
         finite = self.target == "candidates"
         if self.method != "fa_ir" or not self.protected_:
             if finite:
@@ -569,6 +735,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         if self.estimator is not None:
             tags.input_tags = tags_of(self.estimator).input_tags
             tags.target_tags.required = True
+        elif self._takes_relevance:
+            tags.input_tags.positive_only = True
         return tags
 
 

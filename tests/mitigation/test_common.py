@@ -66,6 +66,8 @@ CHECKED = [
     PairwiseFairRegressor(),
     FairReranker(),
     FairReranker(Ridge(), method="fa_ir"),
+    FairReranker(method="exposure_lp"),
+    FairReranker(method="amortized"),
 ]
 ACCURATE = LogisticRegression(tol=1e-10)
 RARELY_CHECKED = [

@@ -1,0 +1,236 @@
+"""Fairness of exposure: the most useful random rankings that share exposure fairly.
+
+A policy for a query of n candidates is a doubly stochastic matrix P: the chance that
+candidate i stands at place k. With relevance u and position weights v, Singh and
+Joachims (2018) maximise ``uᵀPv`` subject to one equation per group,
+
+    Σ_{i∈g} a_i (Pv)_i = s_g Σ_i a_i (Pv)_i.
+
+- "parity": a = 1, and ``s_g`` is the group's share of the candidates;
+- "treatment": a = 1, and ``s_g`` is its share of the relevance;
+- "impact": a = u, and ``s_g`` is its share of the relevance.
+
+That is a linear program in n² entries of P. Here it is solved in its equivalent form:
+P is a mixture of rankings, ``P = Σ_r w_r Π_r`` (Birkhoff and von Neumann), and the
+unknowns are the weights of the rankings, of which few are ever written down. Given the
+multipliers y of the equations, the ranking that gains most is the order of
+``u_i - a_i (y_g(i) - Σ_h s_h y_h)``, because sums of products are largest if both are
+sorted. So rankings are added until none gains (Dantzig and Wolfe's column generation,
+which stops at the optimum of the whole program). A vertex of this program mixes at most
+as many rankings as the query has groups, and is itself the decomposition to draw from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+from .._inputs.validation import Array, warn_user
+from ._floors import QueryLists
+
+CONSTRAINTS = ("parity", "treatment", "impact")
+#: HiGHS's tolerance (with its smallest, 1e-10, it failed on 300 lists of 100), and what
+#: a ranking must gain to be added: more than that.
+_TOLERANCE, _GAIN = 1e-9, 1e-8
+#: Chances that are nothing but rounding.
+_CHANCE = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class ExposurePlan:
+    """What is to be shared how; `relaxed` collects what `exposure_mixture` returns."""
+
+    weights: Array
+    constraint: str
+    rng: np.random.Generator
+    relaxed: list[Array] = field(default_factory=list)
+
+    def warn(self) -> None:
+        """Warn if exposure in proportion to relevance is out of reach."""
+        relaxed = np.concatenate(self.relaxed)
+        if n_queries := np.count_nonzero(relaxed):
+            warn_user(
+                f"Exposure in proportion to relevance is out of reach in {n_queries:,} "
+                f"of {relaxed.size:,} queries. Their shares of exposure are moved "
+                "towards the shares of the candidates as far as is needed, by up to "
+                f"{relaxed.max():.1%} of the way.",
+                UserWarning,
+            )
+
+
+def drawn_order(lists: QueryLists, k: int, plan: ExposurePlan) -> Array:
+    """Return the rows of one ranking drawn per query, in its order.
+
+    Places worth the same, as all after the first `k` are, are filled by score.
+    """
+    ranks, chances, relaxed = exposure_mixture(lists, plan.weights, plan.constraint)
+    plan.relaxed.append(relaxed)
+    ends = np.cumsum(chances, axis=0)
+    drawn = (ends <= plan.rng.random(relaxed.size) * ends[-1]).sum(axis=0)
+    row = np.arange(lists.query.size)
+    worth = plan.weights[ranks[drawn[lists.query], row] - 1]
+    place = row - lists.starts[lists.query]
+    order = np.empty_like(row)
+    by_worth = np.lexsort((-plan.weights[place], lists.query))
+    order[by_worth] = np.lexsort((-worth, lists.query))
+    return order
+
+
+def exposure_mixture(
+    lists: QueryLists, weights: Array, constraint: str
+) -> tuple[Array, Array, Array]:
+    """Return the most useful mixture of rankings with fair exposure, on clean arrays.
+
+    Rankings are added until no query gains from another one.
+
+    Parameters
+    ----------
+    lists : QueryLists
+        Their scores are relevance u, not negative for "treatment" and "impact".
+    weights : ndarray of shape (longest query,)
+        Position weights v.
+    constraint : {"parity", "treatment", "impact"}
+
+    Returns
+    -------
+    ranks : ndarray of shape (R, n)
+        R rankings: the ranks of all rows, from 1 in each query.
+    chances : ndarray of shape (R, Q)
+        Their chances, 0 where a query mixes fewer than R rankings.
+    relaxed : ndarray of shape (Q,)
+        How much of the way from the shares of relevance to the shares of the candidates
+        is needed to make "treatment" feasible; 0 for the others.
+    """
+    query, n_queries = lists.query, lists.lengths.size
+    # Places by their weight; the places of a query are those of its rows.
+    place = np.arange(query.size) - lists.starts[query]
+    places = np.lexsort((place, -weights[place], query))
+    value, place_number = _in_units(weights[place][places], lists), place[places] + 1
+    # The unit of relevance is the query's own. All exposures have one sum, so that only
+    # clicks need a zero of relevance.
+    score = _in_units(lists.score, lists)
+    least = np.minimum.reduceat(score, lists.starts[:-1])[query]
+    gain = score if constraint == "impact" else _in_units(score - least, lists)
+    amount = gain if constraint == "impact" else np.ones(query.size)
+    cells, cell = np.unique(query * lists.n_groups + lists.group, return_inverse=True)
+    of = cells // lists.n_groups  # the query of each cell
+    share = even = np.bincount(cell) / lists.lengths[of]
+    if constraint != "parity":
+        merit, total = np.bincount(cell, score), np.bincount(query, score)[of]
+        share = np.divide(merit, total, out=even.copy(), where=total > 0)
+    relaxed = np.zeros(n_queries)
+    if constraint == "treatment":
+        relaxed = _least_move(lists, value, np.bincount(cell), of, share, even)
+        share += relaxed[of] * (even - share)
+    unit = np.where(share > 0, share, 1.0)  # so that small groups count as large ones
+    # A stand-in satisfies the equations before rankings do. It is worth less than any
+    # ranking, so that it has no weight at the optimum.
+    total = np.bincount(query, value)
+    stand_in, multiplier = -10 * total - 1, np.zeros(cells.size)
+    reached = stand_in.copy()
+    ranks: list[Array] = []
+    chances = gains = np.zeros((0, n_queries))
+    gaps = np.zeros((0, cells.size))
+    while True:
+        mean = np.bincount(of, share * multiplier)
+        adjusted = gain - amount * (multiplier - mean[of])[cell]
+        order = np.lexsort((-gain, -adjusted, query))
+        exposure, rank = np.empty(order.size), np.empty(order.size, dtype=np.int32)
+        exposure[order], rank[order] = value, place_number
+        more = np.bincount(query, adjusted * exposure) - reached
+        # A known ranking gains nothing but rounding.
+        active = more > _GAIN * np.maximum(total, 1.0)
+        for known in ranks:
+            active &= np.logical_or.reduceat(rank != known, lists.starts[:-1])
+        if not active.any():
+            break
+        ranks.append(rank)
+        shared = np.bincount(cell, amount * exposure)
+        whole = np.bincount(of, shared)[of]
+        gaps = np.vstack([gaps, shared - share * whole])
+        gains = np.vstack([gains, np.bincount(query, gain * exposure)])
+        chances = np.vstack([chances, np.zeros(n_queries)])
+        some = active[of]
+        chances[:, active], multiplier[some], reached[active] = _best_chances(
+            gains[:, active],
+            gaps[:, some],
+            (np.cumsum(active) - 1)[of[some]],
+            stand_in[active],
+            unit[some],
+        )
+    chances[chances < _CHANCE] = 0.0
+    n_mixed = (chances > 0).sum(axis=0).max()
+    likely = np.argsort(-chances, axis=0, kind="stable")[:n_mixed]
+    chances = np.take_along_axis(chances / chances.sum(axis=0), likely, axis=0)
+    mixed = np.take_along_axis(np.array(ranks), likely[:, query], axis=0)
+    return mixed, chances, relaxed
+
+
+def _least_move(
+    lists: QueryLists,
+    value: Array,
+    n_items: Array,
+    of: Array,
+    share: Array,
+    even: Array,
+) -> Array:
+    """Return how far shares must move towards `even` until rankings can give them.
+
+    Some groups together get at most the sum of as many best places as they have items.
+    That is a concave function of their number of items, so that only the groups of most
+    exposure per item need to be tried, one more at a time. `of` is the query of each
+    group's share, and `value` what places are worth, from the best.
+    """
+    order = np.lexsort((-share / even, of))
+    first = np.searchsorted(of, np.arange(lists.lengths.size))[of]
+    columns = np.column_stack([n_items, share, even])[order]
+    sums = np.cumsum(columns, axis=0)
+    n_first, wanted, of_even = (sums - (sums - columns)[first]).T
+    best = np.concatenate([[0.0], np.cumsum(value)])
+    start = lists.starts[of]
+    total = best[lists.starts[of + 1]] - best[start]
+    reachable = best[start + np.rint(n_first).astype(np.int64)] - best[start]
+    excess = total * wanted - reachable
+    beyond = excess > 1e-12 * total
+    move = np.divide(
+        excess, total * (wanted - of_even), out=np.zeros(of.size), where=beyond
+    )
+    return np.minimum(np.maximum.reduceat(move, np.unique(first)), 1.0)
+
+
+def _in_units(values: Array, lists: QueryLists) -> Array:
+    """Return values in units of the largest size in the query."""
+    size = np.maximum.reduceat(np.abs(values), lists.starts[:-1])[lists.query]
+    return np.divide(values, size, out=np.zeros(values.size), where=size > 0)
+
+
+def _best_chances(
+    gains: Array, gaps: Array, of: Array, stand_in: Array, unit: Array
+) -> tuple[Array, Array, Array]:
+    """Return the best chances of R known rankings, and the multipliers of the program.
+
+    `gains` has shape (R, Q); `gaps`, shape (R, cells), are the left sides of the
+    equations, one for each cell of query `of`, which are solved in a `unit`.
+    """
+    n_rankings, n_queries = gains.shape
+    shape, cells = (of.size, n_queries), np.arange(of.size)
+    blocks = [csr_array((gap, (cells, of)), shape=shape) for gap in gaps / unit]
+    equations = hstack([*blocks, csr_array(shape)])
+    sums = hstack([eye_array(n_queries)] * (n_rankings + 1))
+    tolerances = ["primal_feasibility_tolerance", "dual_feasibility_tolerance"]
+    program: dict[str, Any] = {
+        "c": -np.concatenate([gains.ravel(), stand_in]),
+        "A_eq": vstack([equations, sums], format="csr"),
+        "b_eq": np.repeat([0.0, 1.0], shape),
+        "options": dict.fromkeys(tolerances, _TOLERANCE),
+    }
+    result: Any = linprog(**program, method="highs")
+    if result.status:  # The simplex method may give up; its other method has not.
+        result = linprog(**program, method="highs-ipm")
+    dual = -result.eqlin.marginals
+    chances = np.maximum(result.x[: gains.size].reshape(gains.shape), 0.0)
+    return chances, dual[: of.size] / unit, dual[of.size :]
