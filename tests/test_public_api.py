@@ -227,7 +227,7 @@ N_WORDINGS = {
     **dict.fromkeys(("missing", "patience", "ax", "cv", "kernel", "cluster_weight"), 1),
     **dict.fromkeys(("normalize", "zero_division", "drop_metadata_columns"), 1),
     **dict.fromkeys(("item_weight", "position_weight", "variance", "epsilon"), 2),
-    "target": 2,
+    "target": 3,
     **dict.fromkeys(("n_jobs", "engagement", "larger_is_fairer"), 2),
     "step": 3,
     **dict.fromkeys(("random_state", "n_resamples", "correction", "axes"), 3),
