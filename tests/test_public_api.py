@@ -231,7 +231,7 @@ N_WORDINGS = {
     **dict.fromkeys(("sensitive_features", "qid", "average", "margin", "k"), 5),
     **dict.fromkeys(("y_true", "y_score", "sample_weight"), 6),
     "cluster": 9,
-    "reference": 1,
+    "reference": 2,
     "kind": 7,
     "confidence_level": 8,
 }

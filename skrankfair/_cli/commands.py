@@ -32,7 +32,7 @@ from .terminal import ALARMED, BEYOND, InputError, print_report, progress
 #: Options that are passed on to `audit` as they are.
 _PASSED = (
     *("task", "favorable", "threshold", "k", "metrics", "confidence_level"),
-    *("correction", "margin", "missing", "impact_ratio"),
+    *("correction", "margin", "missing", "impact_ratio", "reference", "cross"),
 )
 #: How a file is read, as `read_arguments` takes it.
 _READING = ("sep", "decimal", "positive", "by")
@@ -45,18 +45,31 @@ _MATCHED = "matched_pair_calibration"
 def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     """Return the columns of a file as arguments of `audit`."""
     overlapping = getattr(arguments, "overlapping", None)
-    if getattr(arguments, "by", None) is not None and overlapping is None:
-        raise InputError(
-            "--by is for --overlapping; give crossed columns as --sensitive-features "
-            "A,B."
-        )
     columns = {name: getattr(arguments, name) for name in COLUMNS}
     if overlapping is not None:
         columns["sensitive_features"] = overlapping
+    if getattr(arguments, "within", None) is not None:
+        columns["within"] = arguments.within
     given = {name: getattr(arguments, name) for name in _READING if name in arguments}
     most = getattr(arguments, "max_groups", None) or MOST_GROUPS
     overlap = overlapping is not None
     return read_arguments(path, columns, **given, max_groups=most, overlapping=overlap)
+
+
+def _settle_groups(arguments: argparse.Namespace) -> None:
+    """Let --by name the groupings, unless it crosses those of --overlapping."""
+    by, named = arguments.by or [], arguments.sensitive_features
+    overlapping = arguments.overlapping is not None
+    if [bool(by) and not overlapping, named is not None, overlapping].count(True) != 1:
+        raise InputError(
+            "one of --by (once or more), --sensitive-features and --overlapping must "
+            "name the groups."
+        )
+    arguments.by = by[0] if by and overlapping else None
+    if by and not overlapping:
+        arguments.sensitive_features = ",".join(by)
+    crossed = len(by) < 2 or overlapping
+    arguments.cross = "both" if getattr(arguments, "cross", False) else crossed
 
 
 def _report(
@@ -320,6 +333,8 @@ def run(arguments: argparse.Namespace) -> int:
     whatever becomes of its files.
     """
     outputs = _outputs(arguments)
+    if "by" in arguments:
+        _settle_groups(arguments)
     try:
         _check_outputs(arguments)
         with progress() as say:

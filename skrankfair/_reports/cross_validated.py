@@ -69,6 +69,9 @@ def audit_cv(
     margin: Margin = None,
     missing: str = "raise",
     impact_ratio: bool = False,
+    reference: Any = None,
+    within: Any = None,
+    cross: bool | str = True,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> AuditReport:
@@ -135,6 +138,12 @@ def audit_cv(
         estimator is fitted on all rows, those too.
     impact_ratio : bool, default=False
         Whether to add the impact ratios of the four-fifths rule, as in `audit`.
+    reference : hashable, dict or None, default=None
+        A group with which others are compared, as in `audit`.
+    within : str, callable, array-like of shape (n_samples,) or None, default=None
+        A column that is held fixed, as in `audit`.
+    cross : {True, False, "both"}, default=True
+        What becomes of several columns of labels, as in `audit`.
     n_jobs : int or None, default=None
         Number of folds at a time, as in joblib.
     verbose : int, default=0
@@ -205,6 +214,8 @@ def audit_cv(
     options = AuditOptions(
         *(task, favorable, threshold, k, metrics),
         *(confidence_level, correction, margin, impact_ratio),
+        reference=reference,
+        cross=cross,
     )
     if k is not None and qid is None:
         raise ValueError(f"k must be None without qid, which has places; got {k}.")
@@ -220,6 +231,7 @@ def audit_cv(
         "engagement": engagement,
         "item_weight": item_weight,
         "groups": groups,
+        "within": within,
     }
     columns = resolved_columns(X, given)
     lengths = {name: len(values) for name, values in columns.items()}
@@ -258,7 +270,7 @@ def audit_cv(
     everything, said, lacking = without_missing(everything, missing)
     options = with_task(options, everything.get("qid"), everything["y_score"])
     responses = dict.fromkeys(response for _, _, response in scored)
-    audited, notes = _rows_of_models(everything, " and ".join(responses))
+    audited, notes = _rows_of_models(everything, " and ".join(responses), cross)
     if audited.data.item is None:
         notes += _catalogue(X, columns)
     report = audit_of_rows(audited, options, [*notes, *said], lacking)
@@ -343,7 +355,7 @@ def _fold_scores(
 
 
 def _rows_of_models(
-    columns: Mapping[str, Any], response: str
+    columns: Mapping[str, Any], response: str, cross: bool | str
 ) -> tuple[AuditRows, list[str]]:
     """Return the rows of an audit of which only those of one model are compared.
 
@@ -364,7 +376,7 @@ def _rows_of_models(
     if "qid" not in columns:
         clustered = "cluster" in columns
         columns = {"cluster": row, **columns, "qid": None}
-        rows = AuditRows.of(columns, model)
+        rows = AuditRows.of(columns, model, cross)
         if clustered and rows.data.cluster_of_query is not None:
             # Each list is of one cluster as a whole, as a query is.
             return replace(rows, qid=model), notes
@@ -381,4 +393,4 @@ def _rows_of_models(
             "groups=qid keeps queries whole."
         )
     columns.setdefault("cluster", queries.decode(queries.codes))
-    return AuditRows.of({**columns, "qid": scored}), notes
+    return AuditRows.of({**columns, "qid": scored}, cross=cross), notes

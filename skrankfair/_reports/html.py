@@ -175,7 +175,8 @@ def _plot(finding: MetricFinding) -> ForestPlot:
         label = f"share of {finding.result.metric.unit}, %"
     if finding.against_rest:
         names = ("difference", "difference_low", "difference_high")
-        fair_value, label = 0.0, "percentage points above the rest"
+        fair_value = 0.0
+        label = f"percentage points above {finding.compared_with}"
     elif finding.compared_with:
         names = ("difference", "difference_low", "difference_high")
         label = f"{label}, without {finding.compared_with}"

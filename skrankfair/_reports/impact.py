@@ -14,10 +14,10 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.scales import t_quantile
 from .._inputs.columns import LABEL
-from .._inputs.groups import frame_columns
 from .._inputs.validation import Array, collected_warnings, to_numpy
 from ..metrics import GroupEstimates, selection_rate
 from .catalog import table
+from .groupings import crossed_columns
 from .sections import ReportSection, made_section
 
 if TYPE_CHECKING:
@@ -35,13 +35,14 @@ def impact_sections(
     selected, rate, meaning = _selected(rows, options)
     weight = rows.columns["sample_weight"]
     units = {"cluster": rows.cluster, "sample_weight": weight}
-    groups = rows.columns["sensitive_features"]
+    groups = rows.given["sensitive_features"]
     crossed = crossed_columns(groups)
     name = " × ".join(crossed) or str(getattr(groups, "name", None) or "")
+    by_name = rows.groupings or {**crossed, name: groups}
     words: tuple[str, ...] = (meaning, table()["sections"]["impact"]["method"])
     sections = []
     with collected_warnings():
-        for by, labels in [*crossed.items(), (name, groups)]:
+        for by, labels in by_name.items():
             rates = selection_rate(None, selected, sensitive_features=labels, **units)
             before, conclusion, cells = _table(
                 rates, selected.size, options.confidence_level
@@ -149,14 +150,3 @@ def _table(
         f"Below four fifths: {fmt.some(below)}. Beyond chance: {beyond}.",
         cells,
     )
-
-
-def crossed_columns(groups: Any) -> dict[str, Array]:
-    """Return the columns of labels that are crossed, by name; none if nothing is."""
-    frame = frame_columns(groups)
-    if frame is None or len(frame[0]) < 2:
-        return {}
-    arrays = [to_numpy(column, "sensitive_features") for column in frame[0]]
-    if all(array.dtype.kind == "b" for array in arrays):
-        return {}  # groups that may overlap
-    return {fmt.label(name): a for name, a in zip(frame[1], arrays, strict=True)}

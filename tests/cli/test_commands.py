@@ -67,6 +67,26 @@ class TestAudit:
             expected
         )
 
+    def test_several_groupings_a_reference_and_what_is_held_fixed(self, file, tmp_path):
+        data = frame()
+        data["size"] = np.where(np.arange(len(data)) % 2, "big", "small")
+        data["day"] = data["session"] % 3
+        data.to_csv(file, index=False)
+        options = ["--by", "region", "--by", "size", "--cross", "--within", "day"]
+        options += ["--reference", "region=south,size=big"]
+        options += ["--metrics", "inter_group_accuracy,pairwise_exposure"]
+        expected = audit(
+            **{**columns_of(data), "sensitive_features": data[["region", "size"]]},
+            cross="both",
+            reference={"region": "south", "size": "big"},
+            within=data["day"],
+            metrics=["inter_group_accuracy", "pairwise_exposure"],
+        )
+        command = ["audit", file, *WHO, *options]
+        place = command.index("--sensitive-features")
+        del command[place : place + 2]
+        assert numbers(command, tmp_path) == numbers_of(expected)
+
     def test_title_and_labels_are_in_all_outputs(self, file, tmp_path, capsys):
         data = frame()
         data["region"] = "<script>alert(1)</script>" + data["region"]
