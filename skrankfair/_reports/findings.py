@@ -389,7 +389,8 @@ class MetricFinding:
         Rates of rows that are not weighed come with their counts.
         """
         fair = self.result.fair_value
-        if not self.metric.share or row.estimate < 0 or not (fair or self.against_rest):
+        rate = self.metric.share and (fair or self.against_rest)
+        if not rate or min(row.estimate, row.estimate - row.difference) < 0:
             return self.effect(row)
         if not self.against_rest:
             return f"{row.estimate:.1%}; {fair:.0%} would be equal"
