@@ -99,9 +99,11 @@ def test_hiring_is_by_race_and_sex_of_names(capsys):
 
 
 class TestRecommender:
-    def test_ends_with_a_finding_on_one_screen(self, capsys):
-        assert main(["demo"]) == 0
-        lines = capsys.readouterr().out.splitlines()
+    def test_ends_with_a_finding_on_one_screen(self, tmp_path, capsys):
+        numbers = tmp_path / "numbers.json"
+        assert main(["demo", "--json", str(numbers)]) == 0
+        *lines, written = capsys.readouterr().out.splitlines()
+        assert written.startswith("Written:")
         assert len(lines) <= 40
         assert "Beaten by worse items more often: little-known (" in lines[-2]
         assert lines[-1].startswith("Who gets the places? Ranked lower: little-known (")
@@ -110,8 +112,7 @@ class TestRecommender:
         ranked, _ = rank_with_svd(found, train)
         n_ratings = found["movie_id"][train].value_counts()
         few = n_ratings[found["movie_id"].iloc[ranked]].to_numpy() < 10
-        main(["demo", "--json", "-"])
-        content = json.loads(capsys.readouterr().out)
+        content = json.loads(numbers.read_text(encoding="utf-8"))
         rows = {row["group"]: row["n_rows"] for row in content["groups"]}
         assert rows == {"little-known": few.sum(), "well-known": (~few).sum()}
 
