@@ -63,7 +63,7 @@ class TestArrests:
         ) in mistakes
         assert f"; {flagged['White']:,} of {free['White']:,} of the rest" in mistakes
         assert selected.startswith("Who is selected? Selected more often: Black (")
-        assert equal.startswith("Do equal scores mean the same? Scored too high for")
+        assert equal.startswith("Do equal scores mean the same? Scored higher than")
 
 
 def test_lending_has_the_score_and_the_decisions(tmp_path, capsys):
