@@ -63,17 +63,11 @@ def _is_rich(stream: TextIO | None) -> bool:
 @contextmanager
 def progress() -> Iterator[Callable[[str], object]]:
     """Yield what shows a line of text, on standard error if that is a terminal."""
-    if not _is_rich(sys.stderr):
-        yield lambda message: None
-        return
-    from rich.console import Console
-    from rich.text import Text
-
     from .._estimates import formatting as fmt
+    from .._inputs.progress import shown
 
-    # Messages may hold names of groups, which are no markup.
-    with Console(stderr=True).status("starting") as status:
-        yield lambda message: status.update(Text(fmt.label(message)))
+    with shown(_is_rich(sys.stderr)) as say:
+        yield lambda message: say(fmt.label(message))
 
 
 def _print_rich(report: AuditReport) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._inputs.columns import OneWayError, missing_said, users_of, without_missing
 from .._inputs.groups import Codes, encode
+from .._inputs.progress import shown
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
@@ -962,6 +963,7 @@ def audit(
     reference: Any = None,
     within: Any = None,
     cross: bool | str = True,
+    progress: bool | Callable[[str], object] = False,
 ) -> AuditReport:
     """Measure a ranking by every metric, and say which group is worse off.
 
@@ -1061,6 +1063,9 @@ def audit(
     cross : {True, False, "both"}, default=True
         What becomes of several columns of labels: True crosses them into groups, False
         makes each a grouping of its own, and "both" does both in one report.
+    progress : bool or callable, default=False
+        Whether to show how far it is, on a terminal or in a notebook; a function is
+        called with each line of text.
 
     Returns
     -------
@@ -1182,7 +1187,8 @@ def audit(
     columns, notes, lacking = without_missing(columns, missing)
     rows = AuditRows.of(columns, cross=cross)
     options = with_task(options, rows.qid, rows.data.ranking.score)
-    return audit_of_rows(rows, options, notes, lacking)
+    with shown(progress) as say:
+        return audit_of_rows(rows, options, notes, lacking, say)
 
 
 def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
@@ -1229,6 +1235,7 @@ def audit_of_rows(
     options: AuditOptions,
     notes: Sequence[str] = (),
     lacking: Mapping[str, int] | None = None,
+    say: Callable[[str], object] = str,
 ) -> AuditReport:
     """Return the audit of rows whose task is known.
 
@@ -1240,6 +1247,8 @@ def audit_of_rows(
         What the report notes first.
     lacking : dict of str to int or None
         How many rows were left out or relabelled, and why.
+    say : callable
+        Shows what is going on.
     """
     may_leave_out = not_named(options.metrics)
     places = options.k, options.threshold
@@ -1264,7 +1273,8 @@ def audit_of_rows(
     margins = margins_of(options.margin, chosen, options.confidence_level)
     references = references_of(options.reference, rows.groups, rows.groupings)
     results = {}
-    for metric in chosen:
+    for i, metric in enumerate(chosen, 1):
+        say(f"{i} of {len(chosen)} metrics: {metric.name}")
         with collected_warnings() as collected:
             result = rows.measured(metric)
         results[metric.name] = replace(result, missing=lacking) if lacking else result
@@ -1275,6 +1285,7 @@ def audit_of_rows(
             warn_user(" ".join(said))
     rates, counts = None, rows.counts()
     notes += _doubts(rows, options, counts["n_clusters"])
+    say("tests and tables")
     sections, left_out = further_sections(rows, options)
     titles = [section.title for section in sections]
     groups = rows.given["sensitive_features"]

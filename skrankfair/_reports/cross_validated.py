@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._inputs.by_name import resolved_columns
 from .._inputs.columns import may_lack, users_of, without_missing
 from .._inputs.groups import as_columns, encode, frame_columns
+from .._inputs.progress import shown
 from .._inputs.sklearn_private import (
     call_once,
     chosen_response,
@@ -73,7 +74,7 @@ def audit_cv(
     within: Any = None,
     cross: bool | str = True,
     n_jobs: int | None = None,
-    verbose: int = 0,
+    progress: bool | Callable[[str], object] = False,
 ) -> AuditReport:
     """Audit an estimator by cross-validation, on scores of rows it did not see.
 
@@ -146,8 +147,8 @@ def audit_cv(
         What becomes of several columns of labels, as in `audit`.
     n_jobs : int or None, default=None
         Number of folds at a time, as in joblib.
-    verbose : int, default=0
-        How much joblib says of the progress.
+    progress : bool or callable, default=False
+        Whether to show how far it is, as in `audit`: folds, and then metrics.
 
     Returns
     -------
@@ -255,9 +256,14 @@ def audit_cv(
     else:
         fit = needed_to_fit(estimator, params or {}, columns)
     fold = (list(response_method), fit, given)
-    scored = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_fold_scores)(estimator, X, y, *split, *fold) for split in splits
-    )
+    with shown(progress) as say:
+        folds = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_fold_scores)(estimator, X, y, *split, *fold) for split in splits
+        )
+        scored = []
+        for done in folds:
+            scored.append(done)
+            say(f"{len(scored)} of {len(splits)} folds")
     tests = [test for _, test in splits]
     rows = np.concatenate(tests)
     everything = {
@@ -273,7 +279,8 @@ def audit_cv(
     audited, notes = _rows_of_models(everything, " and ".join(responses), cross)
     if audited.data.item is None:
         notes += _catalogue(X, columns)
-    report = audit_of_rows(audited, options, [*notes, *said], lacking)
+    with shown(progress) as say:
+        report = audit_of_rows(audited, options, [*notes, *said], lacking, say)
     return replace(report, title=_TITLE)
 
 

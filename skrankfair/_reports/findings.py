@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.arrays import read_only
+from .._estimates.arrays import cached_read_only, read_only
 from .._estimates.estimates import (
     Estimates,
     contrasts_of,
@@ -160,7 +160,7 @@ class MetricFinding:
         """Whether fair is the value of the rest, or of a reference."""
         return self.result.fair_value is None and self.tested
 
-    @cached_property
+    @cached_read_only
     def judged(self) -> tuple[Array, Estimates, Array]:
         """The numbers of the groups that are judged, the tests, and effective clusters.
 
