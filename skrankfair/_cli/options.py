@@ -279,6 +279,18 @@ def _add_plan(to: Parser) -> None:
     _add(to, "power", "P", text, type=float, default=0.8)
     text = "level of the tests, divided by the number of groups (default: 0.05)"
     _add(to, "alpha", "A", text, type=float, default=0.05)
+    text = (
+        "--gap is a change of the gap between two equal parts of the data: two arms of "
+        "an experiment, or before and after a release"
+    )
+    to.add_argument("--change", action="store_true", help=text)
+    text = "clusters (such as users) of a week: says how many weeks it takes"
+    _add(to, "per-week", "N", text, type=float)
+    text = (
+        "share of the clusters of a week that were there before (default: 0); what "
+        "they add follows from the correlation within clusters of the pilot"
+    )
+    _add(to, "returning", "P", text, type=float, default=0.0)
     _add(to, "json", "F", _JSON)
 
 

@@ -291,6 +291,27 @@ class TestPlan:
             for number in sizes.n_clusters:
                 assert f"{number:,.0f}" in captured.out
 
+    def test_a_change_takes_weeks(self, file, tmp_path, capsys):
+        options = ["--gap", "0.1", "--metrics", "inter_group_accuracy"]
+        options += ["--cluster", "user", "--change", "--per-week", "50"]
+        result = audit(**columns_of(frame()), cluster=frame()["user"]).results[
+            "inter_group_accuracy"
+        ]
+        with collected_warnings():
+            size = result.required(0.05)
+            detectable = result.minimum_detectable()
+        (metric,) = numbers(["plan", file, *WHO, *options], tmp_path)["metrics"]
+        rows = pd.DataFrame(metric["groups"])
+        np.testing.assert_allclose(rows["minimum_detectable"], 2 * detectable)
+        np.testing.assert_allclose(rows["n_clusters"], size.n_clusters)
+        np.testing.assert_allclose(rows["weeks"], size.weeks(50))
+        assert "two arms, or before and after" in capsys.readouterr().out
+        options += ["--returning", "0.5"]
+        (metric,) = numbers(["plan", file, *WHO, *options], tmp_path)["metrics"]
+        longer = pd.DataFrame(metric["groups"])["weeks"]
+        assert (longer >= rows["weeks"]).all()
+        assert (longer <= size.weeks(50, returning=0.5)).all()
+
     def test_no_gap_is_larger_than_there_can_be(self, file, tmp_path, capsys):
         """The group has one item in each of nine lists."""
         data = frame().iloc[:90].assign(region="north")
