@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -151,11 +151,10 @@ def test_every_tested_metric_is_in_the_table():
 
 
 @pytest.mark.parametrize(("task", "name", "done"), ROWS)
-@pytest.mark.parametrize("favorable", ["high", "low"])
-def test_no_sentence_says_the_opposite_of_the_truth(task, name, favorable, done):
+def test_no_sentence_says_the_opposite_of_the_truth(task, name, done):
     """Whose scores are moved against their chances is worse off, and how is true."""
     rng = np.random.default_rng(3)
-    n = 12_000 if task == "ranking" else 4000
+    n = 8000 if task == "ranking" else 3000
     group, chance = rng.choice(["a", "b"], n), rng.uniform(0.1, 0.9, n)
     own = group == "a"
     noise = rng.normal(scale=0.5, size=n) * (own if done == BLURRED else ~own)
@@ -168,46 +167,44 @@ def test_no_sentence_says_the_opposite_of_the_truth(task, name, favorable, done)
         extra["k"] = 8 if name.endswith("at_k") else None
     if task == "decision":
         score = (score > 0.5) * 1.0
-    report = audit(
-        outcome,
-        score,
-        sensitive_features=group,
-        task=task,
-        favorable=favorable,
-        metrics=name,
-        **extra,
-    )
-    (finding,) = report.findings
-    row = next(row for row in finding.rows if row.group == "a")
-    assert row.pvalue_corrected < 0.01
-    words = SAID[task][name][done]
-    assert finding.metric.sides[row.side] == words
-    if name == "pairwise_accuracy" and favorable == "low":
-        assert row.side == ("lower" if done == DOWN else "higher")  # nobody knows
-    elif done in (BLURRED, SHARPENED):
-        assert row.side == ("worse" if done == BLURRED else "better")
-    else:
-        harmed = (done == DOWN) == (favorable == "high")
-        assert row.side == ("worse" if harmed else "better")
-    # The sentence is about the group that it is true of, with its counts.
-    said = report.headline
-    capital = words[0].upper() + words[1:]
-    opposite = next(text for text in SAID[task][name].values() if text != words)
-    other = opposite[0].upper() + opposite[1:]
-    assert f"{capital}: a (" in said or f"{other}: b (" in said
-    assert f"{capital}: b (" not in said
-    assert f"{other}: a (" not in said
-    among = {"true_positive_rate": outcome == 1, "false_positive_rate": outcome == 0}
+    who = {"sensitive_features": group, "metrics": name, "task": task}
+    report = audit(outcome, score, favorable="high", **who, **extra)
+    for favorable in ("high", "low"):
+        check_sentences(replace(report, favorable=favorable), name, done)
     if name in SELECTED:
+        among = {
+            "true_positive_rate": outcome == 1,
+            "false_positive_rate": outcome == 0,
+        }
         sides = []
         for side in (own, ~own):
             counted = side & among.get(name, True)
             hits = int((score[counted] >= 0.5).sum())
-            of, share = int(counted.sum()), hits / counted.sum()
-            sides.append((f"{hits:,} of {of:,}", f"{share:.1%}"))
-        first, rest = sides if f"{capital}: a" in said else sides[::-1]
-        counts = f"({first[0]}, {first[1]}; {rest[0]} of the rest, {rest[1]})"
-        assert counts in " ".join(said.split())
+            sides.append((f"{hits:,} of {counted.sum():,}", hits / counted.sum()))
+        (first, rate), (rest, rate_of_rest) = sides if done == DOWN else sides[::-1]
+        counts = f"({first}, {rate:.1%}; {rest} of the rest, {rate_of_rest:.1%})"
+        assert counts in report.headline
+
+
+def check_sentences(report, name, done):
+    """Check that the group is on the right side, and in the right sentence."""
+    said = SAID[report.task][name]
+    words, (opposite,) = said[done], {*said.values()} - {said[done]}
+    (finding,) = report.findings
+    row = next(row for row in finding.rows if row.group == "a")
+    assert row.pvalue_corrected < 0.01
+    assert finding.metric.sides[row.side] == words
+    harmed = done == BLURRED
+    if done in (DOWN, UP):
+        harmed = (done == DOWN) == (report.favorable == "high")
+    side = "worse" if harmed else "better"
+    if name == "pairwise_accuracy" and report.favorable == "low":  # nobody knows
+        side = "lower" if done == DOWN else "higher"
+    assert row.side == side
+    true, false = (text[0].upper() + text[1:] for text in (words, opposite))
+    assert f"{true}: a (" in report.headline or f"{false}: b (" in report.headline
+    assert f"{true}: b (" not in report.headline
+    assert f"{false}: a (" not in report.headline
 
 
 def test_the_table_is_read_where_it_is_needed_and_once():
