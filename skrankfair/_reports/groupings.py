@@ -129,7 +129,7 @@ def within_section(
     rows: AuditRows,
     findings: Iterable[MetricFinding],
     measured: Mapping[str, AuditMetric],
-    level: float,
+    confidence_level: float,
 ) -> tuple[ReportSection, list[str]]:
     """Return the gaps within levels of another column, and notes on what has none.
 
@@ -140,49 +140,51 @@ def within_section(
     check_lengths(within=held.codes.size, y_score=rows.data.n_input)
     named = getattr(rows.given["within"], "name", None)
     by = "the levels" if named is None else fmt.label(named)
-    cells, remaining, notes = list[tuple[str, ...]](), list[str](), list[str]()
-    tested = 0
-    for finding in findings:
-        metric = finding.metric
-        if not finding.tested or not metric.by_group:
-            continue
-        if metric.per == "query":
-            notes.append(f"{metric.title} has no gap within {by}: it is of queries.")
-            continue
-        chosen: list[GroupFinding] = []
+    compared = [f for f in findings if f.tested and f.metric.by_group]
+    tested = [f for f in compared if f.metric.per != "query"]
+    notes = [
+        f"{f.metric.title} has no gap within {by}: it is of queries."
+        for f in compared
+        if f not in tested
+    ]
+    cells, remaining, known = list[tuple[str, ...]](), list[str](), False
+    for finding in tested:
+        metric, chosen = finding.metric, list[GroupFinding]()
         for row in finding.ordered:
-            known = any(is_rest(row, other) for other in chosen)
-            if not known and row.group not in finding.references.values():
+            same = any(is_rest(row, other) for other in chosen)
+            if not same and row.group not in finding.references.values():
                 chosen.append(row)
         with collected_warnings():
             gaps = [
-                _gaps(rows, held, finding, measured[metric.name], row, level)
+                _gaps(rows, held, finding, measured[metric.name], row, confidence_level)
                 for row in chosen
             ]
-        pooled = np.array([gap[0].pvalue for gap in gaps])
-        corrected = iter(corrected_pvalues(pooled))
-        single = np.array([g.pvalue for gap in gaps for g in gap[1:]])
-        of_levels = iter(corrected_pvalues(single))
-        tested += int((~np.isnan(pooled)).sum())
+        # Of all levels over the groups, and of single levels over all of them.
+        pooled = iter(corrected_pvalues(np.array([gap[0].pvalue for gap in gaps])))
+        single = [gap.pvalue for of_group in gaps for gap in of_group[1:]]
+        of_levels = iter(corrected_pvalues(np.array(single)))
         for row, of_group in zip(chosen, gaps, strict=True):
             ends = row.difference_low, row.difference_high
             as_is = _Gap("as it is", row.difference, *ends, row.support, np.nan)
-            for gap in (as_is, *of_group):
-                p = np.nan
-                if gap is not as_is:
-                    p = next(corrected if gap.level == _WHOLE else of_levels)
+            pvalues = np.nan, next(pooled), *(next(of_levels) for _ in of_group[1:])
+            for gap, p in zip((as_is, *of_group), pvalues, strict=True):
                 said = f"{finding.signed(gap.value)}{finding.points}"
                 reach = f"[{finding.signed(gap.low)}, {finding.signed(gap.high)}]"
-                reach = "–" if np.isnan(gap.low) else reach
-                count = fmt.count(gap.support)
-                line = (metric.short, row.label, gap.level, said, reach, count)
-                cells.append((*line, "" if gap is as_is else fmt.pvalue(p)))
-                if gap.level == _WHOLE and p < 1 - level:
-                    remaining.append(f"{row.label} ({metric.title}, {said})")
-    groups = fmt.some(remaining)
-    shown = bool(remaining) if tested else None
-    section = made_section("within", cells, shown=shown, by=by, groups=groups)
-    return replace(section, answer=section.paragraphs[0] if tested else ""), notes
+                shown = (
+                    said,
+                    "–" if np.isnan(gap.low) else reach,
+                    fmt.count(gap.support),
+                )
+                p_said = "" if gap is as_is else fmt.pvalue(p)
+                cells.append((metric.short, row.label, gap.level, *shown, p_said))
+            known |= not np.isnan(pvalues[1])
+            if pvalues[1] < (1 - confidence_level) / len(tested):  # as in all answers
+                pooled_gap = f"{finding.signed(of_group[0].value)}{finding.points}"
+                remaining.append(f"{row.label} ({metric.title}, {pooled_gap})")
+    shown_any = bool(remaining) if known else None
+    words = {"by": by, "groups": fmt.some(remaining)}
+    section = made_section("within", cells, shown=shown_any, **words)
+    return replace(section, answer=section.paragraphs[0] if known else ""), notes
 
 
 def _gaps(
