@@ -494,7 +494,11 @@ class MetricFinding:
 
     def effect(self, row: GroupFinding) -> str:
         """Return how far a group is from fair, with the interval."""
-        return f"{self.signed(row.difference)}{self.points} {self.reach(row)}"
+        return f"{self.says(row.difference)} {self.reach(row)}"
+
+    def says(self, value: float) -> str:
+        """Return a difference with its sign and its unit."""
+        return self.signed(value) + self.points
 
     def reach(self, row: GroupFinding) -> str:
         """Return the interval of how far a group is from fair; empty without one."""

@@ -11,6 +11,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.estimates import contrasts_of, corrected_pvalues
 from .._estimates.scales import PlainScale, t_quantile
+from .._estimates.sums import MOST_COVARIANCES
 from .._inputs.groups import Codes, as_groups, encode, frame_columns, sort_labels
 from .._inputs.validation import (
     Array,
@@ -138,6 +139,11 @@ def within_section(
     """
     held = encode(rows.given["within"], "within").dense()
     check_lengths(within=held.codes.size, y_score=rows.data.n_input)
+    if 2 * held.size > MOST_COVARIANCES:
+        raise ValueError(
+            f"within must have at most {MOST_COVARIANCES // 2} levels; got "
+            f"{held.size:,}. Put values together into fewer."
+        )
     named = getattr(rows.given["within"], "name", None)
     by = "the levels" if named is None else fmt.label(named)
     compared = [f for f in findings if f.tested and f.metric.by_group]
@@ -168,19 +174,16 @@ def within_section(
             as_is = _Gap("as it is", row.difference, *ends, row.support, np.nan)
             pvalues = np.nan, next(pooled), *(next(of_levels) for _ in of_group[1:])
             for gap, p in zip((as_is, *of_group), pvalues, strict=True):
-                said = f"{finding.signed(gap.value)}{finding.points}"
                 reach = f"[{finding.signed(gap.low)}, {finding.signed(gap.high)}]"
-                shown = (
-                    said,
-                    "–" if np.isnan(gap.low) else reach,
-                    fmt.count(gap.support),
-                )
+                reach = "–" if np.isnan(gap.low) else reach
                 p_said = "" if gap is as_is else fmt.pvalue(p)
-                cells.append((metric.short, row.label, gap.level, *shown, p_said))
+                line = metric.short, row.label, gap.level, finding.says(gap.value)
+                cells.append((*line, reach, fmt.count(gap.support), p_said))
             known |= not np.isnan(pvalues[1])
             if pvalues[1] < (1 - confidence_level) / len(tested):  # as in all answers
-                pooled_gap = f"{finding.signed(of_group[0].value)}{finding.points}"
-                remaining.append(f"{row.label} ({metric.title}, {pooled_gap})")
+                remaining.append(
+                    f"{row.label} ({metric.title}, {finding.says(of_group[0].value)})"
+                )
     shown_any = bool(remaining) if known else None
     words = {"by": by, "groups": fmt.some(remaining)}
     section = made_section("within", cells, shown=shown_any, **words)
@@ -213,10 +216,7 @@ def _gaps(
     weight = support = result.support[first]
     if finding.against_rest:
         tested, fair = result, 0.0
-        gap, at = (
-            contrasts_of(result, first, second, "difference"),
-            np.arange(len(first)),
-        )
+        gap, at = contrasts_of(result, first, second, "difference"), slice(None)
         number = result.support[second]
         effective = np.fmin(result.n_effective[first], result.n_effective[second])
         weight = support * number / np.maximum(support + number, 1.0)

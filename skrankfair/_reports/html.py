@@ -148,7 +148,7 @@ def _value(finding: MetricFinding, value: float) -> str:
     if not np.isfinite(value):
         return "–"
     if finding.metric.is_change:
-        return finding.signed(value) + finding.points
+        return finding.says(value)
     if finding.metric.share:
         return f"{100 * value:.1f}%"
     return fmt.number(value)

@@ -129,6 +129,8 @@ class TestWithin:
             of_decisions(berkeley, within=berkeley["department"][:9].to_numpy())
         with pytest.raises(ValueError, match="within must not have missing labels"):
             of_decisions(berkeley, within=berkeley["department"].replace("A", None))
+        with pytest.raises(ValueError, match="at most 500 levels; got 4,526"):
+            of_decisions(berkeley, within=np.arange(len(berkeley)))
         lonely = of_decisions(berkeley, within=berkeley["sex"])  # no level has both
         assert "Within the levels" not in lonely.headline
 
