@@ -26,6 +26,7 @@ from .sections import ReportSection, made_section
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..metrics import GroupEstimates
     from .audit import AuditRows
     from .catalog import AuditMetric
 
@@ -228,23 +229,33 @@ def _gaps(
     value, low, high, pvalue = np.array(numbers)[:, at]
     weight = np.where(np.isnan(gap.scale.standard_error[at]), 0.0, weight)
     share = weight / max(weight.sum(), 1e-300)
-    # The linear combination of all cells, with their covariances.
     cells = np.concatenate([first, second])
     times = np.concatenate([share, -share if finding.against_rest else 0.0 * share])
-    covariance = np.nan_to_num(tested.covariance[np.ix_(cells, cells)])
-    df, parts = tested.df[cells], times**2 * np.diag(covariance)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        df = np.array([parts.sum() ** 2 / np.nansum(parts**2 / df)])
-    pooled = np.array([np.nansum(share * (value - fair))]) if weight.any() else [np.nan]
-    scale = PlainScale(np.array(pooled), np.sqrt([times @ covariance @ times]))
-    whole = *scale.ends(t_quantile(level, df), df), scale.test(0.0, df)[1]
+    pooled = np.nansum(share * (value - fair)) if weight.any() else np.nan
+    whole, df = _combined(tested, cells, times, pooled, level)
     enough = np.append(df + 1, effective) >= fmt.FEW_EFFECTIVE - 1e-9
-    columns = (
-        [_WHOLE, *(fmt.label(labels[k]) for k in levels)],
-        np.append(scale.estimate, value - fair),
-        np.append(whole[0], low - fair),
-        np.append(whole[1], high - fair),
-        np.append(support.sum(), support),
-        np.where(enough, np.append(whole[2], pvalue), np.nan),
+    of_levels = value - fair, low - fair, high - fair, pvalue
+    value, low, high, pvalue = (
+        np.append(*both) for both in zip(whole, of_levels, strict=True)
     )
+    names = [_WHOLE, *(fmt.label(labels[k]) for k in levels)]
+    pvalue, counts = np.where(enough, pvalue, np.nan), np.append(support.sum(), support)
+    columns = names, value, low, high, counts, pvalue
     return [_Gap(*gap) for gap in zip(*columns, strict=True)]
+
+
+def _combined(
+    result: GroupEstimates, cells: Array, times: Array, estimate: float, level: float
+) -> tuple[tuple[Array, Array, Array, Array], Array]:
+    """Return a combination of groups with its interval, p-value and degrees of freedom.
+
+    These are Satterthwaite's, of the variances of the groups.
+    """
+    covariance = np.nan_to_num(result.covariance[np.ix_(cells, cells)])
+    parts = times**2 * np.diag(covariance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = np.array([parts.sum() ** 2 / np.nansum(parts**2 / result.df[cells])])
+    error = np.sqrt(np.maximum([times @ covariance @ times], 0.0))
+    scale = PlainScale(np.array([estimate]), error)
+    ends = scale.ends(t_quantile(level, df), df)
+    return (scale.estimate, *ends, scale.test(0.0, df)[1]), df
