@@ -183,6 +183,9 @@ def _plot(finding: MetricFinding) -> ForestPlot:
     estimate, low, high = (
         scale * np.array([getattr(row, name) for row in rows]) for name in names
     )
+    if finding.against_rest:  # a reference does not differ from itself
+        same = [row.group in finding.references.values() for row in rows]
+        estimate = np.where(same, 0.0, estimate)
     colors = [_COLORS[row.kind] for row in rows]
     margin = None if finding.margin is None else scale * finding.margin
     return ForestPlot(

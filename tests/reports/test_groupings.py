@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skrankfair import AuditReport, audit, audit_cv
 from skrankfair.metrics import pairwise_accuracy, pairwise_exposure, selection_rate
-from tests.reports.common import data, risks
+from tests.reports.common import data, risks, written
 
 #: Admitted and rejected men, then women, by department: Bickel et al. (1975), in R's
 #: ``UCBAdmissions``.
@@ -230,7 +230,7 @@ class TestCross:
         assert len(titles) == (3 if cross else 2)
         assert AuditReport.from_json(report.to_json()).headline == report.headline
 
-    def test_with_a_reference_for_each_column(self, berkeley):
+    def test_with_a_reference_for_each_column(self, berkeley, tmp_path):
         fixed = {"sex": "m", "department": "A"}
         report = crossed(berkeley, "both", reference=fixed)
         rows = {row.group: row for row in report.findings[0].rows}
@@ -238,6 +238,9 @@ class TestCross:
         expected = rate["f", "B"] - rate["m", "A"]
         assert rows["f × B"].difference == pytest.approx(expected)
         assert np.isnan(rows["m × A"].difference)
+        page = written(report, tmp_path)
+        assert "no data" not in page
+        assert "Difference from the reference" in page
         by_sex = berkeley.groupby("sex")["admitted"].mean()
         assert rows["sex=f"].difference == pytest.approx(by_sex["f"] - by_sex["m"])
 
