@@ -98,6 +98,8 @@ html_sidebars = {
 }
 html_theme_options = {
     "navigation_with_keys": False,
+    # Quick start, user guide, examples, API and tutorials; the others are below "More".
+    "header_links_before_dropdown": 5,
     "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],

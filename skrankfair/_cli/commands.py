@@ -32,7 +32,7 @@ from .terminal import ALARMED, BEYOND, InputError, print_report, progress
 #: Options that are passed on to `audit` as they are.
 _PASSED = (
     *("task", "favorable", "threshold", "k", "metrics", "confidence_level"),
-    *("correction", "margin", "missing", "impact_ratio"),
+    *("correction", "margin", "missing", "impact_ratio", "reference", "cross"),
 )
 #: How a file is read, as `read_arguments` takes it.
 _READING = ("sep", "decimal", "positive", "by")
@@ -45,18 +45,31 @@ _MATCHED = "matched_pair_calibration"
 def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     """Return the columns of a file as arguments of `audit`."""
     overlapping = getattr(arguments, "overlapping", None)
-    if getattr(arguments, "by", None) is not None and overlapping is None:
-        raise InputError(
-            "--by is for --overlapping; give crossed columns as --sensitive-features "
-            "A,B."
-        )
     columns = {name: getattr(arguments, name) for name in COLUMNS}
     if overlapping is not None:
         columns["sensitive_features"] = overlapping
+    if getattr(arguments, "within", None) is not None:
+        columns["within"] = arguments.within
     given = {name: getattr(arguments, name) for name in _READING if name in arguments}
     most = getattr(arguments, "max_groups", None) or MOST_GROUPS
     overlap = overlapping is not None
     return read_arguments(path, columns, **given, max_groups=most, overlapping=overlap)
+
+
+def _settle_groups(arguments: argparse.Namespace) -> None:
+    """Let --by name the groupings, unless it crosses those of --overlapping."""
+    by, named = arguments.by or [], arguments.sensitive_features
+    overlapping = arguments.overlapping is not None
+    if [bool(by) and not overlapping, named is not None, overlapping].count(True) != 1:
+        raise InputError(
+            "one of --by (once or more), --sensitive-features and --overlapping must "
+            "name the groups."
+        )
+    arguments.by = by[0] if by and overlapping else None
+    if by and not overlapping:
+        arguments.sensitive_features = ",".join(by)
+    crossed = len(by) < 2 or overlapping
+    arguments.cross = "both" if getattr(arguments, "cross", False) else crossed
 
 
 def _report(
@@ -178,19 +191,23 @@ def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     results = {f.metric.name: f.result for f in report.findings if f.tested}
     if not results:
         raise ValueError("None of the metrics has a test that could find a gap.")
+    what = "change of the gap" if arguments.change else "gap"
     level = f"level {alpha:g}, divided by the number of groups"
-    asked = f"To find a gap of {gap:g} with power {power:g} ({level}):"
+    asked = f"To find a {what} of {gap:g} with power {power:g} ({level}):"
+    if arguments.change:
+        asked += "\nOf two equal parts: two arms, or before and after."
     blocks, metrics = [f"Pilot: {report.counts}\n{asked}"], []
     for name, result in results.items():
         largest = largest_distance(result)
         if name == _MATCHED and columns:  # of two outcomes
             largest = float(np.ptp(columns["y_true"]))
+        largest *= 1 + arguments.change
         metric = {"metric": name, "largest_possible": jsonable(largest)}
-        rows = _sizes(result, gap, power, alpha)
+        rows = _sizes(result, arguments, _correlation(result, name, columns, arguments))
         metrics.append({**metric, "groups": [jsonable(row) for row in rows]})
         blocks.append(f"{name}\n{_table_of_sizes(rows, largest, report.cluster_unit)}")
         if gap > largest:
-            blocks[-1] += f"\nNo gap of {name} is that large: {largest:g} at most."
+            blocks[-1] += f"\nNo {what} of {name} is that large: {largest:g} at most."
     names = [finding.metric.name for finding in report.findings]
     if without := [name for name in names if name not in results]:
         blocks.append(f"Without a test to plan: {fmt.some(without)}.")
@@ -199,21 +216,53 @@ def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     return Answer("\n\n".join(blocks), numbers), 0
 
 
+def _correlation(
+    result: GroupEstimates,
+    name: str,
+    columns: dict[str, Any],
+    arguments: argparse.Namespace,
+) -> Any:
+    """Return the correlation of two weeks of a cluster, from that of its queries.
+
+    Of m queries of a cluster the variance is ``1 + (m - 1) r`` times that of as many of
+    different clusters, which is the design effect of the pilot, taken for a week; the
+    means of two weeks then have the correlation ``m r / (1 + (m - 1) r)``. Without any
+    of that it is 1: clusters that return add nothing.
+    """
+    if not arguments.returning or arguments.cluster is None or not columns:
+        return 1.0
+    options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
+    alone = audit(**{**columns, "cluster": None}, **{**options, "metrics": name})
+    queries = alone.results[name].as_gap()
+    effect = (result.as_gap().standard_error / queries.standard_error) ** 2
+    m = queries.n_effective / result.as_gap().n_effective
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_queries = np.clip((effect - 1) / (m - 1), 0.0, 1.0)
+        return np.nan_to_num(m * of_queries / (1 + (m - 1) * of_queries), nan=1.0)
+
+
 def _sizes(
-    result: GroupEstimates, gap: float, power: float, alpha: float
+    result: GroupEstimates, arguments: argparse.Namespace, correlation: Any
 ) -> list[dict[str, Any]]:
-    """Return by group the gap that the data find, and the data that find a gap."""
-    sizes = result.required(gap, power, alpha)
-    detectable = result.minimum_detectable(power, alpha)
+    """Return by group the gap that the data find, and the data that find a gap.
+
+    The difference of two halves of the data has twice the error of all of them.
+    """
+    power, alpha, halves = arguments.power, arguments.alpha, 1 + arguments.change
+    sizes = result.required(arguments.gap / halves, power, alpha)
+    columns = {
+        "minimum_detectable": halves * result.minimum_detectable(power, alpha),
+        "factor": sizes.factor,
+        "n_clusters": sizes.n_clusters,
+        "promised": sizes.promised,
+    }
+    if arguments.per_week is not None:
+        weeks = sizes.weeks(arguments.per_week, arguments.returning, correlation)
+        columns["weeks"] = weeks
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [
-        {
-            "group": group,
-            "minimum_detectable": float(detectable[i]),
-            "factor": float(sizes.factor[i]),
-            "n_clusters": float(sizes.n_clusters[i]),
-            "promised": bool(sizes.promised[i]),
-        }
-        for i, group in enumerate(sizes.groups)
+        {"group": group, **dict(zip(columns, row, strict=True))}
+        for group, row in zip(sizes.groups, rows, strict=True)
     ]
 
 
@@ -227,11 +276,12 @@ def _table_of_sizes(rows: list[dict[str, Any]], largest: float, unit: str) -> st
             else fmt.number(row["minimum_detectable"]),
             fmt.number(row["factor"], 2),
             fmt.count(row["n_clusters"]),
+            *([fmt.count(row["weeks"])] if "weeks" in row else []),
         ]
         for row in rows
     ]
     header = ["group", "finds now", "times these data", f"{unit}s in all"]
-    return fmt.text_table(header, cells)
+    return fmt.text_table([*header, "weeks"][: len(cells[0])], cells)
 
 
 def _monitor(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
@@ -320,6 +370,8 @@ def run(arguments: argparse.Namespace) -> int:
     whatever becomes of its files.
     """
     outputs = _outputs(arguments)
+    if "by" in arguments:
+        _settle_groups(arguments)
     try:
         _check_outputs(arguments)
         with progress() as say:

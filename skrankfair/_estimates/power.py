@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
-from .._inputs.validation import Array, check_number, warn_user
+from .._inputs.validation import Array, as_numbers, check_number, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays
@@ -57,6 +57,8 @@ LEAST_ALPHA, LARGEST_GAP = 1e-9, 1e60
 _FAR = 1e3
 # The gaps among which one is searched, in critical values of the test.
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-6, 1e12
+#: Who plans for more weeks has no plan.
+_MOST_WEEKS = 520
 # After so many a range of sizes is halved to less than 1e-4 of them.
 _HALVINGS = 20
 # Levels and weights of a mean over the error of the test: right to 1e-4.
@@ -108,6 +110,61 @@ class RequiredSize(ReadOnlyArrays):
         return fmt.groups_frame(
             self.groups, {name: getattr(self, name) for name in columns}
         )
+
+    def weeks(
+        self, per_week: float, returning: float = 0.0, correlation: Any = 1.0
+    ) -> Array:
+        """Return after how many weeks there are so many clusters.
+
+        Parameters
+        ----------
+        per_week : float
+            Clusters of a week, such as users.
+        returning : float, default=0.0
+            Share of the clusters of a week that were there in an earlier one.
+        correlation : float or array-like of shape (G,), default=1.0
+            Correlation of two weeks of one cluster. At 1 those who return add nothing.
+
+        Returns
+        -------
+        ndarray of shape (G,)
+            Infinity where even ten years are too short, NaN where the size is.
+
+        Raises
+        ------
+        ValueError
+            For numbers that are none of these.
+
+        Notes
+        -----
+        In w weeks there are ``n = N (1 + (w - 1) (1 - returning))`` clusters, N each
+        week, so that one has ``m = N w / n`` weeks. They count as
+        ``N w / (1 + (m - 1) correlation)`` clusters of one week (Kish 1965).
+
+        References
+        ----------
+        Kish, L. (1965). "Survey Sampling". Wiley.
+
+        Examples
+        --------
+        >>> from skrankfair.metrics import selection_rate
+        >>> chosen, sex = [0, 1, 1, 1] * 50, ["f", "f", "m", "m"] * 50
+        >>> pilot = selection_rate(None, chosen, sensitive_features=sex)
+        >>> size = pilot.required(gap=0.05)
+        >>> size.weeks(per_week=100), size.weeks(per_week=100, returning=0.5)
+        (array([17., 17.]), array([32., 32.]))
+        """
+        check_number(per_week, "per_week", 0, np.inf, inclusive=(False, False))
+        check_number(returning, "returning", 0, 1)
+        shared = as_numbers(np.atleast_1d(correlation), "correlation")
+        if not ((shared >= 0) & (shared <= 1)).all():
+            raise ValueError(f"correlation must be within [0, 1]; got {correlation!r}.")
+        week = np.arange(1.0, _MOST_WEEKS + 1)
+        n_weeks = week / (1 + (week - 1) * (1 - returning))
+        counted = per_week * week / (1 + (n_weeks - 1) * shared[:, None])
+        enough = counted >= self.n_clusters[:, None]
+        weeks = np.where(enough.any(axis=1), week[enough.argmax(axis=1)], np.inf)
+        return np.where(np.isnan(self.n_clusters), np.nan, weeks)
 
     def __repr__(self) -> str:
         """Return a small table."""

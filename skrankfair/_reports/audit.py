@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,12 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._inputs.columns import OneWayError, missing_said, users_of, without_missing
+from .._inputs.groups import Codes, encode
+from .._inputs.progress import shown
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
+    as_weights,
     check_choice,
     check_given,
     check_number,
@@ -44,7 +47,14 @@ from .findings import (
     jsonable,
     margins_of,
 )
-from .impact import crossed_columns, impact_sections
+from .groupings import (
+    crossed_columns,
+    groupings_of,
+    members_of,
+    references_of,
+    within_section,
+)
+from .impact import impact_sections
 from .sections import ReportSection, further_sections
 
 if TYPE_CHECKING:
@@ -66,6 +76,8 @@ _ASKS = (
     "A threshold (threshold=, --threshold) adds who is selected, and who suffers the "
     "mistakes there."
 )
+#: Columns by which rows are not ordered.
+_NOT_ORDERED = ("qid", "engagement", "within")
 #: What the findings depend on: level, correction, margins, task and favorable end.
 Settings: TypeAlias = tuple[float, str, Mapping[str, float], str, str | None]
 
@@ -120,6 +132,8 @@ class AuditReport:
         Names of the columns that are crossed to form the groups; "" if none are.
     rates : GroupEstimates or None
         Selection or scoring rates by group, of an audit with impact ratios.
+    references : dict of hashable to hashable
+        By group the one that it is compared with; empty where that is the rest.
     provenance : dict of str to str
         Where the numbers come from, such as a file, and how to repeat them; the command
         line says it.
@@ -166,6 +180,7 @@ class AuditReport:
     sections: tuple[ReportSection, ...] = field(default=())
     by: str = ""
     rates: GroupEstimates | None = None
+    references: Mapping[Hashable, Hashable] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     recorded: tuple[Settings, Mapping[str, tuple[GroupFinding, ...]]] | None = None
     #: Which texts of `metrics.toml` are about the whole report.
@@ -181,6 +196,7 @@ class AuditReport:
                 self.made.get(name) or catalog()[name].read_as(task, favorable),
                 *(result, level, correction, margins.get(name), self.by or "group"),
                 rows.get(name) if known == self.settings else None,
+                references=self.references,
             )
             for name, result in self.results.items()
         )
@@ -194,7 +210,8 @@ class AuditReport:
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
         """The questions of a reader, each with the answer; "" where none is asked."""
-        return answers(self.findings)
+        said = [("", s.answer) for s in self.sections if s.answer]
+        return (*answers(self.findings), *said)
 
     @property
     def headline(self) -> str:
@@ -218,7 +235,9 @@ class AuditReport:
         if self.k is not None:
             first = "place counts" if self.k == 1 else f"{self.k:,} places count"
             what += f", of which the first {first}"
-        return f"Read as {what}; {end}."
+        names = fmt.some(sorted(set(map(fmt.label, self.references.values()))))
+        compared = f" Groups are compared with {names}." if names else ""
+        return f"Read as {what}; {end}.{compared}"
 
     @property
     def limits(self) -> str:
@@ -338,6 +357,7 @@ class AuditReport:
         n_queries: int | None = None,
         n_pairs: int | None = None,
         group_rows: Mapping[Hashable, int] | None = None,
+        reference: Hashable = None,
         notes: Sequence[str] = (),
     ) -> AuditReport:
         """Return the audit whose numbers are there, such as those of `measure`.
@@ -362,6 +382,8 @@ class AuditReport:
             What was counted elsewhere; the report shows what is given.
         group_rows : mapping of hashable to int or None, default=None
             Number of rows of each group.
+        reference : hashable or None, default=None
+            A group to compare every other with instead of with the rest.
         notes : sequence of str, default=()
             What a reader should know.
 
@@ -428,6 +450,7 @@ class AuditReport:
             task=str(options.task),
             favorable=options.favorable,
             k=next((k for k in cuts if k is not None), None),
+            references=references_of(reference, counted),
             notes=(*missing, *samples, *notes, *_look_alikes(counted)),
         )
 
@@ -692,6 +715,8 @@ class AuditOptions:
     correction: str
     margin: Any
     impact_ratio: bool
+    reference: Any = None
+    cross: bool | str = True
 
     def __post_init__(self) -> None:
         """Raise a ValueError for options that are wrong whatever the data are."""
@@ -716,6 +741,13 @@ class AuditRows:
     data : RankedData
     cluster : array-like of shape (n,) or (n, 2), or None
         Users and items, if both were given; those of `columns` are the users.
+    given : dict of str to array-like
+        All columns that the caller gave.
+    lists : array-like of shape (n,) or None
+        The lists within which items are compared where there are no queries.
+    groupings : dict of str to array-like or frame
+        The labels of each grouping, where there are several; the groups are then theirs
+        side by side.
     """
 
     columns: Mapping[str, Any]
@@ -724,14 +756,23 @@ class AuditRows:
     item_weight: Any
     data: RankedData
     cluster: Any
+    given: Mapping[str, Any]
+    lists: Any
+    groupings: Mapping[str, Any]
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], lists: Any = None) -> AuditRows:
+    def of(
+        cls, given: Mapping[str, Any], lists: Any = None, cross: bool | str = True
+    ) -> AuditRows:
         """Return the rows of columns, ordered within their queries or these lists.
 
         Rows of a query depend on each other.
         """
-        others = {n: v for n, v in given.items() if n not in ("qid", "engagement")}
+        original = given
+        groupings = groupings_of(given["sensitive_features"], cross)
+        if groupings:
+            given = {**given, "sensitive_features": members_of(groupings)}
+        others = {n: v for n, v in given.items() if n not in _NOT_ORDERED}
         data = ranked_data(**others, qid=given["qid"] if lists is None else lists)
         names = ("y_true", "y_score", "sensitive_features", "cluster", "sample_weight")
         columns = {name: given.get(name) for name in names}
@@ -744,7 +785,36 @@ class AuditRows:
             columns["sample_weight"] = of_row
         cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
         engagement, weight = given.get("engagement"), given.get("item_weight")
-        return cls(columns, given["qid"], engagement, weight, data, cluster)
+        read = columns, given["qid"], engagement, weight, data, cluster
+        return cls(*read, original, lists, groupings)
+
+    def of_groups(self, labels: Any) -> AuditRows:
+        """Return the rows with other labels of groups in their columns."""
+        return replace(self, columns={**self.columns, "sensitive_features": labels})
+
+    def within(self, level: Codes, groups: Array, kept: Array) -> AuditRows:
+        """Return some rows with other groups, which are compared within a level only.
+
+        Parameters
+        ----------
+        level : Codes
+        groups : ndarray of shape (n,)
+        kept : ndarray of shape (n,), bool
+        """
+        given = {**self.given, "sensitive_features": groups}
+        if (own := given.get("item_weight")) is not None:
+            given["item_weight"] = kept * as_weights(own, "item_weight")
+        elif not kept.all():
+            given["item_weight"] = kept * 1.0
+        if given.get("cluster") is None:
+            alone = np.arange(groups.size)
+            given["cluster"] = alone if self.qid is None else given["qid"]
+        if self.qid is not None:
+            given["qid"] = encode(self.qid, "qid").dense().crossed(level).codes
+            return AuditRows.of(given)
+        lists = level if self.lists is None else encode(self.lists, "").crossed(level)
+        rows = AuditRows.of(given, lists.codes)
+        return replace(rows, data=replace(rows.data, has_queries=False))
 
     @property
     def groups(self) -> tuple[Hashable, ...]:
@@ -890,6 +960,10 @@ def audit(
     margin: Margin = None,
     missing: str = "raise",
     impact_ratio: bool = False,
+    reference: Any = None,
+    within: Any = None,
+    cross: bool | str = True,
+    progress: bool | Callable[[str], object] = False,
 ) -> AuditReport:
     """Measure a ranking by every metric, and say which group is worse off.
 
@@ -979,6 +1053,19 @@ def audit(
         above the median score, in a ranking that of the query), over the highest one.
         Where low is favorable, the rate is the share of decision 0, or below these
         scores.
+    reference : hashable or None, default=None
+        A group to compare every other with instead of with the rest. It is for metrics
+        whose fairness is equality; of several groupings it is a dict of one for each
+        column, such as ``{"race": "white", "sex": "m"}``.
+    within : array-like of shape (n,) or None, default=None
+        A column that is held fixed, such as the department: the report also has the
+        gaps within its levels, each and pooled (see Notes).
+    cross : {True, False, "both"}, default=True
+        What becomes of several columns of labels: True crosses them into groups, False
+        makes each a grouping of its own, and "both" does both in one report.
+    progress : bool or callable, default=False
+        Whether to show how far it is, on a terminal or in a notebook; a function is
+        called with each line of text.
 
     Returns
     -------
@@ -1024,6 +1111,14 @@ def audit(
     Metrics of rows take the rows of a query (or of a cluster) for one unit, within
     which weights say how much a row counts.
 
+    Within the levels of a column, items are compared with others of the same level.
+    The gaps ``d_l`` of levels are pooled with the weights of Mantel and Haenszel,
+    ``Σ_l w_l d_l / Σ_l w_l`` with ``w_l = n_gl n_rl / (n_gl + n_rl)``: the numbers of
+    rows or pairs of the group and of those that it is compared with, which are held
+    fixed (``w_l = n_gl`` where a value is fair on its own). The variance is that of
+    this combination, with the covariances of all cells by clusters. A level in which
+    either side is too small for an error does not count.
+
     References
     ----------
     Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
@@ -1037,6 +1132,9 @@ def audit(
 
     Holm, S. (1979). "A Simple Sequentially Rejective Multiple Test Procedure".
     Scandinavian Journal of Statistics 6(2).
+
+    Mantel, N., Haenszel, W. (1959). "Statistical Aspects of the Analysis of Data from
+    Retrospective Studies of Disease". Journal of the National Cancer Institute 22(4).
 
     Examples
     --------
@@ -1071,6 +1169,8 @@ def audit(
     options = AuditOptions(
         *(task, favorable, threshold, k, metrics),
         *(confidence_level, correction, margin, impact_ratio),
+        reference=reference,
+        cross=cross,
     )
     columns = {
         "y_true": y_true,
@@ -1081,12 +1181,14 @@ def audit(
         "engagement": engagement,
         "sample_weight": sample_weight,
         "item_weight": item_weight,
+        "within": within,
     }
     check_given(y_true=y_true, sensitive_features=sensitive_features)
     columns, notes, lacking = without_missing(columns, missing)
-    rows = AuditRows.of(columns)
+    rows = AuditRows.of(columns, cross=cross)
     options = with_task(options, rows.qid, rows.data.ranking.score)
-    return audit_of_rows(rows, options, notes, lacking)
+    with shown(progress) as say:
+        return audit_of_rows(rows, options, notes, lacking, say)
 
 
 def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
@@ -1133,6 +1235,7 @@ def audit_of_rows(
     options: AuditOptions,
     notes: Sequence[str] = (),
     lacking: Mapping[str, int] | None = None,
+    say: Callable[[str], object] = str,
 ) -> AuditReport:
     """Return the audit of rows whose task is known.
 
@@ -1144,6 +1247,8 @@ def audit_of_rows(
         What the report notes first.
     lacking : dict of str to int or None
         How many rows were left out or relabelled, and why.
+    say : callable
+        Shows what is going on.
     """
     may_leave_out = not_named(options.metrics)
     places = options.k, options.threshold
@@ -1166,8 +1271,10 @@ def audit_of_rows(
         if options.task == "risk" and options.threshold is None:
             notes.append(_ASKS)
     margins = margins_of(options.margin, chosen, options.confidence_level)
+    references = references_of(options.reference, rows.groups, rows.groupings)
     results = {}
-    for metric in chosen:
+    for i, metric in enumerate(chosen, 1):
+        say(f"{i} of {len(chosen)} metrics: {metric.name}")
         with collected_warnings() as collected:
             result = rows.measured(metric)
         results[metric.name] = replace(result, missing=lacking) if lacking else result
@@ -1178,8 +1285,10 @@ def audit_of_rows(
             warn_user(" ".join(said))
     rates, counts = None, rows.counts()
     notes += _doubts(rows, options, counts["n_clusters"])
+    say("tests and tables")
     sections, left_out = further_sections(rows, options)
     titles = [section.title for section in sections]
+    groups = rows.given["sensitive_features"]
     if options.impact_ratio:
         tables, rates = impact_sections(rows, options)
         sections += tables
@@ -1187,7 +1296,7 @@ def audit_of_rows(
     if rows.data.item is not None and titles:
         left_out.append(of_users_alone(titles))
     task, favorable = str(options.task), options.favorable
-    return AuditReport(
+    report = AuditReport(
         results,
         options.confidence_level,
         **counts,
@@ -1200,9 +1309,18 @@ def audit_of_rows(
         made={m.name: m.read_as(task, favorable) for m in chosen if not m.tasks},
         notes=(*notes, *left_out, *_look_alikes(counts["group_rows"])),
         sections=tuple(sections),
-        by=" × ".join(crossed_columns(rows.columns["sensitive_features"])),
+        by="" if rows.groupings else " × ".join(crossed_columns(groups)),
         rates=rates,
+        references=references,
     )
+    if rows.given.get("within") is None:
+        return report
+    measured = {metric.name: metric for metric in chosen}
+    section, lacking_gaps = within_section(
+        rows, report.findings, measured, options.confidence_level
+    )
+    parts = (section, *report.sections), (*report.notes, *lacking_gaps)
+    return replace(report, sections=parts[0], notes=parts[1])
 
 
 def of_users_alone(titles: Sequence[str]) -> str:

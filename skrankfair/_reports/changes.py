@@ -120,7 +120,7 @@ def changes_of(
             with collected_warnings():  # the table says which groups one sample lacks
                 pairs = [(_words(metric, fair), result, old, fair)]
                 if finding.against_rest and old.metric.against_rest is not None:
-                    rests = finding.judged, old.against_rest()
+                    rests = result.against_rest(), old.against_rest()
                     pairs.append((_words(metric, 0.0, gap=True), *rests, 0.0))
                 changed = [difference(a, b) for _, a, b, _ in pairs]
         except ValueError as error:

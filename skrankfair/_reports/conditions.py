@@ -141,8 +141,7 @@ def _of_groups(
     if condition.kind == "gap":
         if not finding.tested:
             raise ValueError(f"{condition.text}: nothing says what is fair.")
-        fair = 0.0 if finding.against_rest else float(result.fair_value or 0.0)
-        result = finding.judged
+        fair = 0.0 if finding.compared_with else float(result.fair_value or 0.0)
     labels = [row.label for row in finding.rows]
     if condition.group and condition.group not in labels:
         raise ValueError(
@@ -156,7 +155,10 @@ def _of_groups(
     ]
     corrected = 1 - (1 - level) / max(1, len(chosen))
     ends = result.ends(t_quantile(corrected, result.df))
-    numbers = np.transpose([result.estimate, *ends]) - fair
+    of_groups = np.array([result.estimate, *ends])
+    if condition.kind == "gap":
+        of_groups = finding.gaps(corrected)[:3] - fair
+    numbers = of_groups.T
     return [Checked(condition, labels[i], *numbers[i].tolist()) for i in chosen]
 
 

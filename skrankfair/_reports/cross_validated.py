@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._inputs.by_name import resolved_columns
 from .._inputs.columns import may_lack, users_of, without_missing
 from .._inputs.groups import as_columns, encode, frame_columns
+from .._inputs.progress import shown
 from .._inputs.sklearn_private import (
     call_once,
     chosen_response,
@@ -69,8 +70,11 @@ def audit_cv(
     margin: Margin = None,
     missing: str = "raise",
     impact_ratio: bool = False,
+    reference: Any = None,
+    within: Any = None,
+    cross: bool | str = True,
     n_jobs: int | None = None,
-    verbose: int = 0,
+    progress: bool | Callable[[str], object] = False,
 ) -> AuditReport:
     """Audit an estimator by cross-validation, on scores of rows it did not see.
 
@@ -135,10 +139,16 @@ def audit_cv(
         estimator is fitted on all rows, those too.
     impact_ratio : bool, default=False
         Whether to add the impact ratios of the four-fifths rule, as in `audit`.
+    reference : hashable, dict or None, default=None
+        A group with which others are compared, as in `audit`.
+    within : str, callable, array-like of shape (n_samples,) or None, default=None
+        A column that is held fixed, as in `audit`.
+    cross : {True, False, "both"}, default=True
+        What becomes of several columns of labels, as in `audit`.
     n_jobs : int or None, default=None
         Number of folds at a time, as in joblib.
-    verbose : int, default=0
-        How much joblib says of the progress.
+    progress : bool or callable, default=False
+        Whether to show how far it is, as in `audit`: folds, and then metrics.
 
     Returns
     -------
@@ -205,6 +215,8 @@ def audit_cv(
     options = AuditOptions(
         *(task, favorable, threshold, k, metrics),
         *(confidence_level, correction, margin, impact_ratio),
+        reference=reference,
+        cross=cross,
     )
     if k is not None and qid is None:
         raise ValueError(f"k must be None without qid, which has places; got {k}.")
@@ -220,6 +232,7 @@ def audit_cv(
         "engagement": engagement,
         "item_weight": item_weight,
         "groups": groups,
+        "within": within,
     }
     columns = resolved_columns(X, given)
     lengths = {name: len(values) for name, values in columns.items()}
@@ -243,9 +256,14 @@ def audit_cv(
     else:
         fit = needed_to_fit(estimator, params or {}, columns)
     fold = (list(response_method), fit, given)
-    scored = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_fold_scores)(estimator, X, y, *split, *fold) for split in splits
-    )
+    with shown(progress) as say:
+        folds = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_fold_scores)(estimator, X, y, *split, *fold) for split in splits
+        )
+        scored = []
+        for done in folds:
+            scored.append(done)
+            say(f"{len(scored)} of {len(splits)} folds")
     tests = [test for _, test in splits]
     rows = np.concatenate(tests)
     everything = {
@@ -258,10 +276,11 @@ def audit_cv(
     everything, said, lacking = without_missing(everything, missing)
     options = with_task(options, everything.get("qid"), everything["y_score"])
     responses = dict.fromkeys(response for _, _, response in scored)
-    audited, notes = _rows_of_models(everything, " and ".join(responses))
+    audited, notes = _rows_of_models(everything, " and ".join(responses), cross)
     if audited.data.item is None:
         notes += _catalogue(X, columns)
-    report = audit_of_rows(audited, options, [*notes, *said], lacking)
+    with shown(progress) as say:
+        report = audit_of_rows(audited, options, [*notes, *said], lacking, say)
     return replace(report, title=_TITLE)
 
 
@@ -343,7 +362,7 @@ def _fold_scores(
 
 
 def _rows_of_models(
-    columns: Mapping[str, Any], response: str
+    columns: Mapping[str, Any], response: str, cross: bool | str
 ) -> tuple[AuditRows, list[str]]:
     """Return the rows of an audit of which only those of one model are compared.
 
@@ -364,7 +383,7 @@ def _rows_of_models(
     if "qid" not in columns:
         clustered = "cluster" in columns
         columns = {"cluster": row, **columns, "qid": None}
-        rows = AuditRows.of(columns, model)
+        rows = AuditRows.of(columns, model, cross)
         if clustered and rows.data.cluster_of_query is not None:
             # Each list is of one cluster as a whole, as a query is.
             return replace(rows, qid=model), notes
@@ -381,4 +400,4 @@ def _rows_of_models(
             "groups=qid keeps queries whole."
         )
     columns.setdefault("cluster", queries.decode(queries.codes))
-    return AuditRows.of({**columns, "qid": scored}), notes
+    return AuditRows.of({**columns, "qid": scored}, cross=cross), notes

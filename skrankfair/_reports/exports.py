@@ -33,17 +33,6 @@ _NUMBERS = (
     *("estimate", "standard_error", "ci_low", "ci_high", "support"),
     *("difference", "pvalue", "pvalue_corrected"),
 )
-_LATEX = {
-    **{c: f"\\{c}" for c in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "–": "--",
-    "×": r"$\times$",
-    "-": "$-$",  # of a number
-}
 SCHEMA = "skrankfair.AuditReport"
 # Fields that are stored in another form, or not at all.
 _OTHERS = {"results", "made", "recorded", "rates"}
@@ -115,17 +104,10 @@ def markdown(report: AuditReport) -> str:
 
 def latex(report: AuditReport) -> str:
     """Return the report as LaTeX, whose tables need the package booktabs."""
-
-    def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-        lines = [" & ".join(map(_latex, line)) + r" \\" for line in (header, *rows)]
-        body = "\n".join([r"\toprule", lines[0], r"\midrule", *lines[1:]])
-        columns = "l" + "r" * (len(header) - 1)
-        return (
-            f"\\begin{{tabular}}{{{columns}}}\n{body}\n\\bottomrule\n\\end{{tabular}}"
-        )
-
     marks = r"\section*{{{}}}", r"\subsection*{{{}}}", "{}"
-    return "% needs \\usepackage{booktabs}\n" + _marked(report, _latex, table, *marks)
+    return "% needs \\usepackage{booktabs}\n" + _marked(
+        report, fmt.latex_text, fmt.latex_table, *marks
+    )
 
 
 def workbook(report: AuditReport) -> bytes:
@@ -180,10 +162,6 @@ def _marked(
 def _markdown(text: str) -> str:
     # Brackets of intervals cannot be links.
     return re.sub(r"([\\`*_|<>&~]|\[(?![-–\d]))", r"\\\1", text)
-
-
-def _latex(text: str) -> str:
-    return re.sub(r"[&%$#_{}\\~^<>–×]|-(?=\d)", lambda m: _LATEX[m[0]], text)
 
 
 def json_text(report: AuditReport) -> str:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.arrays import read_only
+from .._estimates.arrays import cached_read_only, read_only
 from .._estimates.estimates import (
+    Estimates,
+    contrasts_of,
     correct,
     corrected_pvalues,
     margin_bounds,
-    one_test,
 )
+from .._estimates.finalize import OfRest
 from .._estimates.scales import PlainScale, t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
@@ -138,6 +140,8 @@ class MetricFinding:
     recorded: tuple[GroupFinding, ...] | None = None
     #: Of a change, how far groups were from fair and are now; None if no value is fair.
     distances: FairnessDistances | None = None
+    #: By group the one that it is compared with, where that is not the rest.
+    references: Mapping[Hashable, Hashable] = field(default_factory=dict)
 
     @property
     def tested(self) -> bool:
@@ -153,17 +157,45 @@ class MetricFinding:
 
     @property
     def against_rest(self) -> bool:
-        """Whether fair is the value of the rest."""
+        """Whether fair is the value of the rest, or of a reference."""
         return self.result.fair_value is None and self.tested
 
-    @cached_property
-    def judged(self) -> GroupEstimates:
-        """What is tested: the result, or its difference from the rest or a slope."""
-        return self.result.as_gap() if self.tested else self.result
+    @cached_read_only
+    def judged(self) -> tuple[Array, Estimates, Array]:
+        """The numbers of the groups that are judged, the tests, and effective clusters.
+
+        What is tested is the result, its difference from the rest or from a reference,
+        or the estimate without a slope.
+        """
+        result, effective = self.result, self.result.n_effective
+        places = np.arange(len(result.groups))
+        if self.against_rest and self.references:
+            number = {group: i for i, group in enumerate(result.groups)}
+            others = [number.get(self.references.get(g), i) for g, i in number.items()]
+            first = np.flatnonzero(np.array(others) != places)
+            second = np.array(others)[first]
+            gaps = contrasts_of(result, first, second, "difference")
+            effective = effective.copy()
+            effective[first] = np.fmin(effective[first], effective[second])
+            return first, gaps, effective
+        gap = result.as_gap() if self.tested else result
+        return places, gap.as_estimates, gap.n_effective
+
+    def gaps(self, level: float) -> Array:
+        """Return what is tested with its intervals and p-values, shape (4, G)."""
+        places, tested, _ = self.judged
+        values = np.full((4, len(self.result.groups)), np.nan)
+        ends = tested.ends(t_quantile(level, tested.df))
+        known = tested.test[1] if self.result.has_pvalue else np.nan * tested.df
+        values[:, places] = [tested.scale.estimate, *ends, known]
+        return values
 
     @property
     def compared_with(self) -> str:
         """What the difference is from, where that is no constant; or empty."""
+        if self.against_rest and self.references:
+            names = {fmt.label(group) for group in self.references.values()}
+            return names.pop() if len(names) == 1 else "the reference"
         slope = "slope" if self.tested and self.result.metric.slope else ""
         return "the rest" if self.against_rest else slope
 
@@ -172,15 +204,15 @@ class MetricFinding:
         """One finding per group, in the order of the result."""
         if self.recorded is not None:
             return self.recorded
-        result, judged = self.result, self.judged
-        difference = np.full((3, len(result.groups)), np.nan)
+        result, n_effective = self.result, self.judged[2]
+        difference, known = np.full((3, len(result.groups)), np.nan), result.pvalue
         if self.tested:
+            gaps = self.gaps(self.confidence_level)
             fair = 0.0 if self.compared_with else result.fair_value
-            ends = judged.ends(t_quantile(self.confidence_level, judged.df))
-            difference = np.array([judged.estimate, *ends]) - fair
+            difference, known = gaps[:3] - fair, gaps[3]
         low, high = result.ends(t_quantile(self.confidence_level, result.df))
-        enough = judged.n_effective >= fmt.FEW_EFFECTIVE - 1e-9
-        pvalues = np.where(enough, result.pvalue, np.nan)
+        enough = n_effective >= fmt.FEW_EFFECTIVE - 1e-9
+        pvalues = np.where(enough, known, np.nan)
         corrected = corrected_pvalues(pvalues, self.correction)
         in_margin = corrected_pvalues(self._margin_pvalues, self.correction)
         columns = {
@@ -189,14 +221,15 @@ class MetricFinding:
             "ci_low": low,
             "ci_high": high,
             "support": result.support,
-            "n_effective": judged.n_effective,
-            "pvalue": result.pvalue,
+            "n_effective": n_effective,
+            "pvalue": known,
             "pvalue_corrected": corrected,
             **dict(zip(_DIFFERENCE, difference, strict=True)),
             "side": self._sides(corrected, difference[0]),
             "pvalue_margin": self._margin_pvalues,
             "pvalue_margin_corrected": in_margin,
-            "within": self.all_within | (in_margin < 1 - self.confidence_level),
+            "within": self._compared
+            & (self.all_within | (in_margin < 1 - self.confidence_level)),
             "missing": self._missing,
         }
         values = zip(*(np.asarray(c).tolist() for c in columns.values()), strict=True)
@@ -210,7 +243,7 @@ class MetricFinding:
         """Why groups have no estimate, interval or verdict; empty for the others."""
         result = self.result
         unit = fmt.units(result.variance)
-        numbers = (result.estimate, result.standard_error, self.judged.n_effective)
+        numbers = (result.estimate, result.standard_error, self.judged[2])
         reasons = []
         for estimate, error, effective in zip(*map(np.asarray, numbers), strict=True):
             reason = ""
@@ -253,13 +286,21 @@ class MetricFinding:
         if self.margin is None or not self.tested:
             return np.full(len(self.result.groups), np.nan)
         alpha = 1 - self.confidence_level
-        test = self.judged.as_estimates.equivalence_test(self.margin, alpha)
-        return np.where(list(map(bool, self._missing)), np.nan, test.pvalue)
+        places, tested, _ = self.judged
+        pvalues = np.full(len(self.result.groups), np.nan)
+        pvalues[places] = tested.equivalence_test(self.margin, alpha).pvalue
+        return np.where(list(map(bool, self._missing)), np.nan, pvalues)
+
+    @property
+    def _compared(self) -> Array:
+        """Which groups are not themselves what others are compared with, (G,)."""
+        references = self.references.values() if self.against_rest else ()
+        return np.array([group not in references for group in self.result.groups])
 
     @cached_property
     def all_within(self) -> bool:
         """Whether no group is further from fair: the intersection-union test."""
-        pvalues = self._margin_pvalues
+        pvalues = self._margin_pvalues[self._compared]
         return bool(pvalues.size and (pvalues < 1 - self.confidence_level).all())
 
     @cached_property
@@ -299,11 +340,16 @@ class MetricFinding:
         Where the one group's gain is the other's loss, only the loss is said.
         """
         sides: list[tuple[str, str, tuple[GroupFinding, ...]]] = []
-        pvalues = np.array([row.pvalue for row in self.rows])
+        said: list[GroupFinding] = []
         for side in ("worse", "better", "lower", "higher"):
-            rows = self.on(side)
-            if rows and not (sides and one_test(pvalues)):
+            rows = tuple(
+                row
+                for row in self.on(side)
+                if not any(is_rest(row, other) for other in said)
+            )
+            if rows:
                 sides.append((side, self.metric.sides[side], rows))
+                said += rows
         return tuple(sides)
 
     @property
@@ -325,8 +371,8 @@ class MetricFinding:
         Words and groups of `but` have been said.
         """
         said = []
-        for side, words, _ in self.conclusions:
-            on = self.on(side, n_metrics)
+        for side, words, concluded in self.conclusions:
+            on = [row for row in self.on(side, n_metrics) if row in concluded]
             if rows := [row for row in on if (words, row.group) not in but]:
                 says = amount or self.values_of
                 groups = [f"{r.label} ({says(r)})" for r in rows[:_MOST_NAMED]]
@@ -343,20 +389,23 @@ class MetricFinding:
         Rates of rows that are not weighed come with their counts.
         """
         fair = self.result.fair_value
-        if not self.metric.share or row.estimate < 0 or not (fair or self.against_rest):
+        rate = self.metric.share and (fair or self.against_rest)
+        if not rate or min(row.estimate, row.estimate - row.difference) < 0:
             return self.effect(row)
         if not self.against_rest:
             return f"{row.estimate:.1%}; {fair:.0%} would be equal"
-        rest = f"{row.estimate - row.difference:.1%}"
-        counts = [r.support for r in self.rows if r.group != row.group]
-        hits = [r.estimate * r.support for r in self.rows if r.group != row.group]
-        metric, sums = self.result.metric, self.result.sums
-        plain = metric.unit in _COUNTED and metric.pooled and sums.unweighted is None
-        if not (self.metric.decided and plain):
-            return f"{row.estimate:.1%}; {rest} of the rest"
+        value, metric = row.estimate - row.difference, self.result.metric
+        other, sums = self.references.get(row.group), self.result.sums
+        who = "the rest" if other is None else fmt.label(other)
+        counted = metric.unit in _COUNTED and sums.unweighted is None
+        if not (counted and self.metric.decided):
+            return f"{row.estimate:.1%}; {value:.1%} of {who}"
+        place = self.result.groups.index(row.group if other is None else other)
+        rest = OfRest(metric.support, 0)(*sums.totals)
+        total = (rest if other is None else self.result.support)[place]
         own = f"{row.estimate * row.support:,.0f} of {row.support:,.0f}"
-        others = f"{np.nansum(hits):,.0f} of {np.nansum(counts):,.0f}"
-        return f"{own}, {row.estimate:.1%}; {others} of the rest, {rest}"
+        others = f"{value * total:,.0f} of {total:,.0f} of {who}"
+        return f"{own}, {row.estimate:.1%}; {others}, {value:.1%}"
 
     @property
     def verdict(self) -> str:
@@ -389,7 +438,7 @@ class MetricFinding:
         if self.margin is None:
             return ""
         scale = 100 if self.metric.share else 1
-        fair = "the rest" if self.against_rest else "fair"
+        fair = self.compared_with if self.against_rest else "fair"
         return f"within {scale * self.margin:.4g}{self.points} of {fair}"
 
     @property
@@ -413,6 +462,8 @@ class MetricFinding:
             return ""
         words = CHANGES if self.metric.is_change else VERDICTS
         verdicts = [words.get(row.side, row.side)] if row.side else []
+        if self.against_rest and row.group in self.references.values():
+            return "the reference"
         if row.within:
             verdicts.append("within the margin")
         return ", ".join(verdicts) or "cannot tell"
@@ -443,7 +494,11 @@ class MetricFinding:
 
     def effect(self, row: GroupFinding) -> str:
         """Return how far a group is from fair, with the interval."""
-        return f"{self.signed(row.difference)}{self.points} {self.reach(row)}"
+        return f"{self.says(row.difference)} {self.reach(row)}"
+
+    def says(self, value: float) -> str:
+        """Return a difference with its sign and its unit."""
+        return self.signed(value) + self.points
 
     def reach(self, row: GroupFinding) -> str:
         """Return the interval of how far a group is from fair; empty without one."""
@@ -491,6 +546,13 @@ class MetricFinding:
                 for row in self.rows
             ],
         }
+
+
+def is_rest(row: GroupFinding, other: GroupFinding) -> bool:
+    """Return whether a group is the rest of another, so that both have one test."""
+    gap, p = row.difference, row.pvalue
+    pairs = (gap, -other.difference), (p, other.pvalue)
+    return all(abs(a - b) <= 1e-6 * abs(b) for a, b in pairs)
 
 
 def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:

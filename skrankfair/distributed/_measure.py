@@ -24,6 +24,7 @@ from .. import metrics as library
 from .._estimates.metric import warn_undefined
 from .._estimates.resampled import label_hashes
 from .._inputs.columns import missing_said
+from .._inputs.progress import shown
 from .._inputs.validation import check_number, collected_warnings, to_numpy, warn_user
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added, make_plan, plain_of
@@ -57,7 +58,7 @@ def measure(
     memory_limit: str | None = None,
     temp_directory: Any = None,
     n_jobs: int | None = None,
-    progress: Callable[[str], object] | None = None,
+    progress: bool | Callable[[str], object] = False,
 ) -> dict[str, GroupEstimates]:
     """Measure data of any size by metrics whose results add up.
 
@@ -121,9 +122,9 @@ def measure(
         Where the parts wait on disk. None is the temporary directory of the system.
     n_jobs : int or None, default=None
         Number of parts that are measured at a time, in processes of joblib.
-    progress : callable or None, default=None
-        Called with a line of text, such as by ``print``, when a part of files has been
-        measured: how many rows are done.
+    progress : bool or callable, default=False
+        Whether to show how far it is, on a terminal or in a notebook; a function is
+        called with each line of text. Of files it is how many rows are done.
 
     Returns
     -------
@@ -204,9 +205,11 @@ def measure(
     else:
         from ._duckdb import duckdb_source
 
-        with duckdb_source(
-            data, plan, memory_limit, temp_directory, n_partitions, n_jobs, progress
-        ) as source:
+        settings = memory_limit, temp_directory, n_partitions, n_jobs
+        with (
+            shown(progress) as say,
+            duckdb_source(data, plan, *settings, say) as source,
+        ):
             results = _total(plan, source)
     missing = [missing_said(result.missing) for result in results.values()]
     for sentences in dict.fromkeys(filter(None, missing)):

@@ -67,6 +67,26 @@ class TestAudit:
             expected
         )
 
+    def test_several_groupings_a_reference_and_what_is_held_fixed(self, file, tmp_path):
+        data = frame()
+        data["size"] = np.where(np.arange(len(data)) % 2, "big", "small")
+        data["day"] = data["session"] % 3
+        data.to_csv(file, index=False)
+        options = ["--by", "region", "--by", "size", "--cross", "--within", "day"]
+        options += ["--reference", "region=south,size=big"]
+        options += ["--metrics", "inter_group_accuracy,pairwise_exposure"]
+        expected = audit(
+            **{**columns_of(data), "sensitive_features": data[["region", "size"]]},
+            cross="both",
+            reference={"region": "south", "size": "big"},
+            within=data["day"],
+            metrics=["inter_group_accuracy", "pairwise_exposure"],
+        )
+        command = ["audit", file, *WHO, *options]
+        place = command.index("--sensitive-features")
+        del command[place : place + 2]
+        assert numbers(command, tmp_path) == numbers_of(expected)
+
     def test_title_and_labels_are_in_all_outputs(self, file, tmp_path, capsys):
         data = frame()
         data["region"] = "<script>alert(1)</script>" + data["region"]
@@ -270,6 +290,27 @@ class TestPlan:
             )
             for number in sizes.n_clusters:
                 assert f"{number:,.0f}" in captured.out
+
+    def test_a_change_takes_weeks(self, file, tmp_path, capsys):
+        options = ["--gap", "0.1", "--metrics", "inter_group_accuracy"]
+        options += ["--cluster", "user", "--change", "--per-week", "50"]
+        result = audit(**columns_of(frame()), cluster=frame()["user"]).results[
+            "inter_group_accuracy"
+        ]
+        with collected_warnings():
+            size = result.required(0.05)
+            detectable = result.minimum_detectable()
+        (metric,) = numbers(["plan", file, *WHO, *options], tmp_path)["metrics"]
+        rows = pd.DataFrame(metric["groups"])
+        np.testing.assert_allclose(rows["minimum_detectable"], 2 * detectable)
+        np.testing.assert_allclose(rows["n_clusters"], size.n_clusters)
+        np.testing.assert_allclose(rows["weeks"], size.weeks(50))
+        assert "two arms, or before and after" in capsys.readouterr().out
+        options += ["--returning", "0.5"]
+        (metric,) = numbers(["plan", file, *WHO, *options], tmp_path)["metrics"]
+        longer = pd.DataFrame(metric["groups"])["weeks"]
+        assert (longer >= rows["weeks"]).all()
+        assert (longer <= size.weeks(50, returning=0.5)).all()
 
     def test_no_gap_is_larger_than_there_can_be(self, file, tmp_path, capsys):
         """The group has one item in each of nine lists."""

@@ -129,9 +129,9 @@ class TestLabels:
         ("options", "says"),
         [
             (["--overlapping", "user"], "must hold True and False"),
-            (["--sensitive-features", "region", "--by", "code"], "--by is for"),
-            ([], "--sensitive-features --overlapping is required"),
-            ([*REQUIRED[-2:], "--overlapping", "drama"], "not allowed with"),
+            (["--sensitive-features", "region", "--by", "code"], "one of --by"),
+            ([], "one of --by (once or more), --sensitive-features and"),
+            ([*REQUIRED[-2:], "--overlapping", "drama"], "must name the groups"),
         ],
     )
     def test_wrong_groups_that_overlap(self, options, says, file, capsys):

@@ -17,6 +17,23 @@ from_predictions = CalibrationByGroupDisplay.from_predictions
 from_estimator = CalibrationByGroupDisplay.from_estimator
 
 
+def test_one_group_is_highlighted_among_the_others():
+    y, s, group = outcomes_of("abcd", n=1000)
+    whole = from_predictions(y, s, sensitive_features=group)
+    display = whole.plot(highlight="c")
+    (line,) = display.lines_
+    assert line.get_label() == "c"
+    np.testing.assert_array_equal(line.get_ydata(), whole.curves[2])
+    ends = np.array([whole.ci_low[2], whole.ci_high[2]])
+    ends = ends[:, ~np.isnan(ends).any(axis=0)]
+    np.testing.assert_array_equal(ends_of(display.bands_[0]), ends)
+    # The others are thin lines without bands, and the diagonal is there.
+    assert len(display.ax_.lines) == 5
+    assert len(display.ax_.collections) == 1
+    with pytest.raises(ValueError, match="highlight must be one of"):
+        whole.plot(highlight="x")
+
+
 class TestPredictiveParity:
     def test_draws_the_numbers_of_the_test(self):
         y, s, group = outcomes_of("abc")

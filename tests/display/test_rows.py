@@ -100,6 +100,12 @@ class TestFromEstimates:
 
 
 class TestPlot:
+    def test_labels_have_counts_if_asked_for(self):
+        groups = ["f"] * 1500 + ["m"] * 20
+        rate = selection_rate(None, [0, 1] * 760, sensitive_features=groups)
+        labels = rate.plot(counts=True, sort=None).ax_.get_yticklabels()
+        assert [text.get_text() for text in labels] == ["f (1,500)", "m (20)"]
+
     def test_sorts_by_estimate_with_missing_last(self):
         assert labels(drawn(sort="estimate")) == ["b", "d", "a", "c"]
         assert labels(drawn()) == ["a", "b", "c", "d"]

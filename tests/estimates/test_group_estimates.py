@@ -270,3 +270,14 @@ def test_compact_parts_agree_with_the_whole_within_a_percent(comparison):
         for name in ("estimate", "standard_error", "df"):
             expected = getattr(whole.overall, name)
             assert getattr(total.overall, name) == pytest.approx(expected, rel=0.01)
+
+
+def test_latex_is_the_table_and_has_no_active_characters():
+    labels = ["50% & more", "a_b"] * 50
+    result = selection_rate(None, [0, 1] * 50, sensitive_features=labels)
+    lines = result.to_latex().splitlines()
+    assert lines[0] == "% selection_rate()"
+    assert lines[-1] == "% 100 clusters; fair: equal to the rest"
+    assert lines[5].startswith(r"50\% \& more & 0.0000 & [0.0000, 0.0")
+    assert lines[6].startswith(r"a\_b & 1.0000 & ")
+    assert lines[1] == r"\begin{tabular}{lrrr" + "r" * lines[3].count("& p") + "}"

@@ -101,6 +101,35 @@ class TestPilot:
         assert contrast.required(gap / 2).factor[0] == pytest.approx(4.0, rel=0.05)
         assert "power 0.8" in repr(actual)
 
+    def test_a_change_between_halves_is_half_a_gap(self):
+        """Of the differences of pairs, half of which are in each arm."""
+        result, values = paired(400)
+        contrast = result.contrast("a", "b")
+        size = contrast.required(0.2 / 2, pilot_error="known")
+        spread = np.std(values[:, 0] - values[:, 1], ddof=1)
+        per_arm = TTestIndPower().solve_power(0.2 / spread, alpha=0.05, power=0.8)
+        assert size.n_clusters[0] == pytest.approx(2 * per_arm, abs=2)
+
+    def test_weeks_of_those_who_return(self):
+        result, _ = paired(400)
+        size = result.contrast("a", "b").required(0.02)
+        (needed,) = size.n_clusters
+        assert size.weeks(100).tolist() == [np.ceil(needed / 100)]
+        # Without anybody new, weeks add what one does not know from the others.
+        correlation, weeks = 0.25, np.arange(1, 521)
+        counted = needed * weeks * 0.6 / (1 + (weeks - 1) * correlation)
+        found = size.weeks(0.6 * needed, returning=1.0, correlation=correlation)
+        assert found.tolist() == [weeks[counted >= needed][0]]
+        # Where two weeks of one are alike, only those who are new count.
+        distinct = 100 * (1 + (weeks - 1) * 0.4)
+        assert size.weeks(100, returning=0.6).tolist() == [
+            weeks[distinct >= needed - 1e-6][0]
+        ]
+        assert size.weeks(100, returning=1.0).tolist() == [np.inf]
+        for wrong in ({"per_week": 0}, {"returning": 2}, {"correlation": [-1.0]}):
+            with pytest.raises(ValueError, match=next(iter(wrong))):
+                size.weeks(**{"per_week": 100, **wrong})
+
     def test_of_groups_and_the_rest(self):
         rng = np.random.default_rng(2)
         group = rng.choice(["a", "b", "c"], 900, p=[0.1, 0.3, 0.6])

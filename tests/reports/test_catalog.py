@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -58,61 +58,153 @@ def test_metrics_are_in_the_order_of_the_questions():
     assert topics == sorted(topics, key=list(table()["topics"]).index)
 
 
-# What is done to group "a", by scores or decisions, and the outcome that it then has.
-TOO_LOW, TOO_HIGH = "scored too low", "scored too high"
+# What is done to the scores (or decisions, or places) of group "a".
+DOWN, UP, BLURRED, SHARPENED = "moved down", "moved up", "blurred", "sharpened"
+
+
+def both(lower, higher, done=(DOWN, UP)):
+    return dict(zip(done, (lower, higher), strict=True))
+
+
+SELECTED = {
+    "true_positive_rate": both(
+        "selected less often among those with the outcome",
+        "selected more often among those with the outcome",
+    ),
+    "false_positive_rate": both(
+        "selected less often among those without the outcome",
+        "selected more often among those without the outcome",
+    ),
+    "selection_rate": both("selected less often", "selected more often"),
+}
+#: One row per metric, task and thing done: what is then true of the group.
 SAID = {
-    "inter_group_accuracy": {
-        TOO_LOW: "scored below people with lower outcomes more often",
-        TOO_HIGH: "scored below people with lower outcomes less often",
+    "ranking": {
+        "pairwise_accuracy": both("ranked less accurately", "ranked more accurately"),
+        "intra_group_accuracy": both(
+            "ranked less accurately within the group",
+            "ranked more accurately within the group",
+            (BLURRED, SHARPENED),
+        ),
+        "inter_group_accuracy": both(
+            "beaten by worse items more often", "beaten by worse items less often"
+        ),
+        "recall_at_k": both(
+            "good items shown less often", "good items shown more often"
+        ),
+        "pairwise_exposure": both("ranked lower", "ranked higher"),
+        "exposure_gap": both(
+            "shown less than its outcomes merit", "shown more than its outcomes merit"
+        ),
+        "matched_pair_calibration": both("undervalued", "overvalued"),
+        "precision_at_k": both(
+            "more often good in the first places", "less often good in the first places"
+        ),
     },
-    "pairwise_exposure": {TOO_LOW: "scored lower", TOO_HIGH: "scored higher"},
-    "matched_pair_calibration": {
-        TOO_LOW: "scored too low for its outcomes",
-        TOO_HIGH: "scored too high for its outcomes",
+    "risk": {
+        "pairwise_accuracy": both(
+            "has its higher outcomes recognised less often",
+            "has its higher outcomes recognised more often",
+        ),
+        "intra_group_accuracy": both(
+            "scored less accurately within the group",
+            "scored more accurately within the group",
+            (BLURRED, SHARPENED),
+        ),
+        "inter_group_accuracy": both(
+            "scored below people with lower outcomes more often",
+            "scored below people with lower outcomes less often",
+        ),
+        "pairwise_exposure": both("scored lower", "scored higher"),
+        "calibration_in_the_large": both(
+            "scored lower than others for its outcomes",
+            "scored higher than others for its outcomes",
+        ),
+        "matched_pair_calibration": both(
+            "scored lower than others for its outcomes",
+            "scored higher than others for its outcomes",
+        ),
+        **SELECTED,
     },
-    "true_positive_rate": {
-        TOO_LOW: "selected less often among those with the outcome",
-        TOO_HIGH: "selected more often among those with the outcome",
-    },
-    "false_positive_rate": {
-        TOO_LOW: "selected less often among those without the outcome",
-        TOO_HIGH: "selected more often among those without the outcome",
-    },
-    "selection_rate": {
-        TOO_LOW: "selected less often",
-        TOO_HIGH: "selected more often",
-    },
-    "precision": {
-        TOO_LOW: "selected with the outcome more often",
-        TOO_HIGH: "selected with the outcome less often",
+    "decision": {
+        **SELECTED,
+        "precision": both(
+            "selected with the outcome more often",
+            "selected with the outcome less often",
+        ),
     },
 }
+ROWS = [
+    (task, name, done)
+    for task, metrics in SAID.items()
+    for name, of in metrics.items()
+    for done in of
+]
 
 
-@pytest.mark.parametrize("name", SAID)
-@pytest.mark.parametrize("favorable", ["high", "low"])
-@pytest.mark.parametrize("done", [TOO_LOW, TOO_HIGH])
-def test_no_sentence_says_the_opposite_of_the_truth(name, favorable, done):
-    """A group whose scores are moved against its chances is the one worse off."""
+def test_every_tested_metric_is_in_the_table():
+    tested = {
+        task: {m.name for m in catalog().values() if task in m.tasks and not m.untested}
+        for task in table()["tasks"]
+    }
+    assert {task: {*metrics} for task, metrics in SAID.items()} == tested
+
+
+@pytest.mark.parametrize(("task", "name", "done"), ROWS)
+def test_no_sentence_says_the_opposite_of_the_truth(task, name, done):
+    """Whose scores are moved against their chances is worse off, and how is true."""
     rng = np.random.default_rng(3)
-    group, chance = rng.choice(["a", "b"], 4000), rng.random(4000)
-    moved = np.where(group == "a", -0.2 if done == TOO_LOW else 0.2, 0.0)
-    score = chance + moved
-    decision = "decision" in catalog()[name].tasks
-    report = audit(
-        (rng.random(4000) < chance) * 1,
-        (score > 0.5) * 1 if decision else score,
-        sensitive_features=group,
-        task="decision" if decision else "risk",
-        favorable=favorable,
-        metrics=name,
-    )
-    finding = report.findings[0]
+    n = 8000 if task == "ranking" else 3000
+    group, chance = rng.choice(["a", "b"], n), rng.uniform(0.1, 0.9, n)
+    own = group == "a"
+    noise = rng.normal(scale=0.5, size=n) * (own if done == BLURRED else ~own)
+    change = {DOWN: -0.3 * own, UP: 0.3 * own}.get(done, noise)
+    score = np.clip(chance + change, 0, 1) if task == "risk" else chance + change
+    outcome = (rng.random(n) < chance) * 1
+    extra = {"threshold": 0.5} if task == "risk" else {}
+    if task == "ranking":
+        extra["qid"] = np.arange(n) // 40
+        extra["k"] = 8 if name.endswith("at_k") else None
+    if task == "decision":
+        score = (score > 0.5) * 1.0
+    who = {"sensitive_features": group, "metrics": name, "task": task}
+    report = audit(outcome, score, favorable="high", **who, **extra)
+    for favorable in ("high", "low"):
+        check_sentences(replace(report, favorable=favorable), name, done)
+    if name in SELECTED:
+        among = {
+            "true_positive_rate": outcome == 1,
+            "false_positive_rate": outcome == 0,
+        }
+        sides = []
+        for side in (own, ~own):
+            counted = side & among.get(name, True)
+            hits = int((score[counted] >= 0.5).sum())
+            sides.append((f"{hits:,} of {counted.sum():,}", hits / counted.sum()))
+        (first, rate), (rest, rate_of_rest) = sides if done == DOWN else sides[::-1]
+        counts = f"({first}, {rate:.1%}; {rest} of the rest, {rate_of_rest:.1%})"
+        assert counts in report.headline
+
+
+def check_sentences(report, name, done):
+    """Check that the group is on the right side, and in the right sentence."""
+    said = SAID[report.task][name]
+    words, (opposite,) = said[done], {*said.values()} - {said[done]}
+    (finding,) = report.findings
     row = next(row for row in finding.rows if row.group == "a")
     assert row.pvalue_corrected < 0.01
-    harmed = (done == TOO_LOW) == (favorable == "high")
-    assert row.side == ("worse" if harmed else "better")
-    assert finding.metric.sides[row.side] == SAID[name][done]
+    assert finding.metric.sides[row.side] == words
+    harmed = done == BLURRED
+    if done in (DOWN, UP):
+        harmed = (done == DOWN) == (report.favorable == "high")
+    side = "worse" if harmed else "better"
+    if name == "pairwise_accuracy" and report.favorable == "low":  # nobody knows
+        side = "lower" if done == DOWN else "higher"
+    assert row.side == side
+    true, false = (text[0].upper() + text[1:] for text in (words, opposite))
+    assert f"{true}: a (" in report.headline or f"{false}: b (" in report.headline
+    assert f"{true}: b (" not in report.headline
+    assert f"{false}: a (" not in report.headline
 
 
 def test_the_table_is_read_where_it_is_needed_and_once():

@@ -209,7 +209,9 @@ class TestRisks:
         sides = {row.side for finding in neutral.findings for row in finding.rows}
         assert sides <= {"", "lower", "higher"}
         matched = by_name(neutral)["matched_pair_calibration"]
-        assert matched.verdict.startswith("Scored too high for its outcomes: b (-")
+        assert matched.verdict.startswith(
+            "Scored higher than others for its outcomes: b (-"
+        )
 
     def test_a_high_risk_is_bad_where_low_is_good(self, low, neutral):
         high = audit(**risks(), favorable="high")

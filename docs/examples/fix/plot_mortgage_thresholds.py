@@ -28,11 +28,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skrankfair import mitigation_report
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets import fetch_rdataset
 from skrankfair.inference import marginal_outcome_test, predictive_parity_test
 from skrankfair.mitigation import GroupCalibratedClassifier, GroupThresholdClassifier
 
-frame = known_frame("AER/HMDA")
+frame = fetch_rdataset("AER/HMDA")
 y = (frame["deny"] == "no").astype(int)
 X = frame.drop(columns=["deny", "rownames"])
 X["afam"] = X["afam"].map({"no": "white", "yes": "black"})

@@ -36,5 +36,18 @@ test.plot()
 plt.show()
 
 # %%
+# Where there are more groups, one plot per group stays readable: the group with its
+# band, and the others as grey lines.
+region = rng.choice(["north", "east", "south", "west"], size=6000)
+y = (rng.random(6000) < np.where(region == "south", score**1.4, score)).astype(int)
+display = CalibrationByGroupDisplay.from_predictions(
+    y, score, sensitive_features=region
+)
+fig, axes = plt.subplots(1, 4, figsize=(11, 3), sharey=True, layout="constrained")
+for ax, name in zip(axes, display.groups, strict=True):
+    display.plot(ax=ax, highlight=name)
+plt.show()
+
+# %%
 # The distance to the diagonal as one number.
-calibration_error(y, score, sensitive_features=group)
+calibration_error(y, score, sensitive_features=region)

@@ -10,10 +10,10 @@ the applicant behind it. The impact ratio compares callback rates.
 # %%
 import matplotlib.pyplot as plt
 
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets import fetch_rdataset
 from skrankfair.metrics import impact_ratio, selection_rate
 
-frame = known_frame("AER/ResumeNames")
+frame = fetch_rdataset("AER/ResumeNames")
 called = (frame["call"] == "yes").astype(int)
 rate = selection_rate(None, called, sensitive_features=frame["ethnicity"])
 rate
@@ -31,7 +31,7 @@ rate.contrast("afam", "cauc", kind="ratio")
 # The same with gender, crossed: every combination is a group.
 who = frame[["ethnicity", "gender"]]
 crossed = selection_rate(None, called, sensitive_features=who)
-crossed.plot(xlabel="callback rate")
+crossed.plot(xlabel="callback rate", counts=True)
 plt.show()
 
 # %%

@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets import fetch_rdataset
 from skrankfair.metrics import (
     equalized_odds,
     false_positive_rate,
@@ -21,7 +21,7 @@ from skrankfair.metrics import (
     true_positive_rate,
 )
 
-frame = known_frame("AER/HMDA")
+frame = fetch_rdataset("AER/HMDA")
 accepted = (frame["deny"] == "no").astype(int)
 race = frame["afam"].map({"yes": "black", "no": "white"})
 X = frame[["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]]

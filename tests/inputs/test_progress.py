@@ -1,0 +1,42 @@
+"""Long calls say how far they are, where somebody asks for it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skrankfair import audit, audit_cv
+from skrankfair._inputs import progress
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame({"x": RNG.normal(size=200), "sex": RNG.choice(["f", "m"], 200)})
+Y = (X["x"] + RNG.normal(size=200) > 0) * 1.0
+METRICS = ["intra_group_accuracy", "brier_score"]
+
+
+def audited(**options):
+    score = 1 / (1 + np.exp(-X["x"]))
+    return audit(Y, score, sensitive_features=X["sex"], metrics=METRICS, **options)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_of_folds_and_metrics(n_jobs):
+    said = []
+    who = {"sensitive_features": X["sex"], "cv": 3, "metrics": METRICS}
+    audit_cv(
+        LogisticRegression(), X[["x"]], Y, progress=said.append, n_jobs=n_jobs, **who
+    )
+    assert said[:3] == ["1 of 3 folds", "2 of 3 folds", "3 of 3 folds"]
+    assert said[3] == "1 of 2 metrics: intra_group_accuracy"
+
+
+def test_is_shown_on_standard_error_only_if_asked_for(capsys, monkeypatch):
+    audited()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    audited(progress=True)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "2 of 2 metrics: brier_score\n" in captured.err
+    with pytest.raises(ValueError, match="progress must be"):
+        audited(progress="yes")
