@@ -1806,12 +1806,13 @@ def worst_of(tables: Tables, title: str, sections: str, rows: Any) -> str:
 def found_of(tables: Tables, rows: Any) -> str:
     """Return a middling power beside that of the best test, and the least one."""
     pairs = [
-        tuple(map(int, re.findall(r"\d+", cell)[:2]))
+        tuple(map(int, numbers[:2]))
         for (section, _), table in tables.items()
         if section == POWER
         for name, column in table.items()
         for row, cell in column.items()
         if rows.search(f"{row}: {name}")
+        if (numbers := re.findall(r"\d+", cell))  # or a dash
     ]
     if not pairs:
         return "–"

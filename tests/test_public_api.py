@@ -235,7 +235,7 @@ N_WORDINGS = {
     **dict.fromkeys(("sensitive_features", "qid", "average", "margin"), 5),
     **dict.fromkeys(("y_true", "y_score", "sample_weight", "k"), 6),
     "cluster": 9,
-    "reference": 2,
+    "reference": 3,
     "kind": 7,
     "confidence_level": 8,
 }

@@ -276,7 +276,13 @@ def _without(data: RankedData, group: Hashable) -> tuple[RankedData, Array]:
     """Return the data without the label of a group, and which rows are of the group."""
     groups = data.groups
     groups.check_disjoint("against")
-    others = [index for index, label in enumerate(groups.labels) if label != group]
+    try:
+        left_out = {group}
+    except TypeError:  # not hashable
+        raise ValueError(
+            f"against must be the label of a group; got {group!r}."
+        ) from None
+    others = [i for i, label in enumerate(groups.labels) if label not in left_out]
     if not others:
         raise ValueError(
             f"against must leave other groups; got {group!r}, the only one."

@@ -172,6 +172,7 @@ def _exposure_parity(
 ) -> GroupEstimates:
     """Return `exposure_parity` of data that is validated and ordered."""
     check_choice(signed, "signed", (True, False))
+    check_choice(average, "average", ("queries", "clusters", "representation"))
     # Mean exposures of lists with groups of several sizes have no one maximum.
     largest = () if average == "representation" else ("maximum",)
     check_choice(divisor, "divisor", ("sum", None, *largest))
