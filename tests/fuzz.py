@@ -202,7 +202,7 @@ def column_call(name, rng):
     for optional in ("cluster", "sample_weight", "engagement", "qid"):
         if optional in given and rng.random() < (0.2 if optional == "qid" else 0.5):
             del given[optional]
-    if name == "pairwise_accuracy" and "engagement" not in given:
+    if name.startswith("pairwise") and "engagement" not in given:
         parameters -= {"bins"}
     if name == "calibration_error":
         given["bandwidth"] = 0.2

@@ -154,7 +154,7 @@ def wrong_outcomes(metric, name, values):
     """What is neither a result nor a ValueError that names the argument."""
     extra = {"epsilon": None} if name in ("n_pairs", "quantile") else {}
     if name == "bins":
-        extra = ENGAGEMENT
+        extra = {**ENGAGEMENT, "y_true": GOOD["y_true"]}
     wrong = []
     for label, value in values.items():
         try:

@@ -56,3 +56,17 @@ def pairs_preference(y, q, in_group):
             for j in rows:
                 if in_group[i] and not in_group[j] and y[i] != y[j]:
                     yield i, j, 1.0 if y[i] > y[j] else 0.0
+
+
+def pairs_of_better(y, v, q, in_group):
+    """Yield (i, j, value), y_i > y_j, one of them in the group; section 6.4, Figure 4.
+
+    The value is whether the one in the group is above the other by v, the scores
+    (exposure) or the outcomes (preference).
+    """
+    for rows in rows_by_query(q).values():
+        for i in rows:
+            for j in rows:
+                if y[i] > y[j] and in_group[i] != in_group[j]:
+                    above = _above(v[i], v[j])
+                    yield i, j, above if in_group[i] else 1.0 - above

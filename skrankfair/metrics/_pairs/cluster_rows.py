@@ -174,17 +174,21 @@ def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnS
 
 
 def supports_of(pairs: Pairs) -> list[ColumnSum]:
-    """Return the denominators: of a group, of the rest if there is one, of strata."""
-    size = pairs.n_buckets
-    supports = [ColumnSum(size, 2 * size)]
-    if pairs.n_sides == 2:
-        shared = slice(size, 2 * size) if pairs.has_shared else None
-        supports.append(ColumnSum(3 * size, 4 * size, shared))
-        if size > 1:
-            supports += [
-                ColumnSum(size + bucket, size + bucket + 1) for bucket in range(size)
-            ]
-    return supports
+    """Return the denominators: of a group, of the rest if there is one, of strata.
+
+    Those of the strata of the group are before those of the rest.
+    """
+    size, parts = pairs.n_buckets, [(0, pairs.n_buckets)]
+    if size > 1:
+        parts += [(bucket, bucket + 1) for bucket in range(size)]
+    own = [ColumnSum(size + start, size + stop) for start, stop in parts]
+    if pairs.n_sides == 1:
+        return own
+    rest = []
+    for start, stop in parts:
+        shared = slice(size + start, size + stop) if pairs.has_shared else None
+        rest.append(ColumnSum(3 * size + start, 3 * size + stop, shared))
+    return [own[0], rest[0], *own[1:], *rest[1:]]
 
 
 def query_sums(pairs: Pairs) -> QuerySums:
