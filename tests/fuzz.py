@@ -303,6 +303,12 @@ def objective(score, y_true, **options):
     return np.concatenate([np.asarray(part) for part in made(y_true, score)])
 
 
+def penalty(score, y_true, **options):
+    """Return the penalty of pairs and its gradient."""
+    made = mitigation.pairwise_penalty(y_true, **options)
+    return np.append(*made(score)[::-1])
+
+
 def searched(**options):
     """Choose a candidate of a search."""
     scores = {"utility": [0.5, 0.6, 0.7], "gap": [-0.1, -0.2, -0.3]}
@@ -360,6 +366,9 @@ def others(rng):
         ),
         "pairwise_fairness_objective": Call(
             functools.partial(objective, c["y_score"]), {**given, "random_state": 0}
+        ),
+        "pairwise_penalty": Call(
+            functools.partial(penalty, c["y_score"]), {**given, "random_state": 0}
         ),
         "fairness_constrained": Call(
             searched, {"objective": "utility", "at_most": {"gap": 0.2}}

@@ -181,7 +181,7 @@ def test_columns_default_to_none(parameter):
 #: Where there is nothing to do without the column, it has no default.
 COMPARE_GROUPS = {
     "sensitive_features": {
-        *("audit", "audit_cv", "mitigation_report", "pairwise_fairness_objective"),
+        *("audit", "audit_cv", "mitigation_report", "pairwise_penalty"),
         *("marginal_outcome_test", "predictive_parity_test"),
         *("monotonicity_test", "outcome_inequality_test"),
         *("demographic_parity_difference", "equal_opportunity_difference"),
@@ -229,7 +229,8 @@ N_WORDINGS = {
     **dict.fromkeys(("random_state", "n_resamples", "correction", "axes"), 3),
     "threshold": 4,
     **dict.fromkeys(("sensitive_features", "qid", "average", "margin", "k"), 5),
-    **dict.fromkeys(("y_true", "y_score", "sample_weight"), 6),
+    **dict.fromkeys(("y_true", "y_score"), 6),
+    "sample_weight": 7,
     "cluster": 9,
     "reference": 1,
     "kind": 7,

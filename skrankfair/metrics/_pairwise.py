@@ -53,7 +53,7 @@ def _outcome_counts(data: RankedData) -> OutcomeCounts:
     return data.cache["outcome_counts"]
 
 
-def _bucket_edges(
+def bucket_edges(
     engagement: Array, bins: Any, preferred: Array, weight: Array | None
 ) -> tuple[float, ...]:
     """Return the edges of the strata, from the items that can be preferred."""
@@ -94,7 +94,7 @@ def _buckets(
 ) -> tuple[Array, tuple[float, ...]]:
     """Return the stratum of each input row, and the edges."""
     values, preferred = preferred_engagement(data, engagement)
-    edges = _bucket_edges(values, bins, preferred, data.pair_weight)
+    edges = bucket_edges(values, bins, preferred, data.pair_weight)
     inner = np.asarray(edges[1:-1])
     bucket = np.searchsorted(inner, values, side="right")
     bucket[~preferred] = 0
