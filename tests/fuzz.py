@@ -380,6 +380,7 @@ def others(rng):
         "compare": compared("compare", **who),
         "compare_independent": compared("compare_independent", **who),
         "plan_rates": Call(planning.plan_rates, rates),
+        "draw_pairs": Call(planning.draw_pairs, {"qid": c["qid"], "random_state": 0}),
         "plan_pairs": Call(planning.plan_pairs, pairs),
         "power_curve": Call(planning.power_curve, pilot),
     }

@@ -188,7 +188,7 @@ COMPARE_GROUPS = {
         *("equalized_odds_difference", "equalized_odds_ratio", "impact_ratio"),
         "predictive_parity_difference",
     },
-    "qid": {"monotonicity_test"},
+    "qid": {"draw_pairs", "monotonicity_test"},
 }
 
 

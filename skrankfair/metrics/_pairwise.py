@@ -89,11 +89,14 @@ def bucket_edges(
     return tuple(edges.astype(float).tolist())
 
 
-def _buckets(
-    data: RankedData, engagement: Any, bins: Any
+def buckets_of(
+    data: RankedData, engagement: Any, bins: Any, preferred: Array | None = None
 ) -> tuple[Array, tuple[float, ...]]:
-    """Return the stratum of each input row, and the edges."""
-    values, preferred = preferred_engagement(data, engagement)
+    """Return the stratum of each input row, and the edges.
+
+    `preferred`: the rows that are in strata; None: those better than another.
+    """
+    values, preferred = preferred_engagement(data, engagement, preferred)
     edges = bucket_edges(values, bins, preferred, data.pair_weight)
     inner = np.asarray(edges[1:-1])
     bucket = np.searchsorted(inner, values, side="right")
@@ -103,10 +106,13 @@ def _buckets(
     return by_row, edges
 
 
-def preferred_engagement(data: RankedData, engagement: Any) -> tuple[Array, Array]:
+def preferred_engagement(
+    data: RankedData, engagement: Any, preferred: Array | None = None
+) -> tuple[Array, Array]:
     """Return the engagement of the ranked rows, and which of them are preferred."""
     values = data.column(engagement, "engagement", allow_nan=True)
-    preferred = _outcome_counts(data).all_worse[1] > 0
+    if preferred is None:
+        preferred = _outcome_counts(data).all_worse[1] > 0
     unknown = np.isnan(values) & preferred
     if unknown.any():
         row = data.input_row(int(np.argmax(unknown)))
@@ -118,15 +124,14 @@ def preferred_engagement(data: RankedData, engagement: Any) -> tuple[Array, Arra
 
 
 @stored("pairwise_accuracy.breakdown")
-def _breakdown(result: GroupEstimates) -> pd.DataFrame:
+def breakdown_of_strata(result: GroupEstimates) -> pd.DataFrame:
     """Return the estimates by group and stratum of engagement, and their gaps."""
     import pandas as pd
 
     edges, frames = result.first_pass["engagement_edges"], []
     strata = [_stratum(result, bucket) for bucket in range(len(edges) - 1)]
-    corrected = np.array([stratum.pvalue for stratum in strata])
-    if result.has_pvalue:
-        corrected = np.array([correct(of_group, "holm") for of_group in corrected.T]).T
+    pvalues = np.array([stratum.pvalue for stratum in strata])
+    corrected = np.apply_along_axis(correct, 0, pvalues, "holm")
     for bucket, stratum in enumerate(strata):
         values = {
             "group": list(result.groups),
@@ -166,7 +171,7 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
             needs=(own if own < supports else 1,),
         )
         against_rest = PairedDifference(finalize, rest, (*needs, *rest.needs))
-    block = 1 if result.parameters["average"] == "pairs" else 2 * n_sides
+    block = 1 if result.parameters.get("average", "pairs") == "pairs" else 2 * n_sides
     column = block * n_buckets + bucket
     one = replace(
         metric,
@@ -205,7 +210,7 @@ def accuracy_estimates(
         data.check_binary(name)
     by_row, edges = None, None
     if engagement is not None:
-        by_row, edges = _buckets(data, engagement, bins)
+        by_row, edges = buckets_of(data, engagement, bins)
     n_buckets = 1 if edges is None else len(edges) - 1
 
     def make_pairs(data: RankedData) -> OutcomePairs:
@@ -224,7 +229,7 @@ def accuracy_estimates(
         finalize=MeanOfRatios(n_buckets),
         support=support_columns(average, 4, n_buckets),
         against_rest=ratios_minus_rest(n_buckets, shared_weight),
-        breakdown=None if edges is None else _breakdown,
+        breakdown=None if edges is None else breakdown_of_strata,
         share=True,
         pooled=not data.groups.overlapping,
         better="high",
@@ -500,7 +505,7 @@ def cross_estimates(
     """
     of_scores, by_row, first_pass, n_buckets = name == "pairwise_exposure", None, {}, 1
     if strata.get("engagement") is not None:
-        by_row, edges = _buckets(data, **strata)
+        by_row, edges = buckets_of(data, **strata)
         first_pass, n_buckets = {"engagement_edges": edges}, len(edges) - 1
     metric = Metric(
         name,
@@ -508,7 +513,7 @@ def cross_estimates(
         support_columns(average, 2, n_buckets),
         fair_value=0.5 if of_scores else None,
         disparity="max_abs" if of_scores else "difference",
-        breakdown=_breakdown if first_pass else None,
+        breakdown=breakdown_of_strata if first_pass else None,
         share=True,
     )
 

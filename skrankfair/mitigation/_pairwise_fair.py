@@ -353,9 +353,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         return self
 
     @abstractmethod
-    def _unpenalised(
-        self, X: Any, y: Any, weight: Array | None
-    ) -> tuple[SquaredRows | LogisticRows, Any]:
+    def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
         """Return the loss, and scikit-learn's model with the smallest."""
 
     def _read(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -391,18 +389,15 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         self, pairs: Any
     ) -> tuple[Mapping[Hashable, PreferencePairs | None], Any]:
         """Return the pairs of other rows, and the features of these."""
-        if not (
-            isinstance(pairs, tuple)
-            and len(pairs) == 2
-            and isinstance(pairs[1], PairwisePenalty)
-        ):
+        X, penalty = pairs if isinstance(pairs, tuple) and len(pairs) == 2 else (0, 0)
+        if not isinstance(penalty, PairwisePenalty):
             raise ValueError(
                 "pairs must be a tuple of features and what pairwise_penalty returns; "
                 f"got {type(pairs).__name__}."
             )
-        features = self._validated(pairs[0])
-        check_lengths(pairs=features.shape[0], penalty=pairs[1].n_rows)
-        return pairs[1].pairs, features
+        features = self._validated(X)
+        check_lengths(pairs=features.shape[0], penalty=penalty.n_rows)
+        return penalty.pairs, features
 
     def _draw(
         self, loss: SquaredRows | LogisticRows, columns: dict[str, Any]
@@ -576,9 +571,7 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     rest / subgroup: 0.9641 (95% interval 0.924 to 1.008, p = 0.103)
     """
 
-    def _unpenalised(
-        self, X: Any, y: Any, weight: Array | None
-    ) -> tuple[SquaredRows, Any]:
+    def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[SquaredRows, Any]:
         model = Ridge(self.alpha, tol=1e-10) if self.alpha else LinearRegression()
         loss = SquaredRows(np.asarray(y, dtype=float), weight)
         return loss, model.fit(X, y, sample_weight=weight)
@@ -715,9 +708,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     rest / subgroup: 0.9645 (95% interval 0.9243 to 1.008, p = 0.106)
     """
 
-    def _unpenalised(
-        self, X: Any, y: Any, weight: Array | None
-    ) -> tuple[LogisticRows, Any]:
+    def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[LogisticRows, Any]:
         self.classes_ = two_classes(y)
         codes = np.searchsorted(self.classes_, y)
         few = X.shape[1] <= _FEW_FEATURES

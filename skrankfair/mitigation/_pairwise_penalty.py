@@ -121,11 +121,7 @@ class Candidates:
 
 
 def candidates(
-    y: Array,
-    query: Array,
-    member: Array,
-    comparison: str,
-    better: Array | None = None,
+    y: Array, query: Array, member: Array, comparison: str, better: Array | None = None
 ) -> list[Candidates]:
     """Return the pairs whose better item is outside, and inside, the group.
 
@@ -149,7 +145,7 @@ def candidates(
     return sides
 
 
-def draw_pairs(
+def draw_preferences(
     y: Array,
     query: Array,
     member: Array,
@@ -171,12 +167,8 @@ def draw_pairs(
     for side in candidates(y, query, member, comparison, better):
         i, j = side.draw(n_pairs // 2, rng) if side.size else (side.rows[:0],) * 2
         if keep is not None:
-            kept = np.asarray(keep(i, j))
-            if kept.shape != i.shape or kept.dtype != bool:
-                raise ValueError(
-                    "keep must return a boolean for each pair, shape "
-                    f"({i.size},); got {kept.dtype} of shape {kept.shape}."
-                )
+            kept = np.asarray(keep(i, j), dtype=bool).ravel()
+            check_lengths(pairs=i.size, keep=kept.size)
             i, j = i[kept], j[kept]
         counts = np.ones(i.size) if weight is None else np.sqrt(weight[i] * weight[j])
         if not counts.sum() > 0:
@@ -207,10 +199,10 @@ def groups_and_queries(
     query = np.zeros(n_rows, dtype=np.int64)
     if "qid" in codes:
         query = codes["qid"].dense().codes
-    if weight is None:
-        return groups, query
-    alone = query.max(initial=0) + 1 + np.arange(n_rows)
-    return groups, np.where(weight > 0, query, alone)
+    if weight is not None:
+        alone = query.max(initial=0) + 1 + np.arange(n_rows)
+        query = np.where(weight > 0, query, alone)
+    return groups, query
 
 
 def weights_of(sample_weight: Any, n_rows: int) -> Array | None:
@@ -250,7 +242,7 @@ def draw_by_group(
     for k, label in enumerate(groups.labels[:1] if twice else groups.labels):
         member = groups.mask(k)
         drawn = {
-            label if b is None else (label, b): draw_pairs(
+            label if b is None else (label, b): draw_preferences(
                 y, query, member, comparison, n_pairs, rng, better=better, **options
             )
             for b, better in strata.items()
@@ -318,12 +310,11 @@ class PairwisePenalty:
     @property
     def terms(self) -> list[Term]:
         """The terms as functions of the scores."""
+        spread = self.least_spread
         return [
             (
                 pairs.share,
-                partial(
-                    pairs.correlation, floor=pairs.least_variance(self.least_spread)
-                ),
+                partial(pairs.correlation, floor=pairs.least_variance(spread)),
             )
             for pairs in self.pairs.values()
         ]
@@ -561,11 +552,9 @@ class _Rows:
     y: Array
     weight: Array | None = None
 
-    def weighted(self, rows: slice, *values: Array) -> tuple[Array, ...]:
-        """Return values of rows times their weights."""
-        if self.weight is None:
-            return values
-        return tuple(value * self.weight[rows] for value in values)
+    def weights(self, rows: slice) -> Any:
+        """Return the weights of rows, or 1."""
+        return 1.0 if self.weight is None else self.weight[rows]
 
 
 class SquaredRows(_Rows):
@@ -587,11 +576,9 @@ class SquaredRows(_Rows):
 
         `rows` are those of the scores.
         """
-        residual = score - self.y[rows]
-        loss, slope, curvature = self.weighted(
-            rows, residual**2, residual, np.ones_like(score)
-        )
-        return float(loss.sum()) / 2, slope, curvature
+        residual, w = score - self.y[rows], self.weights(rows)
+        loss = float((w * residual**2).sum()) / 2
+        return loss, w * residual, w * np.ones_like(score)
 
 
 class LogisticRows(_Rows):
@@ -613,5 +600,6 @@ class LogisticRows(_Rows):
         y, small = self.y[rows], np.exp(-np.abs(score))
         loss = np.log1p(small) + np.maximum(score, 0) - y * score
         p = np.where(score > 0, 1.0, small) / (1 + small)
-        loss, slope, curvature = self.weighted(rows, loss, p - y, p * (1 - p))
-        return float(loss.sum()), slope, np.maximum(curvature, LEAST_HESSIAN)
+        w = self.weights(rows)
+        curvature = np.maximum(w * p * (1 - p), LEAST_HESSIAN)
+        return float((w * loss).sum()), w * (p - y), curvature

@@ -117,7 +117,11 @@ class Case:
     @property
     def of_decisions(self):
         """Whether the outcome must be 0 or 1."""
-        return self.by_row or self.metric in (metrics.auc, *TOP_K)
+        return self.by_row or self.metric in (
+            metrics.auc,
+            metrics.mean_position,
+            *TOP_K,
+        )
 
     @property
     def by_row(self):
@@ -177,6 +181,10 @@ def _of_binary_outcomes():
         yield Case(metric, {}, {})
     for counting in COUNTING:
         yield Case(metrics.auc, dict(counting), {})
+    for comparison in ("all", "intra", "inter"):
+        options = {"comparison": comparison}
+        yield Case(metrics.mean_position, options, {})
+        yield Case(metrics.mean_position, options, {"bins": EDGES})
     for metric, average in itertools.product(TOP_K, ("items", "queries")):
         yield Case(metric, {"k": 3, "average": average}, {})
 
@@ -216,8 +224,11 @@ CASES = {_name(case): case for case in _cases()}
 UNFROZEN = {
     name
     for name, case in CASES.items()
-    if case.metric in (metrics.pairwise_exposure, metrics.pairwise_preference)
-    and case.first_pass
+    if case.metric is metrics.mean_position
+    or (
+        case.metric in (metrics.pairwise_exposure, metrics.pairwise_preference)
+        and case.first_pass
+    )
 }
 #: Metrics that differ only in their columns from others, of which one runs always.
 RARE = {*RATES, *LOSSES, metrics.auc, metrics.recall_at_k} - {

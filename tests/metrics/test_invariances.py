@@ -267,6 +267,7 @@ OF_ORDER = (
     metrics.pairwise_preference,
 )
 OF_RANKS = (*OF_ORDER, *OF_ITEMS, *OF_LISTS, metrics.dips, metrics.ndcg)
+OF_RANKS += (metrics.mean_position,)
 
 
 @one_in(

@@ -15,7 +15,7 @@ from skrankfair.mitigation._pairwise_fair import LinearCorrelation
 from skrankfair.mitigation._pairwise_penalty import (
     WIDTH,
     candidates,
-    draw_pairs,
+    draw_preferences,
     smooth_absolute,
 )
 from tests.mitigation.pairs import naive_correlation, naive_pairs, problem
@@ -40,14 +40,14 @@ def test_drawn_pairs_are_balanced_and_uniform(comparison):
     _, y, group, query = problem(160, grades=3)
     member = group == 1
     rng = np.random.default_rng(0)
-    pairs = draw_pairs(y, query, member, comparison, 40, rng)
+    pairs = draw_preferences(y, query, member, comparison, 40, rng)
     np.testing.assert_array_equal(member[pairs.better], np.repeat([False, True], 20))
     np.testing.assert_allclose(pairs.weight, 1 / 40)
     naive = naive_pairs(y, query, member, comparison)
     known = {(i, j): b for side in naive.values() for i, j, b in side}
     number = dict.fromkeys(known, 0)
     for _ in range(1000):
-        pairs = draw_pairs(y, query, member, comparison, 40, rng)
+        pairs = draw_preferences(y, query, member, comparison, 40, rng)
         for i, j, b in zip(pairs.better, pairs.worse, pairs.membership, strict=True):
             assert known[i, j] == b
             number[i, j] += 1
@@ -65,7 +65,7 @@ def test_correlation_is_corrcoef_and_its_gradient_finite_differences(comparison)
     rng = np.random.default_rng(0)
     member, coef = group == 1, rng.normal(size=4)
     score = X @ coef
-    pairs = draw_pairs(y, query, member, comparison, 10**6, rng)
+    pairs = draw_preferences(y, query, member, comparison, 10**6, rng)
     naive = naive_correlation(y, score, query, member, comparison)
     assert pairs.correlation(score)[0] == pytest.approx(naive, rel=1e-9)
     for floor in (0.0, 0.3):
@@ -299,7 +299,7 @@ def test_weights_of_a_model_repeat_queries(model):
         ({"max_pairs": 1}, "max_pairs must be an integer"),
         ({"least_spread": 0}, "least_spread must be a number"),
         ({"keep": 3}, "keep must be a function of two arrays; got 3"),
-        ({"keep": lambda i, j: 1.0 * i}, "keep must return a boolean for each pair"),
+        ({"keep": lambda i, j: i[1:] > 0}, "pairs: .*, keep: "),
         ({"sample_weight": [1.0, 2.0]}, "sample_weight: 2"),
         ({"engagement": [1.0, 2.0]}, "engagement: 2"),
         ({"engagement": np.full(240, np.nan)}, "engagement must be known.* in row"),

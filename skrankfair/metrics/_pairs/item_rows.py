@@ -148,7 +148,8 @@ def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
         totals = rows.sum(axis=0) / 2, shared.sum(axis=0) / 2
     table = _item_table(data, data.cluster, make_pairs, rows, shared, totals[0])
     table = replace(table, unweighted=unweighted)
-    return ClusterSums.from_rows(pairs.groups.labels, table, supports_of(pairs), totals)
+    supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
+    return ClusterSums.from_rows(pairs.groups.labels, table, supports, totals)
 
 
 def two_way_sums(
