@@ -523,8 +523,8 @@ class GroupEstimates(ReadOnlyArrays):
         -----
         UserWarning
             Where a mean over strata of engagement hides the gap of a stratum: one with
-            p < 0.05 (by Holm over the strata of the group) that has another sign, or
-            where that of the mean has not. `breakdown` has them all.
+            p < 0.05 (by Bonferroni over the strata of the group) that has another sign,
+            or where that of the mean has not. `breakdown` has them all.
 
         Notes
         -----
@@ -947,7 +947,7 @@ class GroupEstimates(ReadOnlyArrays):
             One row per group and stratum. By engagement: group, bucket, low, high,
             estimate, standard_error, support and, where the metric is tested, the gap
             (the distance from the rest, or from the fair value), gap_standard_error,
-            pvalue, and pvalue_corrected by Holm over the strata of the group.
+            pvalue, and pvalue_corrected by Bonferroni over the strata of the group.
 
         Raises
         ------
@@ -962,8 +962,8 @@ class GroupEstimates(ReadOnlyArrays):
     def hidden_gaps(self) -> str:
         """Which gaps the mean over strata hides, in words; empty without any.
 
-        Those at 5% (by Holm over the strata of the group) of another sign than the gap
-        of the mean, or where that is not significant itself.
+        Those at 5% (by Bonferroni over the strata of the group) of another sign than
+        the gap of the mean, or where that is not significant itself.
         """
         if self.metric.breakdown is None or not self.has_pvalue:
             return ""
@@ -982,7 +982,7 @@ class GroupEstimates(ReadOnlyArrays):
         if not hidden:
             return ""
         return (
-            "the mean over strata hides gaps (p < 0.05 by Holm): "
+            "the mean over strata hides gaps (corrected p < 0.05): "
             f"{fmt.some(hidden)}; see breakdown()"
         )
 
