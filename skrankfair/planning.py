@@ -25,12 +25,16 @@ from ._estimates.power import (
     detectable,
     smallest,
 )
+from ._inputs.columns import read_labels
+from ._inputs.ranking import stable_order
 from ._inputs.validation import (
     Array,
     as_numbers,
     check_choice,
+    check_given,
     check_magnitude,
     check_number,
+    generator,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
 
     from .display._curves import PowerCurveDisplay
 
-__all__ = ["plan_pairs", "plan_rates", "power_curve"]
+__all__ = ["draw_pairs", "plan_pairs", "plan_rates", "power_curve"]
 
 # A rate or share nearer to 0 or 1 has a variance that is only rounding.
 _RAREST = 1e-12
@@ -308,6 +312,10 @@ def plan_pairs(
     ValueError
         For a number out of its range.
 
+    See Also
+    --------
+    draw_pairs : Pairs for a randomised experiment, ``n_items=2``.
+
     Notes
     -----
     Two pairs that share an item are correlated; for scores with exponential tails by
@@ -347,6 +355,113 @@ def plan_pairs(
     effective = queries * pairs**2 / (squared + (queries - 1) * pairs**2)
     name = "accuracy of the group minus that of the rest"
     return Plan(name, variance, 0.0, effective, n_tests)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPairs(ReadOnlyArrays):
+    """Pairs of items for an experiment: what `draw_pairs` returns.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (2 m,), int
+        Row numbers of the candidates, the two of a pair after each other.
+    qid : ndarray of shape (2 m,)
+        The query of each.
+    slot : ndarray of shape (2 m,), int
+        0 for the item to show in the upper place of the two, and 1 for the lower.
+    sample_weight : ndarray of shape (2 m,)
+        How many pairs the query has, of which this one was drawn. Results with these
+        weights are, on average, those of all pairs; without them each query counts
+        once.
+    """
+
+    rows: Array
+    qid: Array
+    slot: Array
+    sample_weight: Array
+
+
+def draw_pairs(
+    qid: Any,
+    *,
+    n_queries: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> DrawnPairs:
+    """Draw two items of each query, in random order, for a randomised experiment.
+
+    Shown in two places next to each other, the items of a pair have the same chance to
+    be seen first: which one is clicked is a preference that neither the ranker nor the
+    position has had a say in.
+
+    Parameters
+    ----------
+    qid : array-like of shape (n,)
+        Query of each row: items are compared and ranked only within one query. The rows
+        are the candidates, the items that are relevant to the query.
+    n_queries : int or None, default=None
+        Number of queries of the experiment, drawn without replacement from those of at
+        least two items; None takes all of them.
+    random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call.
+
+    Returns
+    -------
+    DrawnPairs
+        Its columns go into `skrankfair.metrics.pairwise_accuracy`, with what was
+        clicked.
+
+    Raises
+    ------
+    ValueError
+        If queries are missing, or fewer than `n_queries` have two items.
+
+    See Also
+    --------
+    plan_pairs : How many queries an experiment needs, with ``n_items=2``.
+
+    References
+    ----------
+    Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
+    through Pairwise Comparisons". KDD. §3.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrankfair.metrics import pairwise_accuracy
+    >>> from skrankfair.planning import draw_pairs
+    >>> rng = np.random.default_rng(0)
+    >>> query = np.repeat(np.arange(500), 10)
+    >>> group, score = rng.choice(["f", "m"], query.size), rng.normal(size=query.size)
+    >>> pairs = draw_pairs(query, random_state=0)
+    >>> clicked = rng.random(pairs.rows.size) < 0.3  # of the items that were shown
+    >>> r = pairwise_accuracy(
+    ...     clicked,
+    ...     score[pairs.rows],
+    ...     sensitive_features=group[pairs.rows],
+    ...     qid=pairs.qid,
+    ... )
+    >>> r.support
+    array([103., 127.])
+    """
+    check_given(qid=qid)
+    codes = read_labels({}, qid=qid)[1]["qid"].dense()
+    order, size = stable_order(codes.codes), np.bincount(codes.codes)
+    start, rng = np.cumsum(size) - size, generator(random_state)
+    chosen = rng.permutation(np.flatnonzero(size > 1))
+    if n_queries is not None:
+        check_number(n_queries, "n_queries", 1, np.inf, integer=True)
+    if chosen.size < (n_queries or 1):
+        raise ValueError(
+            f"qid must have {n_queries or 1} queries of two or more items; got "
+            f"{chosen.size}."
+        )
+    chosen = np.sort(chosen[:n_queries])
+    size, start = size[chosen], start[chosen]
+    first = rng.integers(size)
+    second = (first + rng.integers(1, size)) % size
+    rows = order[np.stack([start + first, start + second], axis=1)].ravel()
+    slot, weight = np.tile([0, 1], chosen.size), np.repeat(size * (size - 1) / 2, 2)
+    return DrawnPairs(rows, codes.decode(codes.codes[rows]), slot, weight)
 
 
 def _check_common(

@@ -30,7 +30,9 @@ OF_ROWS = {  # those of one list, with outcomes of 0 and 1
     metrics.calibration_in_the_large: {},
 }
 OF_TOP = {metrics.precision_at_k: {"k": 2}, metrics.share_at_k: {"k": 2}}
+OF_TOP[metrics.mean_position] = {}
 BINARY = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0]
+CLICKED = [1.0, 1.0, 0.0, 1.0, 1.0, 0.0]  # of each group in each query
 OPTIONS = {
     metrics.pairwise_accuracy: {},
     metrics.pairwise_exposure: {},
@@ -79,6 +81,7 @@ def lacking(metric):
     units = dict.fromkeys(OF_ITEMS, "items") | dict.fromkeys(OF_LISTS, "queries.*")
     units |= dict.fromkeys(OF_ROWS, "rows") | {metrics.precision: "selected"}
     units |= {metrics.precision_at_k: "items in the top k", metrics.share_at_k: "items"}
+    units[metrics.mean_position] = "clicked items"
     return units.get(metric, "pairs")
 
 
@@ -91,6 +94,8 @@ def call(metric, **changed):
         *OF_LISTS,
     ):
         good["y_true"] = None
+    if metric is metrics.mean_position:
+        good["y_true"] = CLICKED
     if good.get("y_true") and metric in (*OF_ROWS, metrics.precision_at_k):
         good["y_true"] = BINARY
     return metric(**{**good, **OPTIONS[metric], **changed})

@@ -208,7 +208,7 @@ def column_call(name, rng):
     for optional in ("cluster", "sample_weight", "engagement", "qid"):
         if optional in given and rng.random() < (0.2 if optional == "qid" else 0.5):
             del given[optional]
-    if name == "pairwise_accuracy" and "engagement" not in given:
+    if name.startswith("pairwise") and "engagement" not in given:
         parameters -= {"bins"}
     if name == "calibration_error":
         given["bandwidth"] = 0.2
@@ -310,6 +310,12 @@ def objective(score, y_true, **options):
     return np.concatenate([np.asarray(part) for part in made(y_true, score)])
 
 
+def penalty(score, y_true, **options):
+    """Return the penalty of pairs and its gradient."""
+    made = mitigation.pairwise_penalty(y_true, **options)
+    return np.append(*made(score)[::-1])
+
+
 def searched(**options):
     """Choose a candidate of a search."""
     scores = {"utility": [0.5, 0.6, 0.7], "gap": [-0.1, -0.2, -0.3]}
@@ -368,6 +374,9 @@ def others(rng):
         "pairwise_fairness_objective": Call(
             functools.partial(objective, c["y_score"]), {**given, "random_state": 0}
         ),
+        "pairwise_penalty": Call(
+            functools.partial(penalty, c["y_score"]), {**given, "random_state": 0}
+        ),
         "fairness_constrained": Call(
             searched, {"objective": "utility", "at_most": {"gap": 0.2}}
         ),
@@ -381,6 +390,7 @@ def others(rng):
         "compare": compared("compare", **who),
         "compare_independent": compared("compare_independent", **who),
         "plan_rates": Call(planning.plan_rates, rates),
+        "draw_pairs": Call(planning.draw_pairs, {"qid": c["qid"], "random_state": 0}),
         "plan_pairs": Call(planning.plan_pairs, pairs),
         "power_curve": Call(planning.power_curve, pilot),
     }

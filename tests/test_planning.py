@@ -9,7 +9,7 @@ from statsmodels.stats.power import TTestIndPower
 mpl.use("Agg")
 
 from skrankfair.metrics import pairwise_accuracy, selection_rate
-from skrankfair.planning import plan_pairs, plan_rates, power_curve
+from skrankfair.planning import draw_pairs, plan_pairs, plan_rates, power_curve
 from tests.metrics.common import result_of
 
 
@@ -226,3 +226,67 @@ class TestPowerCurve:
         pilot = decisions() if pilot == "result" else pilot
         with pytest.raises(ValueError, match=message):
             power_curve(pilot, **options)
+
+
+class TestDrawnPairs:
+    query = np.array(["x", "y", "x", "z", "y", "x", "z", "one", "x"])
+
+    def test_every_ordered_pair_of_a_query_is_as_likely(self):
+        counts = {}
+        for seed in range(1500):
+            pairs = draw_pairs(self.query, random_state=seed)
+            assert pairs.qid.tolist() == self.query[pairs.rows].tolist()
+            assert pairs.slot.tolist() == [0, 1] * 3
+            for pair in map(tuple, pairs.rows.reshape(-1, 2).tolist()):
+                counts[pair] = counts.get(pair, 0) + 1
+        for label, n_pairs in {"x": 12, "y": 2, "z": 2}.items():
+            some = [c for (i, _), c in counts.items() if self.query[i] == label]
+            expected = 1500 / n_pairs
+            assert len(some) == n_pairs
+            assert np.abs(np.array(some) - expected).max() < 4.5 * np.sqrt(expected)
+
+    def test_weighted_pairs_are_all_pairs_on_average(self):
+        rng = np.random.default_rng(0)
+        query = np.repeat(np.arange(60), rng.integers(2, 9, 60))
+        group, y = rng.integers(0, 2, (2, query.size))
+        score = rng.normal(size=query.size) + 3 * y * (np.bincount(query)[query] > 6)
+        who = {"sensitive_features": group, "qid": query}
+        every = pairwise_accuracy(y, score, **who).estimate
+        totals = np.zeros((2, 2))
+        for seed in range(200):
+            pairs = draw_pairs(query, random_state=seed)
+            r = pairwise_accuracy(
+                y[pairs.rows],
+                score[pairs.rows],
+                sensitive_features=group[pairs.rows],
+                qid=pairs.qid,
+                sample_weight=pairs.sample_weight,
+            )
+            totals += r.sums.by_group[:, :2]
+        np.testing.assert_allclose(totals[:, 0] / totals[:, 1], every, atol=0.03)
+        by_query = pairwise_accuracy(y, score, **who, average="queries").estimate
+        assert every[0] - by_query[0] > 0.1
+
+    def test_some_queries_are_drawn_without_replacement(self):
+        query = np.repeat(np.arange(50), 3)
+        drawn = draw_pairs(query, n_queries=20, random_state=0)
+        labels, counts = np.unique(drawn.qid, return_counts=True)
+        assert labels.size == 20
+        assert (counts == 2).all()
+        assert (drawn.sample_weight == 3).all()
+        again = draw_pairs(query, n_queries=20, random_state=0)
+        np.testing.assert_array_equal(again.rows, drawn.rows)
+
+    @pytest.mark.parametrize(
+        ("qid", "options", "message"),
+        [
+            (None, {}, "qid must be given; got None"),
+            ([1, 2, 3], {}, "qid must have 1 queries of two or more items; got 0"),
+            ([1, 1, 2, 2], {"n_queries": 3}, "qid must have 3 queries .* got 2"),
+            ([1, 1], {"n_queries": 0}, "n_queries must be an integer"),
+            ([1, None], {}, "qid must"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, qid, options, message):
+        with pytest.raises(ValueError, match=message):
+            draw_pairs(qid, **options)

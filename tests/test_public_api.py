@@ -182,7 +182,7 @@ def test_columns_default_to_none(parameter):
 #: Where there is nothing to do without the column, it has no default.
 COMPARE_GROUPS = {
     "sensitive_features": {
-        *("audit", "audit_cv", "mitigation_report", "pairwise_fairness_objective"),
+        *("audit", "audit_cv", "mitigation_report", "pairwise_penalty"),
         *("marginal_outcome_test", "predictive_parity_test"),
         *("monotonicity_test", "outcome_inequality_test", "prefix_test"),
         "score_order_test",
@@ -190,7 +190,7 @@ COMPARE_GROUPS = {
         *("equalized_odds_difference", "equalized_odds_ratio", "impact_ratio"),
         "predictive_parity_difference",
     },
-    "qid": {"monotonicity_test"},
+    "qid": {"draw_pairs", "monotonicity_test"},
 }
 
 
@@ -233,7 +233,8 @@ N_WORDINGS = {
     **dict.fromkeys(("random_state", "n_resamples", "correction", "axes"), 3),
     "threshold": 4,
     **dict.fromkeys(("sensitive_features", "qid", "average", "margin"), 5),
-    **dict.fromkeys(("y_true", "y_score", "sample_weight", "k"), 6),
+    **dict.fromkeys(("y_true", "y_score", "k"), 6),
+    "sample_weight": 7,
     "cluster": 9,
     "reference": 3,
     "kind": 7,

@@ -17,11 +17,15 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 
 from skrankfair.datasets import make_underranked_items
 from skrankfair.inference import compare
-from skrankfair.metrics import ndcg, pairwise_accuracy
+from skrankfair.metrics import (
+    ndcg,
+    pairwise_accuracy,
+    pairwise_exposure,
+    pairwise_preference,
+)
 from skrankfair.mitigation import (
     PairwiseFairClassifier,
     PairwiseFairRegressor,
@@ -70,25 +74,22 @@ def fitted_score(model: str, learn: Any, X: Any, strength: float, seed: int) -> 
     return trees.fit(learn.X, learn.y_true).predict(X)
 
 
-def by_engagement(inter: pd.DataFrame) -> dict[str, np.ndarray]:
+def by_engagement(test: Any, score: Any, who: dict[str, Any]) -> dict[str, Any]:
     """Return how often items of the subgroup are clicked, and shown, in mixed pairs.
 
     A pair counts where one of the two is clicked, by the engagement of that one.
     """
-    of = {
-        name: inter[inter["group"] == name].set_index("bucket")
-        for name in ("rest", "subgroup")
-    }
-    clicked = of["subgroup"]["support"]
-    other = of["rest"]["support"]
-    above = of["subgroup"]["estimate"] * clicked + (1 - of["rest"]["estimate"]) * other
-    total = clicked + other
-    return {
-        "clicked": (clicked / total).to_numpy(),
-        "shown": (above / total).to_numpy(),
-        "clicked, all": clicked.sum() / total.sum(),
-        "shown, all": above.sum() / total.sum(),
-    }
+    found: dict[str, Any] = {}
+    for name, metric in {
+        "clicked": pairwise_preference,
+        "shown": pairwise_exposure,
+    }.items():
+        result = metric(test.y_true, score, engagement=test.engagement, **who)
+        table = result.breakdown()
+        table = table[table["group"] == "subgroup"]
+        found[name] = table["estimate"].to_numpy()
+        found[f"{name}, all"] = np.average(table["estimate"], weights=table["support"])
+    return found
 
 
 def measure(test: Any, score: Any) -> dict[str, Any]:
@@ -106,9 +107,7 @@ def measure(test: Any, score: Any) -> dict[str, Any]:
         found[f"{comparison} by engagement"] = table.pivot_table(
             index="bucket", columns="group", values="estimate"
         )
-        if comparison == "inter":
-            found |= by_engagement(table)
-    return found
+    return found | by_engagement(test, score, who)
 
 
 def replicate(seed: int, n_queries: int) -> dict[tuple[str, float], dict[str, Any]]:

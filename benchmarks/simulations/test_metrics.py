@@ -30,6 +30,7 @@ from skrankfair.metrics import (
     exposure_parity,
     matched_pair_calibration,
     matched_pair_curve,
+    mean_position,
     ndkl,
     normalized_discounted_difference,
     normalized_discounted_kl,
@@ -545,3 +546,49 @@ def test_band_of_a_curve(options):
     low, high = np.moveaxis(np.array(ends), 1, 0)
     truth = np.mean(estimates, axis=0)
     assert_level(((low <= truth) & (truth <= high)).all(axis=1), at_most=True)
+
+
+# Gaps by engagement, and mean positions
+
+
+def engaged(seed, bend, n_queries=150):
+    """Draw queries whose scores favour a group by `bend` at low engagement alone."""
+    rng = np.random.default_rng(seed)
+    shape = n_queries, 6
+    group, utility = rng.random(shape) < 0.4, rng.normal(size=shape)
+    z, y = rng.random(shape), utility + rng.normal(size=shape) > 0.5
+    score = utility + bend * group * np.where(z < 0.5, 1, -1)
+    columns = {
+        "sensitive_features": np.where(group, "f", "m").ravel(),
+        "qid": np.repeat(np.arange(n_queries), 6),
+    }
+    return y.ravel().astype(float), score.ravel(), z.ravel(), columns
+
+
+def test_gaps_of_strata_are_false_alarms_at_the_level_and_found():
+    rejected, hidden = {0.0: 0, 1.0: 0}, {0.0: 0, 1.0: 0}
+    for bend, seed in itertools.product(rejected, range(400)):
+        y, score, z, columns = engaged(seed, bend)
+        r = pairwise_accuracy(y, score, engagement=z, bins=4, **columns)
+        rejected[bend] += r.breakdown()["pvalue_corrected"].min() < 0.05
+        hidden[bend] += bool(r.hidden_gaps)
+    # By Bonferroni at most 5%, within three errors of the simulation.
+    assert rejected[0.0] < 400 * 0.05 + 3 * np.sqrt(400 * 0.05 * 0.95)
+    assert hidden[0.0] <= rejected[0.0]
+    assert hidden[1.0] > 0.9 * 400
+
+
+def test_mean_positions_are_in_their_intervals():
+    names = {"all": 0, "intra": 0, "inter": 0}
+    truth = {}
+    for comparison in names:
+        y, score, _, columns = engaged(10**6, 0.5, 60_000)
+        truth[comparison] = mean_position(y, score, comparison=comparison, **columns)
+    for seed, comparison in itertools.product(range(400), names):
+        y, score, _, columns = engaged(seed, 0.5)
+        r = mean_position(y, score, comparison=comparison, **columns)
+        low, high = r.confidence_interval()
+        true = truth[comparison].estimate[0]
+        names[comparison] += not low[0] <= true <= high[0]
+    assert max(names.values()) < 400 * 0.05 + 3 * np.sqrt(400 * 0.05 * 0.95)
+    assert min(names.values()) > 5

@@ -224,7 +224,8 @@ def estimates_latex(result: GroupEstimates) -> str:
 
 def estimates_text(result: GroupEstimates) -> str:
     """Return a result as a small table of text."""
-    return f"{_caption(result)}\n{text_table(*_cells(result))}\n{_footer(result)}"
+    lines = _caption(result), text_table(*_cells(result)), _footer(result)
+    return "\n".join((*lines, *filter(None, [result.hidden_gaps])))
 
 
 def estimates_html(result: GroupEstimates) -> str:
@@ -232,6 +233,7 @@ def estimates_html(result: GroupEstimates) -> str:
     return (
         f"<p><code>{escape(_caption(result))}</code></p>"
         f"{html_table(*_cells(result))}<p>{escape(_footer(result))}</p>"
+        f"{result.hidden_gaps and f'<p>{escape(result.hidden_gaps)}</p>'}"
     )
 
 

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
     from ..display import GroupEstimatesDisplay
 
+#: Of the tests that find what a mean over strata hides.
+_LEVEL = 0.05
 # Of more groups than this the largest t is bounded without their correlation.
 _MOST_CORRELATED = 1000
 
@@ -517,6 +519,13 @@ class GroupEstimates(ReadOnlyArrays):
         ValueError
             If the metric cannot be tested, or not by this method.
 
+        Warns
+        -----
+        UserWarning
+            Where a mean over strata of engagement hides the gap of a stratum: one with
+            p < 0.05 (by Bonferroni over the strata of the group) that has another sign,
+            or where that of the mean has not. `breakdown` has them all.
+
         Notes
         -----
         Where clusters are unequal Student's t is safe but finds next to nothing. With
@@ -544,6 +553,8 @@ class GroupEstimates(ReadOnlyArrays):
             )
         gap = self.as_gap()
         warn_small(gap)
+        if self.hidden_gaps:
+            warn_user(f"{self.name}: {self.hidden_gaps}.", UserWarning)
         return GroupTest(
             *(gap.groups, gap.estimate, gap.standard_error),
             *gap.as_estimates.test,
@@ -933,8 +944,10 @@ class GroupEstimates(ReadOnlyArrays):
         Returns
         -------
         DataFrame
-            One row per group and stratum: group, bucket, low, high, estimate,
-            standard_error, support.
+            One row per group and stratum. By engagement: group, bucket, low, high,
+            estimate, standard_error, support and, where the metric is tested, the gap
+            (the distance from the rest, or from the fair value), gap_standard_error,
+            pvalue, and pvalue_corrected by Bonferroni over the strata of the group.
 
         Raises
         ------
@@ -944,6 +957,34 @@ class GroupEstimates(ReadOnlyArrays):
         if self.metric.breakdown is None:
             raise ValueError(f"{self.name} was called without strata (engagement).")
         return self.metric.breakdown(self)
+
+    @cached_property
+    def hidden_gaps(self) -> str:
+        """Which gaps the mean over strata hides, in words; empty without any.
+
+        Those at 5% (by Bonferroni over the strata of the group) of another sign than
+        the gap of the mean, or where that is not significant itself.
+        """
+        if self.metric.breakdown is None or not self.has_pvalue:
+            return ""
+        table, gap = self.breakdown(), self.as_gap()
+        if "pvalue_corrected" not in table:
+            return ""
+        mean = np.sign(gap.estimate - (gap.fair_value or 0.0))
+        shown = dict(zip(self.groups, mean * (self.pvalue < _LEVEL), strict=True))
+        names = ["group", "low", "high", "gap"]
+        significant = table[table["pvalue_corrected"] < _LEVEL][names]
+        hidden = [
+            f"{fmt.label(group)} {gap:+.3f} in [{low:.3g}, {high:.3g}]"
+            for group, low, high, gap in significant.to_numpy(dtype=object)
+            if np.sign(gap) != shown[group]
+        ]
+        if not hidden:
+            return ""
+        return (
+            "the mean over strata hides gaps (corrected p < 0.05): "
+            f"{fmt.some(hidden)}; see breakdown()"
+        )
 
     def compact(self, n_replicates: int = 0, random_state: int = 0) -> GroupEstimates:
         """Return the same result without the table of clusters.

@@ -18,6 +18,7 @@ from ._exposure import exposure, exposure_gap
 from ._make_metric import make_metric
 from ._matched_pair import matched_pair_calibration
 from ._matched_pair_curve import matched_pair_curve
+from ._mean_position import mean_position
 from ._ndcg import ndcg
 from ._normalized_discounted import (
     ndkl,
@@ -81,6 +82,7 @@ __all__ = [
     "matched_pair_calibration",
     "matched_pair_curve",
     "mean_absolute_error",
+    "mean_position",
     "mean_squared_error",
     "ndcg",
     "ndkl",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, MeanOfRatios, ratios_minus_rest
+from .._estimates.finalize import (
+    ColumnSum,
+    MeanOfRatios,
+    PairedDifference,
+    ratios_minus_rest,
+)
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
@@ -23,7 +28,13 @@ from .._inputs.validation import (
 )
 from ._pairs.cluster_rows import support_columns
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
-from ._pairs.pairwise import OutcomeCounts, OutcomePairs, ScorePairs, outcome_codes
+from ._pairs.pairwise import (
+    CrossPairs,
+    OutcomeCounts,
+    OutcomePairs,
+    ScorePairs,
+    outcome_codes,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +52,7 @@ def _outcome_counts(data: RankedData) -> OutcomeCounts:
     return data.cache["outcome_counts"]
 
 
-def _bucket_edges(
+def bucket_edges(
     engagement: Array, bins: Any, preferred: Array, weight: Array | None
 ) -> tuple[float, ...]:
     """Return the edges of the strata, from the items that can be preferred."""
@@ -77,24 +88,30 @@ def _bucket_edges(
     return tuple(edges.astype(float).tolist())
 
 
-def _buckets(
-    data: RankedData, engagement: Any, bins: Any
-) -> tuple[Array | None, tuple[float, ...] | None]:
-    """Return the stratum of each ranked row, and the edges."""
-    if engagement is None:
-        return None, None
-    values, preferred = preferred_engagement(data, engagement)
-    edges = _bucket_edges(values, bins, preferred, data.pair_weight)
+def buckets_of(
+    data: RankedData, engagement: Any, bins: Any, preferred: Array | None = None
+) -> tuple[Array, tuple[float, ...]]:
+    """Return the stratum of each input row, and the edges.
+
+    `preferred`: the rows that are in strata; None: those better than another.
+    """
+    values, preferred = preferred_engagement(data, engagement, preferred)
+    edges = bucket_edges(values, bins, preferred, data.pair_weight)
     inner = np.asarray(edges[1:-1])
     bucket = np.searchsorted(inner, values, side="right")
     bucket[~preferred] = 0
-    return bucket, edges
+    by_row = np.empty_like(bucket)
+    by_row[data.ranking.order] = bucket
+    return by_row, edges
 
 
-def preferred_engagement(data: RankedData, engagement: Any) -> tuple[Array, Array]:
+def preferred_engagement(
+    data: RankedData, engagement: Any, preferred: Array | None = None
+) -> tuple[Array, Array]:
     """Return the engagement of the ranked rows, and which of them are preferred."""
     values = data.column(engagement, "engagement", allow_nan=True)
-    preferred = _outcome_counts(data).all_worse[1] > 0
+    if preferred is None:
+        preferred = _outcome_counts(data).all_worse[1] > 0
     unknown = np.isnan(values) & preferred
     if unknown.any():
         row = data.input_row(int(np.argmax(unknown)))
@@ -106,29 +123,63 @@ def preferred_engagement(data: RankedData, engagement: Any) -> tuple[Array, Arra
 
 
 @stored("pairwise_accuracy.breakdown")
-def _breakdown(result: GroupEstimates) -> pd.DataFrame:
-    """Return the accuracy by group and stratum of engagement."""
+def breakdown_of_strata(result: GroupEstimates) -> pd.DataFrame:
+    """Return the estimates by group and stratum of engagement, and their gaps."""
     import pandas as pd
 
-    edges = result.first_pass["engagement_edges"]
-    n_buckets, buckets = len(edges) - 1, []
-    for bucket in range(n_buckets):
-        # The supports of the buckets follow those of the group and the rest.
-        needs = (2 + bucket,) if n_buckets > 1 else (0,)
-        finalize = _BucketRatio(n_buckets, needs=needs, bucket=bucket)
-        block = 1 if result.parameters["average"] == "pairs" else 4
-        column = block * n_buckets + bucket
+    edges, frames = result.first_pass["engagement_edges"], []
+    strata = [_stratum(result, bucket) for bucket in range(len(edges) - 1)]
+    pvalues = np.array([stratum.pvalue for stratum in strata])
+    corrected = np.minimum(pvalues * (~np.isnan(pvalues)).sum(axis=0), 1.0)
+    for bucket, stratum in enumerate(strata):
         values = {
             "group": list(result.groups),
             "bucket": bucket,
             "low": edges[bucket],
             "high": edges[bucket + 1],
-            "estimate": result.sums.estimate(finalize),
-            "standard_error": np.sqrt(result.sums.variance(finalize)),
-            "support": result.sums.counted(ColumnSum(column, column + 1)),
+            "estimate": stratum.estimate,
+            "standard_error": stratum.standard_error,
+            "support": stratum.support,
         }
-        buckets.append(pd.DataFrame(values))
-    return pd.concat(buckets, ignore_index=True)
+        if stratum.has_pvalue:
+            gap = stratum.as_gap()
+            values["gap"] = gap.estimate - (gap.fair_value or 0.0)
+            values["gap_standard_error"] = gap.standard_error
+            values["pvalue"] = stratum.pvalue
+            values["pvalue_corrected"] = corrected[bucket]
+        frames.append(pd.DataFrame(values))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
+    """Return the result of one stratum, with the tests of any result."""
+    metric, supports = result.metric, len(result.sums.supports)
+    n_buckets = len(result.first_pass["engagement_edges"]) - 1
+    n_sides = 1 if metric.against_rest is None else 2
+    # The supports of the strata follow those of the group and the rest.
+    needs = (n_sides + bucket,) if n_buckets > 1 else (0,)
+    finalize = _BucketRatio(n_buckets, needs=needs, bucket=bucket)
+    against_rest, of_rest = None, getattr(metric.against_rest, "second", None)
+    if of_rest is not None:
+        # Results that older versions have stored lack those of the rest by stratum.
+        own = n_sides + n_buckets + bucket
+        rest = replace(
+            finalize,
+            column=2,
+            shared_weight=of_rest.shared_weight,
+            needs=(own if own < supports else 1,),
+        )
+        against_rest = PairedDifference(finalize, rest, (*needs, *rest.needs))
+    block = 1 if result.parameters.get("average", "pairs") == "pairs" else 2 * n_sides
+    column = block * n_buckets + bucket
+    one = replace(
+        metric,
+        finalize=finalize,
+        support=ColumnSum(column, column + 1),
+        against_rest=against_rest,
+        breakdown=None,
+    )
+    return replace(result, metric=one)
 
 
 @dataclass(frozen=True)
@@ -156,11 +207,10 @@ def accuracy_estimates(
     check_choice(comparison, "comparison", COMPARISONS)
     if name == "auc":
         data.check_binary(name)
-    bucket, edges = _buckets(data, engagement, bins)
+    by_row, edges = None, None
+    if engagement is not None:
+        by_row, edges = buckets_of(data, engagement, bins)
     n_buckets = 1 if edges is None else len(edges) - 1
-    if bucket is not None:
-        by_row = np.empty_like(bucket)
-        by_row[data.ranking.order] = bucket
 
     def make_pairs(data: RankedData) -> OutcomePairs:
         return OutcomePairs(
@@ -168,7 +218,7 @@ def accuracy_estimates(
             data.groups,
             _outcome_counts(data),
             comparison,
-            None if bucket is None else by_row[data.ranking.order],
+            None if by_row is None else by_row[data.ranking.order],
             n_buckets,
         )
 
@@ -178,7 +228,7 @@ def accuracy_estimates(
         finalize=MeanOfRatios(n_buckets),
         support=support_columns(average, 4, n_buckets),
         against_rest=ratios_minus_rest(n_buckets, shared_weight),
-        breakdown=None if edges is None else _breakdown,
+        breakdown=None if edges is None else breakdown_of_strata,
         share=True,
         pooled=not data.groups.overlapping,
         better="high",
@@ -444,28 +494,38 @@ def cross_estimates(
     k: int | None = None,
     average: str = "pairs",
     variance: str = "auto",
+    **strata: Any,
 ) -> GroupEstimates:
     """Return P(s_i > s_j | i in a, j not in a) of data that is ordered by s.
 
     `name` says what s is: the scores of `pairwise_exposure`, of which one is fair, or
-    the outcomes of `pairwise_preference`, whose ties count nothing.
+    the outcomes of `pairwise_preference`, whose ties count nothing. `strata` are the
+    engagement, with which only pairs of unlike outcomes count, and the bins.
     """
-    of_scores = name == "pairwise_exposure"
+    of_scores, by_row, first_pass, n_buckets = name == "pairwise_exposure", None, {}, 1
+    if strata.get("engagement") is not None:
+        by_row, edges = buckets_of(data, **strata)
+        first_pass, n_buckets = {"engagement_edges": edges}, len(edges) - 1
     metric = Metric(
         name,
-        MeanOfRatios(),
-        support_columns(average, 2),
+        MeanOfRatios(n_buckets),
+        support_columns(average, 2, n_buckets),
         fair_value=0.5 if of_scores else None,
         disparity="max_abs" if of_scores else "difference",
+        breakdown=breakdown_of_strata if first_pass else None,
         share=True,
     )
 
-    def make_pairs(data: RankedData) -> ScorePairs:
-        return ScorePairs(data.ranking, data.groups, not of_scores, data.item_weight)
+    def make_pairs(data: RankedData) -> ScorePairs | CrossPairs:
+        ranking, groups = data.ranking, data.groups
+        if by_row is None:
+            return ScorePairs(ranking, groups, not of_scores, data.item_weight)
+        counts, bucket = _outcome_counts(data), by_row[ranking.order]
+        return CrossPairs(ranking, groups, counts, "inter", bucket, n_buckets)
 
     sums = pair_sums(data, make_pairs, variance, average, k=k)
     parameters = {**_cut(k), "average": average}
-    result = GroupEstimates(metric, sums, parameters, missing=data.missing)
+    result = GroupEstimates(metric, sums, parameters, first_pass, missing=data.missing)
     return warn_undefined_pairs(result, data)
 
 
@@ -482,6 +542,8 @@ def pairwise_exposure(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    engagement: Any = None,
+    bins: Any = 4,
     k: int | None = None,
     average: str = "pairs",
     variance: str = "auto",
@@ -494,11 +556,13 @@ def pairwise_exposure(
     For group a, ``P(s_i > s_j | i in a, j not in a, same query)``, whatever the
     outcomes; score ties count one half. The value of equal exposure is 1/2, and
     `pairwise_preference` is the base rate with which to compare it (§6.4 of the paper).
+    With `engagement` it is so at each level of it, over pairs of unlike outcomes.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or None, default=None
-        Not used; it is accepted so that all metrics are called alike.
+        Outcomes or relevance, binary, graded or real; larger is better. Only
+        `engagement` needs them: they say which item of a pair is the better one.
     y_score : array-like of shape (n,)
         Scores, not ranks: higher scores rank first.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
@@ -513,6 +577,14 @@ def pairwise_exposure(
         queries, or items of one list. None makes each query its own unit, or each item
         of one list. Two columns are users and the items that recur among them: both
         ways have errors, ``V_users + V_items - V_users×items``.
+    engagement : array-like of shape (n,) or None, default=None
+        Engagement after the click. Only pairs of unlike outcomes count then, in the
+        stratum of their better item, and the estimate is the plain mean over the strata
+        with pairs (Figure 4 of the paper); `GroupEstimates.breakdown` has the strata.
+        May be NaN where an item is better than no other.
+    bins : int or sequence of float, default=4
+        Number of strata of equal size, or their increasing edges. Edges chosen from
+        the data are a first pass: parts add up only if they share them.
     k : int or None, default=None
         How many positions count, from the top: only pairs with an item in the first k
         of its query, whose exchange would change what is there. Tied items are there
@@ -543,7 +615,8 @@ def pairwise_exposure(
     ------
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
-        query is in two clusters, or an option is unknown.
+        query is in two clusters, an option is unknown, or engagement is given without
+        outcomes.
 
     Warns
     -----
@@ -574,7 +647,10 @@ def pairwise_exposure(
     >>> r.estimate
     array([0.25, 0.75])
     """
-    y_true = None  # not used, and so not checked
+    if engagement is None:
+        y_true = None  # not used, and so not checked
+    elif y_true is None:
+        raise ValueError("y_true must be given with engagement; got None.")
     return measured(partial(cross_estimates, "pairwise_exposure"), **locals())
 
 
@@ -585,6 +661,8 @@ def pairwise_preference(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    engagement: Any = None,
+    bins: Any = 4,
     average: str = "pairs",
     variance: str = "auto",
     sample_weight: Any = None,
@@ -615,6 +693,14 @@ def pairwise_preference(
         queries, or items of one list. None makes each query its own unit, or each item
         of one list. Two columns are users and the items that recur among them: both
         ways have errors, ``V_users + V_items - V_users×items``.
+    engagement : array-like of shape (n,) or None, default=None
+        Engagement after the click. Pairs are then in the stratum of their better item,
+        and the estimate is the plain mean over the strata with pairs (Figure 4 of the
+        paper); `GroupEstimates.breakdown` has the strata.
+        May be NaN where an item is better than no other.
+    bins : int or sequence of float, default=4
+        Number of strata of equal size, or their increasing edges. Edges chosen from
+        the data are a first pass: parts add up only if they share them.
     average : {"pairs", "queries", "clusters"}, default="pairs"
         "pairs" pools all pairs. "queries" takes the mean over queries with a pair.
         "clusters" takes the mean over clusters of the value of each, whose queries are

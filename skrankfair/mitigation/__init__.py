@@ -5,6 +5,7 @@ from ._group_calibrated import GroupCalibratedClassifier, GroupCalibratedRegress
 from ._group_calibrator import GroupCalibrator
 from ._multi_objective import MultiObjectiveCalibrator
 from ._pairwise_fair import PairwiseFairClassifier, PairwiseFairRegressor
+from ._pairwise_penalty import pairwise_penalty
 from ._reranker import FairReranker
 from ._thresholds import GroupThresholdClassifier
 
@@ -18,4 +19,5 @@ __all__ = [
     "PairwiseFairClassifier",
     "PairwiseFairRegressor",
     "pairwise_fairness_objective",
+    "pairwise_penalty",
 ]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from .._inputs.groups import Groups
 from .._inputs.validation import (
     Array,
     as_numbers,
@@ -24,12 +23,14 @@ from ._pairwise_penalty import (
     COMPARISONS,
     LEAST_HESSIAN,
     LogisticRows,
-    PreferencePairs,
+    PairwisePenalty,
     SquaredRows,
+    absolute_correlations,
     candidates,
-    draw_by_group,
     groups_and_queries,
+    pairwise_penalty,
     smooth_absolute,
+    weights_of,
 )
 
 LOSSES = ("squared", "logistic", "pairwise")
@@ -47,21 +48,23 @@ class PairwiseRows:
     better: Array
     worse: Array
     n_rows: int
+    weight: Array | None = None  # of the pairs
     constant = 0.0
     unit = 2.0
 
     def __call__(self, score: Array) -> tuple[float, Array, Array]:
         """Return the loss, its gradient, and the diagonal of its Hessian."""
         ahead = score[self.worse] - score[self.better]
-        wrong, scale = expit(ahead), self.n_rows / self.better.size
+        weight = np.ones(ahead.size) if self.weight is None else self.weight
+        wrong, scale = expit(ahead), weight * self.n_rows / weight.sum()
 
         def by_row(row: Array, value: Array) -> Array:
-            return scale * np.bincount(row, value, minlength=self.n_rows)
+            return np.bincount(row, scale * value, minlength=self.n_rows)
 
         gradient = by_row(self.worse, wrong) - by_row(self.better, wrong)
         curvature = wrong * (1 - wrong)
         hessian = by_row(self.worse, curvature) + by_row(self.better, curvature)
-        loss = scale * float(np.logaddexp(0, ahead).sum())
+        loss = float((scale * np.logaddexp(0, ahead)).sum())
         return loss, gradient, np.maximum(hessian, LEAST_HESSIAN)
 
 
@@ -81,8 +84,7 @@ class PairwiseFairnessObjective:
     ----------
     y_true : ndarray of shape (n,)
     loss : RowLoss
-    terms : dict
-        The pairs of each group.
+    penalty : PairwisePenalty
     strength : float
     learning_rate : float
 
@@ -105,7 +107,7 @@ class PairwiseFairnessObjective:
         self,
         y_true: Array,
         loss: RowLoss,
-        terms: dict[Hashable, PreferencePairs],
+        penalty: PairwisePenalty,
         strength: float,
         learning_rate: float,
     ) -> None:
@@ -114,11 +116,7 @@ class PairwiseFairnessObjective:
         self.learning_rate = learning_rate
         self.base_score = loss.constant
         self._loss = loss
-        self._terms = terms
-        self._floors = {
-            k: (_SPREAD * loss.unit) ** 2 * float(p.weight @ p.margin**2)
-            for k, p in terms.items()
-        }
+        self._penalty = replace(penalty, least_spread=_SPREAD * loss.unit)
         self._width = max(_WIDTH, strength)
         self._weight = strength * loss(np.full(y_true.size, loss.constant))[0]
 
@@ -177,12 +175,13 @@ class PairwiseFairnessObjective:
             )
         _, gradient, hessian = self._loss(score)
         if self._weight > 0:
-            for label, pairs in self._terms.items():
-                value, slope = pairs.correlation(score, self._floors[label])
+            for share, correlation in self._penalty.terms:
+                value, slope = correlation(score)
+                weight = self._weight * share
                 factor = smooth_absolute(value, self._width)[1]
-                gradient = gradient + self._weight * factor * slope
+                gradient = gradient + weight * factor * slope
                 size = np.abs(slope)
-                bound = self._weight / np.hypot(value, self._width) * size.sum()
+                bound = weight / np.hypot(value, self._width) * size.sum()
                 hessian = hessian + self.learning_rate * bound * size
         return gradient, hessian
 
@@ -197,14 +196,10 @@ class PairwiseFairnessObjective:
         Returns
         -------
         dict
-            By group; negative: good items of the group win by less than good items of
-            the rest. NaN where all scores are equal.
+            By group, or by (group, stratum); negative: good items of the group win by
+            less than good items of the rest. NaN where all scores are equal.
         """
-        score = self._checked(score)
-        return {
-            label: pairs.correlation(score)[0] if pairs.spread(score) > 0 else np.nan
-            for label, pairs in self._terms.items()
-        }
+        return self._penalty.correlation(score)
 
     def value(self, score: Any) -> float:
         """Return what the model minimises: the loss plus the penalty.
@@ -218,24 +213,19 @@ class PairwiseFairnessObjective:
         -------
         float
         """
-        score = self._checked(score)
-        total = self._loss(score)[0]
-        for label, pairs in self._terms.items():
-            correlation = pairs.correlation(score, self._floors[label])[0]
-            total += self._weight * smooth_absolute(correlation, self._width)[0]
-        return total
-
-    def _checked(self, score: Any) -> Array:
         score = as_numbers(score, "score")
         check_lengths(y_true=self.y_true.size, score=score.size)
-        return score
+        penalty = absolute_correlations(self._penalty.terms, score, self._width)[0]
+        return self._loss(score)[0] + self._weight * penalty
 
 
 def pairwise_fairness_objective(
     y_true: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     qid: Any = None,
+    sample_weight: Any = None,
+    penalty: PairwisePenalty | None = None,
     strength: float = 1.0,
     loss: str = "squared",
     comparison: str = "inter",
@@ -255,12 +245,21 @@ def pairwise_fairness_objective(
     y_true : array-like of shape (n,)
         Outcomes or relevance, binary, graded or real; larger is better. They are those
         of the training rows, in the order in which the model is fitted.
-    sensitive_features : array-like of shape (n,) or (n, d)
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
+        They must be given, unless a penalty is.
     qid : array-like of shape (n,) or None, default=None
         Query of each row: items are compared and ranked only within one query. None
         makes all rows one list.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weight of the row: a weight of 2 counts the row twice. A pair counts the
+        geometric mean of the weights of its two rows. Rows of weight 0 in the loss can
+        be those of the pairs of a `penalty`, such as those of an experiment.
+    penalty : PairwisePenalty or None, default=None
+        What `pairwise_penalty` returns for these rows, with strata of engagement,
+        weights or pairs of its own. None makes it of the groups, the queries, the
+        weights and the options below.
     strength : float, default=1.0
         Weight of the penalty, in units of L: at 0.1 a correlation of 1 costs a tenth of
         that loss. The default leaves little correlation; 0 is the loss alone.
@@ -355,37 +354,45 @@ def pairwise_fairness_objective(
     check_choice(comparison, "comparison", COMPARISONS)
     y = as_numbers(y_true, "y_true")
     check_magnitude(y_true=y)
-    check_given(sensitive_features=sensitive_features)
-    groups, query = groups_and_queries({"y_true": y.size}, sensitive_features, qid)
+    if penalty is None:
+        check_given(sensitive_features=sensitive_features)
+    weight = weights_of(sample_weight, y.size)
+    _, query = groups_and_queries({"y_true": y.size}, sensitive_features, qid, weight)
     rng = generator(random_state)
-    rows = _loss_of(loss, y, query, int(max_pairs), rng)
-    pairs = draw_by_group(
-        y,
-        query,
-        groups or Groups.of_everyone(y.size),
-        comparison,
-        int(max_pairs),
-        rng,
-        consequence="their part of the penalty is left out.",
-    )
-    terms = {label: drawn for label, drawn in pairs.items() if drawn is not None}
+    rows = _loss_of(loss, y, query, weight, int(max_pairs), rng)
+    if penalty is None:
+        penalty = pairwise_penalty(
+            y,
+            sensitive_features=sensitive_features,
+            qid=qid,
+            sample_weight=weight,
+            comparison=comparison,
+            max_pairs=max_pairs,
+            random_state=rng,
+        )
+    check_lengths(y_true=y.size, penalty=penalty.n_rows)
     return PairwiseFairnessObjective(
-        y, rows, terms, float(strength), float(learning_rate)
+        y, rows, penalty, float(strength), float(learning_rate)
     )
 
 
 def _loss_of(
-    loss: str, y: Array, query: Array, max_pairs: int, rng: np.random.Generator
+    loss: str,
+    y: Array,
+    query: Array,
+    weight: Array | None,
+    max_pairs: int,
+    rng: np.random.Generator,
 ) -> RowLoss:
     """Return the loss of the rows."""
     if loss == "squared":
-        return SquaredRows(y)
+        return SquaredRows(y, weight)
     if loss == "logistic":
         if not np.isin(y, (0, 1)).all():
             raise ValueError(
                 'y_true must be 0 or 1 with loss="logistic"; got other values.'
             )
-        return LogisticRows(y)
+        return LogisticRows(y, weight)
     # Pairs of any groups, drawn alike: the group of the loss is everyone.
     every = candidates(y, query, np.ones(y.size, dtype=bool), "all")[1]
     if not every.size:
@@ -393,4 +400,6 @@ def _loss_of(
             "y_true must differ within a query for a pairwise loss; no query has a "
             "better and a worse item."
         )
-    return PairwiseRows(*every.draw(max_pairs, rng), y.size)
+    i, j = every.draw(max_pairs, rng)
+    of_pairs = None if weight is None else np.sqrt(weight[i] * weight[j])
+    return PairwiseRows(i, j, y.size, of_pairs)

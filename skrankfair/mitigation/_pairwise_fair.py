@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
@@ -24,12 +24,12 @@ from .._inputs.by_name import (
     take_column,
     without_columns,
 )
-from .._inputs.groups import Groups
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
     check_aligned,
     check_choice,
+    check_lengths,
     check_magnitude,
     check_number,
     generator,
@@ -39,21 +39,22 @@ from ._by_group import quoted, two_classes
 from ._pairwise_penalty import (
     COMPARISONS,
     LogisticRows,
+    PairwisePenalty,
     PreferencePairs,
     SquaredRows,
+    Term,
+    absolute_correlations,
     draw_by_group,
     groups_and_queries,
-    smooth_absolute,
+    weights_of,
 )
-
-#: The correlation of a group's pairs at coefficients, and its gradient.
-Term = Callable[[Array], tuple[float, Array]]
 
 _FLOOR = 1e-12  # of the variance of A at the start
 #: Up to so many features, matrices of their products are held. Without them a fit of
 #: 300,000 rows takes nine times as long as one without the penalty, with them four.
 _FEW_FEATURES = 256
 _SINGULAR = 1e-12
+_WITHOUT = "the model is fitted without their part of the penalty."
 # Rows whose features stay in the cache, and pairs whose differences do.
 _BLOCK, _PAIRS = 1 << 13, 1 << 12
 
@@ -107,16 +108,14 @@ class LinearObjective:
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         """Return the objective, up to a constant, and its gradient."""
         value, gradient = self.without_penalty(parameters)
-        for term in self.terms:
-            correlation, slope = term(parameters[:-1])
-            penalty, factor = smooth_absolute(correlation)
-            value += self.strength * penalty
-            gradient[:-1] += self.strength * factor * slope
-        return value, gradient
+        penalty, slope = absolute_correlations(self.terms, parameters[:-1])
+        gradient[:-1] += self.strength * slope
+        return value + self.strength * penalty, gradient
 
     def penalty(self, parameters: Array) -> float:
         """Return the sum of absolute correlations."""
-        return float(sum(abs(term(parameters[:-1])[0]) for term in self.terms))
+        coef = parameters[:-1]
+        return float(sum(share * abs(term(coef)[0]) for share, term in self.terms))
 
     @cached_property
     def hessian(self) -> Array:
@@ -234,14 +233,14 @@ def _term(X: Any, pairs: PreferencePairs, start: Array) -> Term | None:
     if start.size <= _FEW_FEATURES:
         linear = LinearCorrelation.of_pairs(X, pairs)
         floor = _FLOOR * float(start @ linear.variance @ start)
-        return partial(linear, floor=floor) if floor > 0 else None
+        return (pairs.share, partial(linear, floor=floor)) if floor > 0 else None
     floor = _FLOOR * pairs.spread(np.asarray(X @ start))
 
     def term(coef: Array) -> tuple[float, Array]:
         value, gradient = pairs.correlation(np.asarray(X @ coef), floor)
         return value, np.asarray(X.T @ gradient)
 
-    return term if floor > 0 else None
+    return (pairs.share, term) if floor > 0 else None
 
 
 def _inverse_root(curvature: Array) -> Array:
@@ -278,7 +277,13 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: Any, sensitive_features: Any = None, qid: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any = None,
+        qid: Any = None,
+        sample_weight: Any = None,
+        pairs: tuple[Any, PairwisePenalty] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -293,6 +298,16 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
             Group labels, if the constructor names no column of X.
         qid : array-like of shape (n_samples,) or None, default=None
             Query of each row, if the constructor names no column of X.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of the row: a weight of 2 counts the row twice. A pair counts the
+            geometric mean of the weights of its two rows, which is the weight of the
+            query where that is constant.
+        pairs : tuple of (X, PairwisePenalty) or None, default=None
+            Pairs of other rows than those of the loss, such as those of an experiment
+            with randomised pairs: their features, and what
+            :func:`~skrankfair.mitigation.pairwise_penalty` returns for their outcomes,
+            groups and queries. Its options stand for `comparison` and `max_pairs`, and
+            the rows of the loss need no groups. None draws pairs from these rows.
 
         Returns
         -------
@@ -305,11 +320,16 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
             or has another length, or if y of a classifier does not have two classes.
         """
         given = {"sensitive_features": sensitive_features, "qid": qid}
-        features, y, groups, query = self._read(X, y, given)
-        loss, start = self._unpenalised(features, y)
+        features, y, columns = self._read(X, y, given)
+        weight = weights_of(sample_weight, len(y))
+        loss, start = self._unpenalised(features, y, weight)
         coef, level = np.ravel(start.coef_), np.ravel(start.intercept_)[0]
         mean = np.asarray(features.mean(axis=0), dtype=float).ravel()
-        terms = self._terms(features, loss.y, coef, groups, query)
+        if pairs is None:
+            drawn, of_pairs = self._draw(loss, columns), features
+        else:
+            drawn, of_pairs = self._given(pairs)
+        terms = self._terms(of_pairs, drawn, coef)
         objective = LinearObjective(
             features,
             mean,
@@ -326,18 +346,18 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
             parameters, self.penalty_path_, self.n_iter_ = objective.descend(
                 self.max_iter, self.tol
             )
-        self.correlation_ = {k: term(parameters[:-1])[0] for k, term in terms.items()}
+        self.correlation_ = {k: t(parameters[:-1])[0] for k, (_, t) in terms.items()}
         coef, level = parameters[:-1], parameters[-1] - mean @ parameters[:-1]
         self.coef_ = coef.reshape(np.shape(start.coef_))
         self.intercept_: Any = np.full_like(start.intercept_, level)[()]
         return self
 
     @abstractmethod
-    def _unpenalised(self, X: Any, y: Any) -> tuple[SquaredRows | LogisticRows, Any]:
+    def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
         """Return the loss, and scikit-learn's model with the smallest."""
 
-    def _read(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
-        """Return features, outcomes, groups (or None) and query codes."""
+    def _read(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """Return features, outcomes, and the columns of groups and queries."""
         check_number(self.strength, "strength", 0, np.inf, inclusive=(True, False))
         check_number(self.alpha, "alpha", 0, np.inf, inclusive=(True, False))
         check_number(self.max_pairs, "max_pairs", 2, np.inf, integer=True)
@@ -359,17 +379,33 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         assert_all_finite(y, input_name="y")  # scikit-learn trusts arrays of objects
         if isinstance(self, RegressorMixin):
             check_magnitude(y=y)
-        return features, y, *groups_and_queries({"X": features.shape[0]}, **columns)
+        return features, y, columns
 
     def _features(self, X: Any) -> Any:
         """Return X without the columns that the constructor names, if it has them."""
         return without_columns(X, named_columns(self.sensitive_features, self.qid))
 
-    def _terms(
-        self, X: Any, y: Array, coef: Array, groups: Groups | None, query: Array
-    ) -> dict[Hashable, Term]:
-        """Return the pairs of each group that has some, with unequal scores."""
-        self.n_pairs_: dict[Hashable, int] = {}
+    def _given(
+        self, pairs: Any
+    ) -> tuple[Mapping[Hashable, PreferencePairs | None], Any]:
+        """Return the pairs of other rows, and the features of these."""
+        X, penalty = pairs if isinstance(pairs, tuple) and len(pairs) == 2 else (0, 0)
+        if not isinstance(penalty, PairwisePenalty):
+            raise ValueError(
+                "pairs must be a tuple of features and what pairwise_penalty returns; "
+                f"got {type(pairs).__name__}."
+            )
+        features = self._validated(X)
+        check_lengths(pairs=features.shape[0], penalty=penalty.n_rows)
+        return penalty.pairs, features
+
+    def _draw(
+        self, loss: SquaredRows | LogisticRows, columns: dict[str, Any]
+    ) -> Mapping[Hashable, PreferencePairs | None]:
+        """Return pairs of the rows of the loss."""
+        groups, query = groups_and_queries(
+            {"X": loss.y.size}, **columns, weight=loss.weight
+        )
         if groups is None:
             return {}
         if len(groups) == 1 and not groups.overlapping:
@@ -378,44 +414,40 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
                 "to compare it with: the model is fitted without the penalty."
             )
             return {}
-        consequence = "the model is fitted without their part of the penalty."
-        drawn = draw_by_group(
-            y,
-            query,
-            groups,
-            self.comparison,
-            int(self.max_pairs),
+        return draw_by_group(
+            *(loss.y, query, groups, self.comparison, int(self.max_pairs)),
             generator(self.random_state),
-            consequence=consequence,
+            consequence=_WITHOUT,
+            weight=loss.weight,
         )
-        terms: dict[Hashable, Term] = {}
-        constant = []
-        for label, pairs in drawn.items():
-            self.n_pairs_[label] = 0 if pairs is None else pairs.better.size
-            if pairs is None:
-                continue
-            if (term := _term(X, pairs, coef)) is not None:
-                terms[label] = term
-            else:
-                constant.append(label)
-        if constant:
+
+    def _terms(
+        self, X: Any, drawn: Mapping[Hashable, PreferencePairs | None], coef: Array
+    ) -> dict[Hashable, Term]:
+        """Return the terms of the pairs with unequal scores."""
+        self.n_pairs_ = {k: p.better.size if p else 0 for k, p in drawn.items()}
+        found = {k: _term(X, pairs, coef) for k, pairs in drawn.items() if pairs}
+        if constant := [label for label, term in found.items() if term is None]:
             warn_user(
                 "All scores of the unpenalised model are equal in the pairs of the "
-                f"groups {quoted(constant)}, so nothing is correlated: {consequence}"
+                f"groups {quoted(constant)}, so nothing is correlated: {_WITHOUT}"
             )
-        return terms
+        return {label: term for label, term in found.items() if term is not None}
 
-    def _linear(self, X: Any) -> Array:
-        """Return the linear score of each row."""
-        check_is_fitted(self)
-        features = validate_data(
+    def _validated(self, X: Any) -> Any:
+        """Return the features of other rows than those of the loss."""
+        return validate_data(
             self,
             with_names(self._features(X)),
             accept_sparse="csr",
             dtype=np.float64,
             reset=False,
         )
-        score = features @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
+
+    def _linear(self, X: Any) -> Array:
+        """Return the linear score of each row."""
+        check_is_fitted(self)
+        score = self._validated(X) @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
         return np.asarray(score)
 
     def __sklearn_tags__(self) -> Any:
@@ -485,10 +517,10 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         iteration. With ``strength=0`` it has only the first value; without a term it is
         empty.
     correlation_ : dict
-        The correlation of each term, by group. Negative: good items of the group win
-        by less than good items of the rest.
+        The correlation of each term, by group (and stratum). Negative: good items of
+        the group win by less than good items of the rest.
     n_pairs_ : dict
-        The number of pairs by group.
+        The number of pairs by group (and stratum).
     n_iter_ : int
         Iterations of L-BFGS, at least 1.
     n_features_in_ : int
@@ -539,9 +571,10 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     rest / subgroup: 0.9641 (95% interval 0.924 to 1.008, p = 0.103)
     """
 
-    def _unpenalised(self, X: Any, y: Any) -> tuple[SquaredRows, Any]:
+    def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[SquaredRows, Any]:
         model = Ridge(self.alpha, tol=1e-10) if self.alpha else LinearRegression()
-        return SquaredRows(np.asarray(y, dtype=float)), model.fit(X, y)
+        loss = SquaredRows(np.asarray(y, dtype=float), weight)
+        return loss, model.fit(X, y, sample_weight=weight)
 
     def predict(self, X: Any) -> Array:
         """Return the scores.
@@ -622,10 +655,10 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         iteration. With ``strength=0`` it has only the first value; without a term it is
         empty.
     correlation_ : dict
-        The correlation of each term, by group. Negative: good items of the group win
-        by less than good items of the rest.
+        The correlation of each term, by group (and stratum). Negative: good items of
+        the group win by less than good items of the rest.
     n_pairs_ : dict
-        The number of pairs by group.
+        The number of pairs by group (and stratum).
     n_iter_ : int
         Iterations of L-BFGS, at least 1.
     n_features_in_ : int
@@ -675,7 +708,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     rest / subgroup: 0.9645 (95% interval 0.9243 to 1.008, p = 0.106)
     """
 
-    def _unpenalised(self, X: Any, y: Any) -> tuple[LogisticRows, Any]:
+    def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[LogisticRows, Any]:
         self.classes_ = two_classes(y)
         codes = np.searchsorted(self.classes_, y)
         few = X.shape[1] <= _FEW_FEATURES
@@ -685,7 +718,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
             tol=1e-8 if few else 1e-6,
             max_iter=1000,
         )
-        return LogisticRows(codes.astype(float)), model.fit(X, codes)
+        loss = LogisticRows(codes.astype(float), weight)
+        return loss, model.fit(X, codes, sample_weight=weight)
 
     def decision_function(self, X: Any) -> Array:
         """Return the linear scores, positive for the second class.

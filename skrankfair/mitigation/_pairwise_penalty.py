@@ -2,14 +2,14 @@
 
 A is the score difference of the better and the worse item times the difference of their
 outcomes, B is the group membership. `PreferencePairs.correlation` gives the correlation
-and its gradient, of which `smooth_absolute` makes the penalty.
+and its gradient, of which `absolute_correlations` makes the penalty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,19 @@ from scipy.special import logit
 from .._inputs.columns import read_labels
 from .._inputs.groups import Groups
 from .._inputs.ranking import stable_order
-from .._inputs.validation import Array, warn_user
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    as_weights,
+    check_choice,
+    check_given,
+    check_lengths,
+    check_magnitude,
+    check_number,
+    generator,
+    warn_user,
+)
+from ..metrics._pairwise import bucket_edges
 from ._by_group import quoted
 
 COMPARISONS = ("inter", "intra", "all")
@@ -38,6 +50,8 @@ class PreferencePairs:
     #: Shape (n_pairs,). Adds up to 1, half of it on pairs whose better item is in the
     #: group.
     weight: Array
+    #: How much the term counts: one over the number of strata of its group.
+    share: float = 1.0
 
     @cached_property
     def direction(self) -> Array:
@@ -51,6 +65,10 @@ class PreferencePairs:
         a = (score[self.better] - score[self.worse]) * self.margin
         centred: Array = a - (self.weight * a).sum()
         return centred
+
+    def least_variance(self, spread: float) -> float:
+        """Return the variance of A where the differences of scores are this large."""
+        return spread**2 * float(self.weight @ self.margin**2)
 
     def spread(self, score: Array) -> float:
         """Return the variance of A."""
@@ -103,9 +121,13 @@ class Candidates:
 
 
 def candidates(
-    y: Array, query: Array, member: Array, comparison: str
+    y: Array, query: Array, member: Array, comparison: str, better: Array | None = None
 ) -> list[Candidates]:
-    """Return the pairs whose better item is outside, and inside, the group."""
+    """Return the pairs whose better item is outside, and inside, the group.
+
+    `better`: which rows may be the better item of a pair; None: all.
+    """
+    better = np.ones(y.size, dtype=bool) if better is None else better
     rank = np.unique(y, return_inverse=True)[1].astype(np.int64)
     n_ranks = int(rank.max()) + 1
     side = member.astype(np.int64) if comparison != "all" else np.zeros_like(rank)
@@ -115,7 +137,7 @@ def candidates(
     ordered = key[order]
     sides = []
     for inside in (False, True):
-        rows = order[(member == inside)[order] & (rank > 0)[order]]
+        rows = order[((member == inside) & (rank > 0) & better)[order]]
         start = (2 * query[rows] + partner[rows]) * n_ranks
         first = np.searchsorted(ordered, start)
         until = np.cumsum(np.searchsorted(ordered, start + rank[rows]) - first)
@@ -123,45 +145,73 @@ def candidates(
     return sides
 
 
-def draw_pairs(
+def draw_preferences(
     y: Array,
     query: Array,
     member: Array,
     comparison: str,
     n_pairs: int,
     rng: np.random.Generator,
+    *,
+    better: Array | None = None,
+    weight: Array | None = None,
+    keep: Callable[[Array, Array], Any] | None = None,
 ) -> PreferencePairs | None:
     """Return pairs of a group against the rest, or None without any.
 
     Half of the `n_pairs` are for each side, drawn with replacement; a side that has no
-    more than that is taken whole. `query` are codes from 0, `member` is boolean.
+    more than that is taken whole. `query` are codes from 0, `member` is boolean. A pair
+    counts the geometric mean of the weights of its rows, which is that of their query.
     """
-    sides = candidates(y, query, member, comparison)
-    if not all(side.size for side in sides):
-        return None
-    drawn = [side.draw(n_pairs // 2, rng) for side in sides]
-    better, worse = map(np.concatenate, zip(*drawn, strict=True))
-    weight = np.concatenate([np.full(i.size, 0.5 / i.size) for i, _ in drawn])
-    margin = y[better] - y[worse]
-    inside = member[better].astype(float)
-    sign = 2 * inside - 1 if comparison == "intra" else inside - member[worse]
+    drawn, weights = [], []
+    for side in candidates(y, query, member, comparison, better):
+        i, j = side.draw(n_pairs // 2, rng) if side.size else (side.rows[:0],) * 2
+        if keep is not None:
+            kept = np.asarray(keep(i, j), dtype=bool).ravel()
+            check_lengths(pairs=i.size, keep=kept.size)
+            i, j = i[kept], j[kept]
+        counts = np.ones(i.size) if weight is None else np.sqrt(weight[i] * weight[j])
+        if not counts.sum() > 0:
+            return None
+        drawn.append((i, j))
+        weights.append(counts / (2 * counts.sum()))
+    i, j = map(np.concatenate, zip(*drawn, strict=True))
+    margin = y[i] - y[j]
+    inside = member[i].astype(float)
+    sign = 2 * inside - 1 if comparison == "intra" else inside - member[j]
     membership = sign * margin
     if not np.ptp(membership) > 0:
         # "all" without a pair between groups.
         return None
-    return PreferencePairs(better, worse, margin, membership, weight)
+    return PreferencePairs(i, j, margin, membership, np.concatenate(weights))
 
 
 def groups_and_queries(
-    lengths: Mapping[str, int], sensitive_features: Any, qid: Any
+    lengths: Mapping[str, int], sensitive_features: Any, qid: Any, weight: Array | None
 ) -> tuple[Groups | None, Array]:
-    """Return the groups of rows, if there are any, and codes of their queries."""
+    """Return the groups of rows, if there are any, and codes of their queries.
+
+    A row of weight 0 is a query of its own, in no pair.
+    """
     groups, codes, _, n_rows = read_labels(
         lengths, sensitive_features=sensitive_features, qid=qid
     )
-    if "qid" not in codes:
-        return groups, np.zeros(n_rows, dtype=np.int64)
-    return groups, codes["qid"].dense().codes
+    query = np.zeros(n_rows, dtype=np.int64)
+    if "qid" in codes:
+        query = codes["qid"].dense().codes
+    if weight is not None:
+        alone = query.max(initial=0) + 1 + np.arange(n_rows)
+        query = np.where(weight > 0, query, alone)
+    return groups, query
+
+
+def weights_of(sample_weight: Any, n_rows: int) -> Array | None:
+    """Return the weights of rows, if they are given."""
+    if sample_weight is None:
+        return None
+    weight = as_weights(sample_weight)
+    check_lengths(rows=n_rows, sample_weight=weight.size)
+    return weight
 
 
 def draw_by_group(
@@ -173,18 +223,36 @@ def draw_by_group(
     rng: np.random.Generator,
     *,
     consequence: str,
+    stratum: Array | None = None,
+    **options: Any,
 ) -> dict[Hashable, PreferencePairs | None]:
     """Return the pairs of each group against the rest; warn of those without any.
 
     Two disjoint groups are one comparison, that of the first of them. The
-    `consequence` ends the warning.
+    `consequence` ends the warning. With the `stratum` of each row, in which it is the
+    better item (or -1), there are terms by group and stratum, of which those of a group
+    count as one.
     """
     twice = len(groups) == 2 and not groups.overlapping
-    pairs = {
-        label: draw_pairs(y, query, groups.mask(k), comparison, n_pairs, rng)
-        for k, label in enumerate(groups.labels[:1] if twice else groups.labels)
-    }
-    if without := [label for label, drawn in pairs.items() if drawn is None]:
+    strata: dict[Any, Array | None] = {None: None}
+    if stratum is not None:
+        strata = {b: stratum == b for b in np.unique(stratum[stratum >= 0]).tolist()}
+    pairs: dict[Hashable, PreferencePairs | None] = {}
+    without = []
+    for k, label in enumerate(groups.labels[:1] if twice else groups.labels):
+        member = groups.mask(k)
+        drawn = {
+            label if b is None else (label, b): draw_preferences(
+                y, query, member, comparison, n_pairs, rng, better=better, **options
+            )
+            for b, better in strata.items()
+        }
+        if n_terms := sum(term is not None for term in drawn.values()):
+            drawn = {k: p and replace(p, share=1 / n_terms) for k, p in drawn.items()}
+        else:
+            without.append(label)
+        pairs |= drawn
+    if without:
         warn_user(
             "There is no comparable pair (a better and a worse item of one query, "
             f"comparison={comparison!r}, with the better item once in the group and "
@@ -203,46 +271,325 @@ def smooth_absolute(value: float, width: float = WIDTH) -> tuple[float, float]:
     return root - width, value / root
 
 
+#: How much a term of the penalty counts, and its correlation with the gradient.
+Term = tuple[float, Callable[[Array], tuple[float, Array]]]
+
+
+def absolute_correlations(
+    terms: Iterable[Term], at: Array, width: float = WIDTH
+) -> tuple[float, Array]:
+    """Return the sum of smoothed absolute correlations, and its gradient."""
+    total, gradient = 0.0, np.zeros(at.shape)
+    for share, correlation in terms:
+        value, slope = correlation(at)
+        penalty, factor = smooth_absolute(value, width)
+        total += share * penalty
+        gradient += share * factor * slope
+    return total, gradient
+
+
+@dataclass(frozen=True)
+class PairwisePenalty:
+    """The penalty of scores that underrank a group, and its gradient.
+
+    Made by `pairwise_penalty`.
+
+    Attributes
+    ----------
+    pairs : dict
+        The drawn pairs by group, or by (group, stratum) with engagement.
+    n_rows : int
+        Number of rows that have scores.
+    least_spread : float
+    """
+
+    pairs: Mapping[Hashable, PreferencePairs]
+    n_rows: int
+    least_spread: float
+
+    @property
+    def terms(self) -> list[Term]:
+        """The terms as functions of the scores."""
+        spread = self.least_spread
+        return [
+            (
+                pairs.share,
+                partial(pairs.correlation, floor=pairs.least_variance(spread)),
+            )
+            for pairs in self.pairs.values()
+        ]
+
+    def __call__(self, score: Any) -> tuple[float, Array]:
+        """Return the penalty and its gradient.
+
+        Parameters
+        ----------
+        score : array-like of shape (n,)
+            Scores of the rows that the penalty was made for.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n,)
+        """
+        return absolute_correlations(self.terms, self._checked(score))
+
+    def of_heads(self, heads: Any, weights: Any = None) -> tuple[float, Array]:
+        """Return the penalty of a score that several predictions make up.
+
+        Parameters
+        ----------
+        heads : array-like of shape (n, h)
+            Predictions of each row, such as those of the click and of the engagement
+            after it, ``g(y, z)`` of the paper.
+        weights : array-like of shape (h,) or None, default=None
+            The score is the sum of the heads times these; None: their product.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n, h)
+            By each prediction.
+        """
+        heads = np.asarray(heads, dtype=float)
+        if heads.ndim != 2:
+            raise ValueError(f"heads must have shape (n, h); got {heads.shape}.")
+        if weights is None:
+            others = [np.delete(heads, h, 1).prod(1) for h in range(heads.shape[1])]
+            score, slopes = heads.prod(axis=1), np.stack(others, axis=1)
+        else:
+            slopes = as_numbers(weights, "weights")[None]
+            check_lengths(heads=heads.shape[1], weights=slopes.size)
+            score = heads @ slopes[0]
+        value, gradient = self(score)
+        return value, gradient[:, None] * slopes
+
+    def correlation(self, score: Any) -> dict[Hashable, float]:
+        """Return the correlation of each term.
+
+        Parameters
+        ----------
+        score : array-like of shape (n,)
+            Scores of the rows that the penalty was made for.
+
+        Returns
+        -------
+        dict
+            By group, or by (group, stratum); negative: good items of the group win by
+            less than good items of the rest. NaN where all scores are equal.
+        """
+        score = self._checked(score)
+        return {
+            key: pairs.correlation(score)[0] if pairs.spread(score) > 0 else np.nan
+            for key, pairs in self.pairs.items()
+        }
+
+    def _checked(self, score: Any) -> Array:
+        score = as_numbers(score, "score")
+        check_lengths(rows=self.n_rows, score=score.size)
+        return score
+
+
+def pairwise_penalty(
+    y_true: Any,
+    *,
+    sensitive_features: Any,
+    qid: Any = None,
+    engagement: Any = None,
+    bins: Any = 4,
+    comparison: str = "inter",
+    sample_weight: Any = None,
+    keep: Callable[[Array, Array], Any] | None = None,
+    least_spread: float = 1e-6,
+    max_pairs: int = 100_000,
+    random_state: int | np.random.Generator | None = None,
+) -> PairwisePenalty:
+    """Make the penalty of scores that underrank a group, with its gradient.
+
+    It is ``Σ_k |Corr_k(A, B)|`` over groups k, and a function of scores alone: any
+    model that takes the gradient of a loss of its scores can be trained with it. A =
+    (s_i - s_j)(y_i - y_j) is how clearly the score tells a better item i from a worse
+    item j of its query, B = (g_i - g_j)(y_i - y_j) whether the better one is in the
+    group.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes or relevance, binary, graded or real; larger is better.
+    sensitive_features : array-like of shape (n,) or (n, d)
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list.
+    engagement : array-like of shape (n,) or None, default=None
+        Engagement after the click. Each group then has a term for each stratum of the
+        engagement of the better item, whose mean is its part of the penalty. May be NaN
+        where an item is better than no other.
+    bins : int or sequence of float, default=4
+        Number of strata of equal size, or their increasing edges.
+    comparison : {"inter", "intra", "all"}, default="inter"
+        Pairs of the penalty: an item in the group with one outside it, pairs inside the
+        group and inside the rest, or all.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Importance of the row: a common factor changes nothing, and 0 leaves it out. A
+        pair counts the geometric mean of the weights of its two rows, which is the
+        weight of the query where that is constant.
+    keep : callable or None, default=None
+        Which pairs to keep: from the row numbers of better and of worse items, two
+        arrays of shape (m,), to a boolean array of shape (m,). It takes out pairs of
+        items that are too much alike for their order to mean anything.
+    least_spread : float, default=1e-6
+        Differences of scores with a smaller spread count as if they had this one, so
+        that the penalty of equal scores is 0 and has a gradient.
+    max_pairs : int, default=100000
+        Number of pairs drawn for each term: half of them have the better item in the
+        group and half outside. Where there are no more, all are taken.
+    random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call. The
+        pairs are drawn with it.
+
+    Returns
+    -------
+    PairwisePenalty
+        Called with scores it returns the penalty and its gradient.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, values are not finite, an option is outside
+        its range, or the engagement of an item that is better than another is unknown.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If a group has no comparable pair; its part of the penalty is then left out.
+
+    See Also
+    --------
+    PairwiseFairRegressor : A linear model that is trained with it.
+    pairwise_fairness_objective : The same for boosted models.
+
+    Notes
+    -----
+    The correlation r is over pairs that are balanced, so that the better item is in the
+    group half of the time, and ``|r|`` is smoothed to sqrt(r² + 10⁻⁶) - 10⁻³. The
+    penalty does not change with the scale of the scores (above `least_spread`), nor
+    with a constant that is added to all of them.
+
+    References
+    ----------
+    Beutel, A., Chen, J., Doshi, T., et al. (2019). "Fairness in Recommendation Ranking
+    through Pairwise Comparisons", section 5, equations 10 to 12, and 6.2. KDD '19.
+
+    Examples
+    --------
+    A linear score, trained by plain gradient descent:
+
+    >>> from skrankfair.datasets import make_underranked_items
+    >>> from skrankfair.mitigation import pairwise_penalty
+    >>> data = make_underranked_items(random_state=0)
+    >>> who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+    >>> penalty = pairwise_penalty(data.y_true, **who, random_state=0)
+    >>> X, y = data.X - data.X.mean(axis=0), data.y_true - data.y_true.mean()
+    >>> for strength in (0, 1):
+    ...     coef = 0 * X[0]
+    ...     for _ in range(200):
+    ...         score = X @ coef
+    ...         _, of_penalty = penalty(score)
+    ...         gradient = (score - y) / y.size + 0.02 * strength * of_penalty
+    ...         coef = coef - 0.5 * X.T @ gradient
+    ...     print(f"{penalty(X @ coef)[0]:.2f}")
+    0.39
+    0.00
+    """
+    check_choice(comparison, "comparison", COMPARISONS)
+    check_number(max_pairs, "max_pairs", 2, np.inf, integer=True)
+    check_number(least_spread, "least_spread", 0, np.inf, inclusive=(False, False))
+    if keep is not None and not callable(keep):
+        raise ValueError(f"keep must be a function of two arrays; got {keep!r}.")
+    check_given(sensitive_features=sensitive_features)
+    y = as_numbers(y_true, "y_true")
+    check_magnitude(y_true=y)
+    weight, stratum = weights_of(sample_weight, y.size), None
+    groups, query = groups_and_queries(
+        {"y_true": y.size}, sensitive_features, qid, weight
+    )
+    if engagement is not None:
+        values = as_numbers(engagement, "engagement", allow_nan=True)
+        check_lengths(y_true=y.size, engagement=values.size)
+        worst = np.full(query.max(initial=0) + 1, np.inf)
+        np.minimum.at(worst, query, y)
+        preferred = y > worst[query]
+        if (unknown := np.isnan(values) & preferred).any():
+            raise ValueError(
+                "engagement must be known (not NaN) where an item has a better outcome "
+                f"than another of its query; it is NaN in row {np.argmax(unknown)}."
+            )
+        edges = bucket_edges(values, bins, preferred, weight)
+        stratum = np.searchsorted(edges[1:-1], values, side="right")
+        stratum[~preferred] = -1
+    drawn = draw_by_group(
+        *(y, query, groups or Groups.of_everyone(y.size), comparison),
+        *(int(max_pairs), generator(random_state)),
+        consequence="their part of the penalty is left out.",
+        stratum=stratum,
+        weight=weight,
+        keep=keep,
+    )
+    pairs = {key: term for key, term in drawn.items() if term is not None}
+    return PairwisePenalty(pairs, y.size, float(least_spread))
+
+
 LEAST_HESSIAN = 1e-6
 _ALL = slice(None)
 
 
 @dataclass(frozen=True)
-class SquaredRows:
-    """Σ (y - s)² / 2."""
+class _Rows:
+    """Outcomes of rows, which count alike or by their weights."""
 
     y: Array
+    weight: Array | None = None
+
+    def weights(self, rows: slice) -> Any:
+        """Return the weights of rows, or 1."""
+        return 1.0 if self.weight is None else self.weight[rows]
+
+
+class SquaredRows(_Rows):
+    """Σ (y - s)² / 2."""
 
     @property
     def constant(self) -> float:
         """The constant score with the smallest loss."""
-        return float(self.y.mean())
+        return float(np.average(self.y, weights=self.weight))
 
     @property
     def unit(self) -> float:
         """A usual difference of scores."""
-        return float(self.y.std())
+        square = (self.y - self.constant) ** 2
+        return float(np.sqrt(np.average(square, weights=self.weight)))
 
     def __call__(self, score: Array, rows: slice = _ALL) -> tuple[float, Array, Array]:
         """Return the loss, its gradient, and the diagonal of its Hessian.
 
         `rows` are those of the scores.
         """
-        residual = score - self.y[rows]
-        return float((residual**2).sum()) / 2, residual, np.ones_like(score)
+        residual, w = score - self.y[rows], self.weights(rows)
+        loss = float((w * residual**2).sum()) / 2
+        return loss, w * residual, w * np.ones_like(score)
 
 
-@dataclass(frozen=True)
-class LogisticRows:
+class LogisticRows(_Rows):
     """Σ log(1 + exp(-t s)), t = ±1 for the outcomes 1 and 0."""
 
-    y: Array
     unit = 2.0
 
     @property
     def constant(self) -> float:
         """The constant score with the smallest loss, 0 with one outcome only."""
-        rate = float(self.y.mean())
+        rate = float(np.average(self.y, weights=self.weight))
         return float(logit(rate)) if 0 < rate < 1 else 0.0
 
     def __call__(self, score: Array, rows: slice = _ALL) -> tuple[float, Array, Array]:
@@ -253,4 +600,6 @@ class LogisticRows:
         y, small = self.y[rows], np.exp(-np.abs(score))
         loss = np.log1p(small) + np.maximum(score, 0) - y * score
         p = np.where(score > 0, 1.0, small) / (1 + small)
-        return float(loss.sum()), p - y, np.maximum(p * (1 - p), LEAST_HESSIAN)
+        w = self.weights(rows)
+        curvature = np.maximum(w * p * (1 - p), LEAST_HESSIAN)
+        return float((w * loss).sum()), w * (p - y), curvature

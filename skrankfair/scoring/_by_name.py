@@ -46,6 +46,7 @@ _LOSSES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "false_positive_rate": (metrics.false_positive_rate, _DECISION),
     "log_loss": (metrics.log_loss, {}),
     "mean_absolute_error": (metrics.mean_absolute_error, {}),
+    "mean_position": (metrics.mean_position, {}),
     "mean_squared_error": (metrics.mean_squared_error, {}),
 }
 #: Neither high nor low values are better: there is no worst group.

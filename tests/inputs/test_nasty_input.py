@@ -13,12 +13,14 @@ import pytest
 from skrankfair._inputs.columns import OneWayError
 from skrankfair.metrics import (
     matched_pair_calibration,
+    mean_position,
     ndcg,
     pairwise_accuracy,
     pairwise_exposure,
     pairwise_preference,
 )
 from tests.calls import (
+    CLICKED,
     ENGAGEMENT,
     GOOD,
     INF,
@@ -154,7 +156,8 @@ def wrong_outcomes(metric, name, values):
     """What is neither a result nor a ValueError that names the argument."""
     extra = {"epsilon": None} if name in ("n_pairs", "quantile") else {}
     if name == "bins":
-        extra = ENGAGEMENT
+        outcomes = CLICKED if metric is mean_position else GOOD["y_true"]
+        extra = {**ENGAGEMENT, "y_true": outcomes}
     wrong = []
     for label, value in values.items():
         try:

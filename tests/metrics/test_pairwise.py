@@ -221,6 +221,112 @@ def test_means_of_strata(unit, seeds):
 
 
 @in_chunks
+@pytest.mark.parametrize("unit", UNITS)
+def test_exposure_and_preference_by_engagement(unit, seeds):
+    for seed in seeds:
+        p = make_problem(seed, (3, 14))
+        v, weighted, kept = with_item_weights(p, seed)
+        average = "pairs" if unit == "item" else AVERAGES[seed // 2 % 2]
+        given = {"engagement": p.z, "bins": EDGES, "average": average}
+        for seen, items in ((p.seen(), {}), (weighted, {"item_weight": v})):
+            how = {"v": kept} if items else {}
+            options = {**p.who, **given, **UNITS[unit](p), **items}
+            for of, r in (
+                (seen.s, pairwise_exposure(p.y, p.s, **options)),
+                (seen.y, pairwise_preference(p.y, p.s, **options)),
+            ):
+                pairs = {
+                    g: list(naive.pairs_of_better(seen.y, of, seen.q, member))
+                    for g, member in seen.member.items()
+                }
+                strata, means, supports = by_stratum(seen, pairs)
+                expected = estimates_of(seen, strata, average, means, **how)
+                assert_close(r.estimate, expected, 1e-11, seed)
+                of_strata = strata, unit, average, means, supports
+                expected = covariance_of(seen, *of_strata, **how)
+                assert_covariance(r.covariance, expected, seed)
+                table = r.breakdown().set_index(["group", "bucket"]).loc[list(strata)]
+                estimates = estimates_of(seen, strata, average, **how)
+                assert_close(table["estimate"], estimates, 1e-11)
+                assert table["support"].tolist() == [len(s) for s in strata.values()]
+
+
+class TestGapsByEngagement:
+    """Definition 1 holds at every level of engagement."""
+
+    @staticmethod
+    def data(low, high, n_queries=600):
+        rng = np.random.default_rng(0)
+        shape = n_queries, 6
+        group, utility = rng.random(shape) < 0.4, rng.normal(size=shape)
+        z, y = rng.random(shape), utility + rng.normal(size=shape) > 0.5
+        score = utility + group * np.where(z < 0.5, low, high)
+        query = np.repeat(np.arange(n_queries), 6)
+        columns = {
+            "sensitive_features": np.where(group, "f", "m").ravel(),
+            "qid": query,
+            "engagement": z.ravel(),
+            "bins": [0, 0.5, 1],
+        }
+        return (y.ravel().astype(float), score.ravel()), columns
+
+    @pytest.mark.filterwarnings("ignore:.* rows are left out")
+    def test_each_is_that_of_the_pairs_of_one_stratum(self):
+        (y, score), columns = self.data(-0.6, 0.4)
+        table = pairwise_accuracy(y, score, **columns).breakdown()
+        in_low = columns.pop("engagement") < columns.pop("bins")[1]
+        # A stratum is what is left where the better items of others are level.
+        for bucket, chosen in enumerate((in_low, ~in_low)):
+            known = np.where((y == 1) & ~chosen, np.nan, y)
+            one = pairwise_accuracy(known, score, **columns, missing="drop")
+            gap, rows = one.against_rest(), table[table["bucket"] == bucket]
+            # Better items of the other stratum are in no pair of this one.
+            assert_close(rows["estimate"], one.estimate, 1e-12)
+            assert_close(rows["gap"], gap.estimate, 1e-12)
+            assert_close(rows["gap_standard_error"], gap.standard_error, 1e-10)
+            assert_close(rows["pvalue"], one.pvalue, 1e-8)
+        own = table.set_index(["group", "bucket"])["pvalue"].unstack()
+        smallest = own.min(axis=1)
+        corrected = table.groupby("group")["pvalue_corrected"].min()
+        assert_close(corrected, np.minimum(2 * smallest, 1), 1e-12)
+
+    @pytest.mark.parametrize("measure", [pairwise_accuracy, pairwise_exposure])
+    def test_the_plain_test_says_what_the_mean_hides(self, measure):
+        columns, options = self.data(-0.6, 0.6)
+        r = measure(*columns, **options)
+        assert (r.pvalue > 0.05).all()
+        gaps = r.breakdown()["gap"].to_numpy().reshape(2, 2)
+        assert (gaps[0] * gaps[1] < 0).all()
+        hides = r"hides gaps .*: f -0\.\d+ in \[0, 0\.5\], m \+0.*; see breakdown"
+        with pytest.warns(UserWarning, match=hides):
+            r.test()
+        assert "hides gaps" in repr(r)
+        assert "hides gaps" in r._repr_html_()
+        assert r.compact().hidden_gaps == r.hidden_gaps
+
+    @pytest.mark.parametrize("low", [0.0, -0.6])
+    def test_it_says_nothing_where_the_mean_hides_nothing(self, low):
+        columns, options = self.data(low, low)
+        r = pairwise_accuracy(*columns, **options)
+        r.test()
+        assert "hides" not in repr(r)
+        preference = pairwise_preference(*columns, **options)
+        assert "gap" not in preference.breakdown()
+        assert not preference.hidden_gaps
+
+    def test_exposures_of_two_groups_add_up_to_one_at_each_level(self):
+        columns, options = self.data(-0.6, 0.6)
+        for measure in (pairwise_exposure, pairwise_preference):
+            table = measure(*columns, **options).breakdown()
+            assert_close(table.groupby("bucket")["estimate"].sum(), [1.0, 1.0], 1e-12)
+
+    def test_exposure_by_engagement_needs_outcomes(self):
+        (_, score), options = self.data(0, 0, 5)
+        with pytest.raises(ValueError, match="y_true must be given with engagement"):
+            pairwise_exposure(None, score, **options)
+
+
+@in_chunks
 def test_edges_are_quantiles_of_the_preferred(seeds):
     compared = 0
     for seed in range(4 * seeds[0], 4 * seeds[-1] + 4):

@@ -73,10 +73,7 @@ def test_hessian_bounds_the_penalty(loss):
         for with_it, of_loss in zip(objective(y, score), without(y, score), strict=True)
     )
     width, weight = objective._width, objective._weight
-    linear = [
-        pairs.correlation(score, objective._floors[k])
-        for k, pairs in objective._terms.items()
-    ]
+    linear = [correlation(score) for _, correlation in objective._penalty.terms]
     # Along any step the penalty of the linearised correlations is below its bound.
     for size in (0.01, 0.1, 1.0):
         for step in (rng.normal(size=y.size), np.sign(gradient), group == 1):

@@ -56,3 +56,37 @@ def pairs_preference(y, q, in_group):
             for j in rows:
                 if in_group[i] and not in_group[j] and y[i] != y[j]:
                     yield i, j, 1.0 if y[i] > y[j] else 0.0
+
+
+def pairs_of_better(y, v, q, in_group):
+    """Yield (i, j, value), y_i > y_j, one of them in the group; section 6.4, Figure 4.
+
+    The value is whether the one in the group is above the other by v, the scores
+    (exposure) or the outcomes (preference).
+    """
+    for rows in rows_by_query(q).values():
+        for i in rows:
+            for j in rows:
+                if y[i] > y[j] and in_group[i] != in_group[j]:
+                    above = _above(v[i], v[j])
+                    yield i, j, above if in_group[i] else 1.0 - above
+
+
+def positions(y, s, q, in_group, comparison="all", of_rest=False):
+    """Yield (row, position) of the clicked items of a side; section 4.1, eq. 8.
+
+    One plus the items above, ties one half: all of the query, those of the own side
+    (intra) or of the other one (inter).
+    """
+    if comparison not in ("all", "intra", "inter"):
+        raise ValueError(comparison)
+    for rows in rows_by_query(q).values():
+        for i in rows:
+            if y[i] != 1 or in_group[i] == of_rest:
+                continue
+            position = 1.0
+            for j in rows:
+                alike = in_group[i] == in_group[j]
+                if j != i and (comparison == "all" or (comparison == "intra") == alike):
+                    position += _above(s[j], s[i])
+            yield i, position

@@ -173,18 +173,22 @@ def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnS
     return ColumnSum(block * n_buckets, (block + 1) * n_buckets)
 
 
-def supports_of(pairs: Pairs) -> list[ColumnSum]:
-    """Return the denominators: of a group, of the rest if there is one, of strata."""
-    size = pairs.n_buckets
-    supports = [ColumnSum(size, 2 * size)]
-    if pairs.n_sides == 2:
-        shared = slice(size, 2 * size) if pairs.has_shared else None
-        supports.append(ColumnSum(3 * size, 4 * size, shared))
-        if size > 1:
-            supports += [
-                ColumnSum(size + bucket, size + bucket + 1) for bucket in range(size)
-            ]
-    return supports
+def supports_of(size: int, n_sides: int, has_shared: bool) -> list[ColumnSum]:
+    """Return the denominators: of a group, of the rest if there is one, of strata.
+
+    Those of the strata of the group are before those of the rest.
+    """
+    parts = [(0, size)]
+    if size > 1:
+        parts += [(bucket, bucket + 1) for bucket in range(size)]
+    own = [ColumnSum(size + start, size + stop) for start, stop in parts]
+    if n_sides == 1:
+        return own
+    rest = []
+    for start, stop in parts:
+        shared = slice(size + start, size + stop) if has_shared else None
+        rest.append(ColumnSum(3 * size + start, 3 * size + stop, shared))
+    return [own[0], rest[0], *own[1:], *rest[1:]]
 
 
 def subtract_shared(sums: QuerySums, pairs: Pairs) -> None:
@@ -311,7 +315,7 @@ def cluster_sums(
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters."""
     pairs, sums = _sums_of(data, make_pairs, k)
-    supports = supports_of(pairs)
+    supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
     if average == "pairs":
         subtract_shared(sums, pairs)
     elif of_query is not None:

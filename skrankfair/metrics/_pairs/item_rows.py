@@ -237,7 +237,8 @@ def _item_rows(
         unweighted = by_group.sum(axis=0) / 2, of_rows.sum(axis=0) / 2
         by_group *= weight[:, None, None]
         of_rows *= weight[:, None]
-    return supports_of(pairs), by_group, of_rows, unweighted
+    supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
+    return supports, by_group, of_rows, unweighted
 
 
 def _empty_rows(data: RankedData, pairs: Pairs) -> Array:

@@ -311,6 +311,27 @@ class OutcomePairs(Pairs):
 
 
 @dataclass(frozen=True)
+class CrossPairs(OutcomePairs):
+    """Pairs of a member and another item, of unlike outcomes, by strata of the better.
+
+    Value: the member is ranked above. Members that are the better items win their
+    pairs with the rest, or the better items of the rest do not.
+    """
+
+    n_sides = 1
+
+    def cell_sums(self, members: Memberships) -> Array:
+        """Return the sums over the pairs of all cells, shape (E, 2, B)."""
+        won, number, lost, other = super().cell_sums(members).swapaxes(0, 1)
+        return np.stack([won + (other - lost), number + other], axis=1)
+
+    def item_sums(self, group: int) -> Array:
+        """Return each item's sums over the group's pairs, shape (2, B, n)."""
+        won, number, lost, other = super().item_sums(group)
+        return np.stack([won + (other - lost), number + other])
+
+
+@dataclass(frozen=True)
 class ScorePairs(Pairs):
     """Pairs (i, j), i in the group and j outside it; value: i is ranked above j."""
 
