@@ -50,7 +50,7 @@ numpydoc_validation_exclude = {
     r"\.(EqualizedOdds|MatchedPairCurve|OutcomeInequalityTest)$",
     r"\.(MetricRecommendation|MonotonicityTest)$",
     r"\.(FairnessConstrained|FairnessScore|FairnessScorer|SmoothCurve)$",
-    r"\.(MarginalOutcomeTest|PredictiveParityTest|PrefixTest)$",
+    r"\.(MarginalOutcomeTest|PredictiveParityTest|PrefixTest|ScoreOrderTest)$",
     r"\.(MitigationReport|ObjectiveParity)$",
     r"\.ConfidenceInterval\.",
     r"Report\.(settings|texts)$",  # for the pages that reports write

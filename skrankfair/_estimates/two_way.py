@@ -145,7 +145,7 @@ def sums_of_rows(
     """Return the sums over the clusters of rows, and over items that recur there."""
     if rows.cluster is None or rows.item is None:
         return sums_over(rows)
-    ways = rows.cluster, rows.item, rows.cluster.crossed(rows.item)
+    ways = rows.cluster, rows.item, rows.cluster.crossed_units(rows.item)
     one_way = [replace(rows, cluster=codes, item=None) for codes in ways]
     return TwoWaySums.of_ways(*map(sums_over, one_way))
 

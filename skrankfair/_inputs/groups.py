@@ -84,14 +84,18 @@ class Codes:
             present, codes = np.unique(self.codes, return_inverse=True)
         return Codes(codes, present.size, self.decode(present))
 
-    def crossed(self, other: Codes) -> Codes | None:
-        """Return dense codes of the pairs of labels that occur, labelled by number.
-
-        None where no pair occurs twice, so that each row is a unit of its own.
-        """
+    def crossed(self, other: Codes) -> Codes:
+        """Return dense codes of the pairs of labels that occur, labelled by number."""
         codes = self.codes * np.int64(other.size) + other.codes
-        pairs = Codes(codes, self.size * other.size, None).dense()
-        return None if pairs.size == codes.size else pairs
+        return Codes(codes, self.size * other.size, None).dense()
+
+    def crossed_units(self, other: Codes) -> Codes | None:
+        """Return `crossed`, or None where no pair of labels occurs twice.
+
+        Each row is then a unit of its own.
+        """
+        pairs = self.crossed(other)
+        return None if pairs.size == pairs.codes.size else pairs
 
 
 def encode(values: Any, name: str) -> Codes:

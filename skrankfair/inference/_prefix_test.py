@@ -193,6 +193,7 @@ def _exact(
     """Return tails of the counts of lists of one length, and p-values of the lists."""
     keys = np.column_stack([share, share if pool is None else pool])
     kinds, kind = np.unique(keys, axis=0, return_inverse=True)
+    kind = kind.ravel()  # numpy 2.0 keeps an axis
     law = _law_of(lattice, kinds, pool)
     tails = law.tails
     tail = np.column_stack([tails[j][kind, c] for j, c in enumerate(count.T)])
@@ -201,7 +202,7 @@ def _exact(
     failure = _law_of(lattice, kinds[cases[:, 0].astype(int)], pool).failure(
         cases[:, 1]
     )
-    return tail, np.minimum(failure, 1.0)[case]
+    return tail, np.minimum(failure, 1.0)[case.ravel()]
 
 
 def _law_of(lattice: CountLattice, kinds: Array, pool: Array | None) -> PrefixLaw:

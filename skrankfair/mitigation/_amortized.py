@@ -81,6 +81,7 @@ def amortized_order(lists: QueryLists, k: int, plan: AttentionPlan) -> Array:
             return_inverse=True,
             return_counts=True,
         )
+        kind = kind.ravel()  # numpy 2.0 keeps an axis
         if n * kinds.size > _LARGEST:
             raise ValueError(
                 "k must be given for method='amortized' if queries are long; a query "

@@ -725,6 +725,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         if finite:
             pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
             kinds, pool = np.unique(pools, axis=0, return_inverse=True)
+            pool = pool.ravel()  # numpy 2.0 keeps an axis
             counts = FairCounts.of(k, kinds[:, :-1], kinds[:, -1], self.alpha)
             return lambda queries: CountPlan(counts, protected, pool[queries])
         counts = self._fair_counts(k if self.k is None else self.k)

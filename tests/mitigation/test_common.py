@@ -176,7 +176,9 @@ def test_unseen_groups_warn_once_and_are_like_all_rows(name):
         found = mitigation.numbers(model, new)
     (warning,) = caught
     assert "'c', 'd'" in str(warning.message)
-    np.testing.assert_array_equal(found[2:], mitigation.numbers(model, X)[2:])
+    # What BLAS rounds depends on where rows are in memory.
+    others = mitigation.numbers(model, X)[2:]
+    np.testing.assert_allclose(found[2:], others, rtol=1e-12, atol=1e-14)
     if name == "thresholds":
         proba = model.estimator_.predict_proba(X[FEATURES])[:2, 1]
         expected = proba - model.pooled_threshold_

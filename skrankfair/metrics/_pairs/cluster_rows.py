@@ -423,7 +423,7 @@ def query_estimates(
     supports, labels = supports or [metric.support], data.groups.labels
     clusters = ClusterSums.from_rows(labels, rows, supports)
     if of_rows is not None and item is not None and cluster is not None:
-        both = (item, cluster.crossed(item))
+        both = (item, cluster.crossed_units(item))
         ways = [_sum_over_rows(data, *of_rows, codes) for codes in both]
         clusters = TwoWaySums.of_ways(
             clusters, *(ClusterSums.from_rows(labels, way, supports) for way in ways)

@@ -156,7 +156,7 @@ def two_way_sums(
     )
     table = Rows.of_all(by_user, of_users, cluster.all_labels, unweighted=unweighted)
     users = ClusterSums.from_rows(data.groups.labels, table, supports)
-    crossed = cluster.crossed(item)
+    crossed = cluster.crossed_units(item)
     arguments = make_pairs, rows, shared, users.by_group, crossed is None
     of_items, of_both = (
         ClusterSums.from_rows(
