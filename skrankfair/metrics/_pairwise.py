@@ -52,7 +52,7 @@ def _outcome_counts(data: RankedData) -> OutcomeCounts:
     return data.cache["outcome_counts"]
 
 
-def bucket_edges(
+def _bucket_edges(
     engagement: Array, bins: Any, preferred: Array, weight: Array | None
 ) -> tuple[float, ...]:
     """Return the edges of the strata, from the items that can be preferred."""
@@ -96,7 +96,7 @@ def buckets_of(
     `preferred`: the rows that are in strata; None: those better than another.
     """
     values, preferred = preferred_engagement(data, engagement, preferred)
-    edges = bucket_edges(values, bins, preferred, data.pair_weight)
+    edges = _bucket_edges(values, bins, preferred, data.pair_weight)
     inner = np.asarray(edges[1:-1])
     bucket = np.searchsorted(inner, values, side="right")
     bucket[~preferred] = 0

@@ -370,6 +370,10 @@ def pairwise_fairness_objective(
             max_pairs=max_pairs,
             random_state=rng,
         )
+    if not isinstance(penalty, PairwisePenalty):
+        raise ValueError(
+            f"penalty must be what pairwise_penalty returns; got {penalty!r}."
+        )
     check_lengths(y_true=y.size, penalty=penalty.n_rows)
     return PairwiseFairnessObjective(
         y, rows, penalty, float(strength), float(learning_rate)

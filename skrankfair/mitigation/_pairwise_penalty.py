@@ -17,7 +17,7 @@ from scipy.special import logit
 
 from .._inputs.columns import read_labels
 from .._inputs.groups import Groups
-from .._inputs.ranking import stable_order
+from .._inputs.ranking import ranked_data, stable_order
 from .._inputs.validation import (
     Array,
     as_numbers,
@@ -30,7 +30,7 @@ from .._inputs.validation import (
     generator,
     warn_user,
 )
-from ..metrics._pairwise import bucket_edges
+from ..metrics._pairwise import buckets_of
 from ._by_group import quoted
 
 COMPARISONS = ("inter", "intra", "all")
@@ -230,13 +230,13 @@ def draw_by_group(
 
     Two disjoint groups are one comparison, that of the first of them. The
     `consequence` ends the warning. With the `stratum` of each row, in which it is the
-    better item (or -1), there are terms by group and stratum, of which those of a group
-    count as one.
+    better item, there are terms by group and stratum, of which those of a group count
+    as one.
     """
     twice = len(groups) == 2 and not groups.overlapping
     strata: dict[Any, Array | None] = {None: None}
     if stratum is not None:
-        strata = {b: stratum == b for b in np.unique(stratum[stratum >= 0]).tolist()}
+        strata = {b: stratum == b for b in np.unique(stratum).tolist()}
     pairs: dict[Hashable, PreferencePairs | None] = {}
     without = []
     for k, label in enumerate(groups.labels[:1] if twice else groups.labels):
@@ -516,19 +516,10 @@ def pairwise_penalty(
         {"y_true": y.size}, sensitive_features, qid, weight
     )
     if engagement is not None:
-        values = as_numbers(engagement, "engagement", allow_nan=True)
-        check_lengths(y_true=y.size, engagement=values.size)
-        worst = np.full(query.max(initial=0) + 1, np.inf)
-        np.minimum.at(worst, query, y)
-        preferred = y > worst[query]
-        if (unknown := np.isnan(values) & preferred).any():
-            raise ValueError(
-                "engagement must be known (not NaN) where an item has a better outcome "
-                f"than another of its query; it is NaN in row {np.argmax(unknown)}."
-            )
-        edges = bucket_edges(values, bins, preferred, weight)
-        stratum = np.searchsorted(edges[1:-1], values, side="right")
-        stratum[~preferred] = -1
+        data = ranked_data(y, y, qid=qid, item_weight=weight)
+        kept = slice(None) if data.kept is None else data.kept
+        stratum = np.zeros(y.size, dtype=int)
+        stratum[kept] = buckets_of(data, engagement, bins)[0]
     drawn = draw_by_group(
         *(y, query, groups or Groups.of_everyone(y.size), comparison),
         *(int(max_pairs), generator(random_state)),

@@ -328,5 +328,7 @@ def test_bad_scores_heads_and_pairs():
     ):
         with pytest.raises(ValueError, match=message):
             PairwiseFairRegressor().fit(X, y, pairs=pairs)
+    with pytest.raises(ValueError, match="penalty must be what .*; got 3"):
+        pairwise_fairness_objective(y, penalty=3)
     with pytest.raises(ValueError, match="penalty: 240"):
         pairwise_fairness_objective(y[:9], penalty=penalty)
