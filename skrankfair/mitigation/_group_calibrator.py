@@ -229,7 +229,8 @@ class GroupCalibrator(CalibratesByGroup):
     normal prior, whose covariance has the largest likelihood (empirical Bayes). Where
     groups are crossed columns there are shifts and slopes of each column, and of the
     cell. The share is ``w = n / (n + κ)`` for n clusters (or rows); κ, at least 1, has
-    the least squared error over all groups in three folds of held-out clusters. So a
+    the least squared error over all groups in three folds of held-out clusters, which
+    also decides whether the curve of all rows is by `calibrator` or by "platt". So a
     group with few data is like the others, one with many has its own curve, and a group
     with a single outcome is not certain to have it. Folds depend on the labels of the
     clusters, or on scores and outcomes, and not on the order of rows.
@@ -461,21 +462,18 @@ class GroupCalibrator(CalibratesByGroup):
         columns = []
         parts = [self._parts(of_group) for of_group in groups.values()]
         for k, of_all in enumerate(self._parts(whole)):
-            columns.append(
-                shrink(
-                    of_all,
-                    {g: part[k] for g, part in zip(groups, parts, strict=True)},
-                    pooled.curves[k],
-                    [curves.curves[k] for curves in own.values()],
-                    partial(self._curve, log_odds=log_odds[k]),
-                )
-            )
+            fits = [partial(self._curve, log_odds=log_odds[k])]
+            if of_all.shares and self.calibrator != "platt":
+                fits.append(partial(fits[0], calibrator="platt"))
+            of_groups = {g: part[k] for g, part in zip(groups, parts, strict=True)}
+            alone = [curves.curves[k] for curves in own.values()]
+            columns.append(shrink(of_all, of_groups, alone, fits))
         shrunken = zip(own.items(), zip(*columns, strict=True), strict=True)
         return {g: ScoreCurves(curves, o.n_rows) for (g, o), curves in shrunken}
 
-    def _curve(self, part: Part, log_odds: bool) -> Curve:
+    def _curve(self, part: Part, log_odds: bool, calibrator: Any = None) -> Curve:
         return fit_curve(
-            self.calibrator,
+            self.calibrator if calibrator is None else calibrator,
             part.score,
             part.outcome,
             weight=part.weight,

@@ -156,39 +156,45 @@ class Mixed(Curve):
 def shrink(
     whole: Part,
     groups: dict[Hashable, Part],
-    pooled: Curve,
     alone: Sequence[Curve],
-    fit: Callable[[Part], Curve],
+    fits: Sequence[Callable[[Part], Curve]],
 ) -> list[Curve]:
-    """Return the curve of each group, from the pooled one and from that of it alone."""
-    shrunken = shifted_curves(pooled, whole, groups, whole)
+    """Return the curve of each group, for which that of the group alone is shrunken.
+
+    `fits` return curves of rows: the first one those of groups alone, and each of them
+    one of all rows, of which the best is taken for the shrunken curves.
+    """
     splits = {label: part.split() for label, part in groups.items()}
     of_all = None if whole.fold is None else whole.split()
-    products = []  # of a group and fold: units, and two sums over those held out
+    folds = []
     for k in range(N_FOLDS):
-        fold = {
-            label: split[k]
-            for label, split in splits.items()
-            if split[k][0].rows.size and split[k][1].rows.size
-        }
-        if not fold:
-            continue
-        trained = {label: train for label, (train, _) in fold.items()}
-        together = _joined(list(trained.values())) if of_all is None else of_all[k][0]
-        curves = shifted_curves(fit(together), together, trained, whole)
-        for curve, (train, test) in zip(curves, fold.values(), strict=True):
-            expected = curve.predict(test.score)
-            step = fit(train).predict(test.score) - expected
-            gain = (test.rows * step) @ (test.outcome - expected)
-            products.append((train.size, gain, test.rows @ step**2))
-    worth = np.inf
-    if products:
-        size, gain, square = np.array(products).T
+        some = {g: s[k] for g, s in splits.items() if all(p.rows.size for p in s[k])}
+        trained = {label: train for label, (train, _) in some.items()}
+        if some:
+            parts = list(trained.values())
+            together = _joined(parts) if of_all is None else of_all[k][0]
+            pairs = [(fits[0](train), test) for train, test in some.values()]
+            folds.append((trained, together, pairs))
+    least, best, worth = np.inf, fits[0], np.inf
+    for fit in fits:
+        sums = []  # units of a group in a fold, and sums over those held out
+        for trained, together, pairs in folds:
+            curves = shifted_curves(fit(together), together, trained, whole)
+            sizes = [train.size for train in trained.values()]
+            for curve, size, (other, test) in zip(curves, sizes, pairs, strict=True):
+                left = test.outcome - curve.predict(test.score)
+                step = other.predict(test.score) - test.outcome + left
+                products = left * left, left * step, step * step
+                sums.append((size, *(test.rows @ product for product in products)))
+        size, error, gain, square = np.reshape(sums, (-1, 4)).T
         shares = size / (size + _WORTH[:, None])
-        worth = float(_WORTH[np.argmin(shares**2 @ square - 2 * shares @ gain)])
+        losses = error.sum() - 2 * shares @ gain + shares**2 @ square
+        if folds and losses.min() < least:
+            least, best, worth = losses.min(), fit, _WORTH[losses.argmin()]
+    shrunken = shifted_curves(best(whole), whole, groups, whole)
     sizes = [part.size for part in groups.values()]
     return [
-        Mixed(curve, other, size / (size + worth))
+        Mixed(curve, other, size / (size + float(worth)))
         for curve, other, size in zip(alone, shrunken, sizes, strict=True)
     ]
 
