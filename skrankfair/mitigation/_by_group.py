@@ -318,7 +318,7 @@ class CalibratesByGroup(
                 small.append(label)
             elif self._grouped:
                 alone[label] = of_group
-        calibrators |= self._of_groups(whole, pooled, alone, log_odds)
+        calibrators |= self._of_groups(whole, alone, log_odds)
         # At once and complete: other threads may be using the estimator.
         self.groups_ = tuple(calibrators)
         self.pooled_calibrator_ = pooled
@@ -334,7 +334,6 @@ class CalibratesByGroup(
     def _of_groups(
         self,
         whole: Any,
-        pooled: Any,
         groups: dict[Hashable, Any],
         log_odds: list[bool],
     ) -> dict[Hashable, Any]:

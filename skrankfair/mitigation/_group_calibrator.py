@@ -71,8 +71,7 @@ class ScoreSums:
     columns: tuple[Pooled, ...]
     n_rows: int
     n_clusters: int
-    cluster: bool | None  # True if there are clusters, as of rows; None if not
-    n_units: Array | None  # shape (N_FOLDS,): units in each fold of clusters
+    cluster: Array | None  # shape (N_FOLDS,): units in each fold, if there are clusters
     square: float  # sum over rows of weight times squared outcome
     shares: bool  # whether all outcomes are in [0, 1]
 
@@ -90,10 +89,8 @@ class ScoreSums:
             Pooled.of(np.column_stack([score, *keys]), weight * y, weight, labels)
             for score in rows.x.T
         )
-        return cls(
-            *(columns, y.size, rows.n_clusters, labels is not None or None, units),
-            *(float(weight @ y**2), within_unit(rows.y)[0]),
-        )
+        square, shares = float(weight @ y**2), within_unit(rows.y)[0]
+        return cls(columns, y.size, rows.n_clusters, units, square, shares)
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
         """Return the sums over both batches, which share no cluster."""
@@ -102,8 +99,7 @@ class ScoreSums:
             tuple(a + b for a, b in columns),
             self.n_rows + other.n_rows,
             self.n_clusters + other.n_clusters,
-            self.cluster or other.cluster,
-            None if self.n_units is None else self.n_units + other.n_units,
+            None if self.cluster is None else self.cluster + other.cluster,
             self.square + other.square,
             self.shares and other.shares,
         )
@@ -114,10 +110,10 @@ class ScoreSums:
         for pooled in self.columns:
             score, weight = pooled.features[:, 0], pooled.weight
             square, fold = self.square / weight.sum(), None
-            if self.n_units is not None:  # weights have no scale
-                weight = weight * (self.n_units.sum() / weight.sum())
+            if self.cluster is not None:  # weights have no scale
+                weight = weight * (self.cluster.sum() / weight.sum())
                 fold = pooled.features[:, -1]
-            given = weight, None, weight, fold, self.n_units, square, self.shares
+            given = weight, None, weight, fold, self.cluster, square, self.shares
             parts.append(Part(score, pooled.outcome, *given))
         return parts
 
@@ -235,11 +231,11 @@ class GroupCalibrator(CalibratesByGroup):
     with a single outcome is not certain to have it. Folds depend on the labels of the
     clusters, or on scores and outcomes, and not on the order of rows.
 
-    Each method makes the assumption stated above: isotonic
-    regression fails where a curve falls and Platt's method where it is not logistic,
-    and binning is biased within its bins. Without clusters a row of weight 2 is the row
-    seen twice; with clusters weights are importance: a row counts its weight over the
-    number of rows of its cluster, and clusters remain as many as they are.
+    Each method makes the assumption stated above: isotonic regression fails where a
+    curve falls and Platt's method where it is not logistic, and binning is biased
+    within its bins. Without clusters a row of weight 2 is the row seen twice; with
+    clusters weights are importance: a row counts its weight over the number of rows of
+    its cluster, and clusters remain as many as they are.
 
     References
     ----------
@@ -452,11 +448,11 @@ class GroupCalibrator(CalibratesByGroup):
     def _of_groups(
         self,
         whole: Any,
-        pooled: ScoreCurves,
         groups: dict[Hashable, Any],
         log_odds: list[bool],
     ) -> dict[Hashable, ScoreCurves]:
-        own = super()._of_groups(whole, pooled, groups, log_odds)
+        """Return the curves of the groups, with what they borrow from the others."""
+        own = super()._of_groups(whole, groups, log_odds)
         if self.shrinkage is None or len(groups) < 2:
             return own
         columns = []
