@@ -37,6 +37,7 @@ from tests.mitigation.data import (
     two_scores,
     uniform,
 )
+from tests.mitigation.test_shrinkage import changed
 
 # LightGBM names columns that have no name, and scikit-learn then misses the names.
 pytestmark = [
@@ -96,6 +97,20 @@ def test_parity_holds_for_dependent_rows(method):
         after += parity_pvalue(y, score, X["group"], cluster) < 0.05
     assert before == n_simulations
     assert after <= binom.ppf(0.999, n_simulations, 0.07)
+
+
+@pytest.mark.parametrize("method", ["nadaraya_watson", "isotonic", "platt"])
+@pytest.mark.parametrize(
+    ("spread", "n", "gain"),
+    [(0.8, 30, 58), (0.8, 60, 19), (0.8, 120, 13)]
+    + [(0.2, 30, 94), (0.2, 60, 47), (0.2, 120, 30)],
+)
+def test_small_groups_gain_by_shrinkage(method, spread, n, gain):
+    """Brier scores × 10⁴ beside one curve per group; of lines Platt's are right."""
+    found = changed(method, n, spread, 20)
+    error = found.std(ddof=1) / np.sqrt(found.size)
+    assert found.mean() + 2 * error < 0
+    assert method == "platt" or found.mean() < -gain
 
 
 def test_isotonic_fails_where_the_curve_falls():
