@@ -263,14 +263,19 @@ def rates(split: Split, model: Any, constraint: str) -> Numbers:
 def margins(split: Split, model: Any) -> Numbers:
     """Return the variance between groups of the outcomes of those who just pass.
 
-    They are a tenth of those above the threshold, and at least 20; what is due to noise
-    is subtracted.
+    They are a fifth of those above the threshold, and at least 10; what is due to noise
+    is subtracted. The threshold is the mean outcome.
     """
-    options = {"sensitive_features": split.name}
-    fair = GroupThresholdClassifier(model, **options).fit(split.X, split.y)
+    threshold = split.y.mean()
+    fair = GroupThresholdClassifier(
+        model,
+        threshold=threshold,
+        sensitive_features=split.name,
+        response_method="predict_proba",
+    ).fit(split.X, split.y)
     plain = clone(model).fit(split.X, split.y)
     scores = {
-        "none": _positive(plain, split.Z) - 0.5,
+        "none": _positive(plain, split.Z) - threshold,
         "`GroupThresholdClassifier`": fair.decision_function(split.Z),
     }
     found = {}
@@ -278,9 +283,9 @@ def margins(split: Split, model: Any) -> Numbers:
         means, noise = [], []
         for rows in split.Z.groupby(split.name).indices.values():
             above = rows[score[rows] > 0]
-            n_next = max(20, above.size // 10)
+            n_next = max(10, above.size // 5)
             outcome = split.z[above[np.argsort(score[above])[:n_next]]]
-            if outcome.size >= 20:
+            if outcome.size >= 10:
                 means.append(outcome.mean())
                 noise.append(outcome.var(ddof=1) / outcome.size)
         found[name] = {
@@ -403,8 +408,8 @@ TITLES = {
         ("gap", 1, "largest gap between selection rates"),
         ("accuracy",),
         (
-            '`constraint="demographic_parity"`. fairlearn\'s `ThresholdOptimizer` draws '
-            "at random. Gaps of ten or more groups are above 0 by noise alone."
+            '`constraint="demographic_parity"`. fairlearn draws decisions at random. '
+            "Gaps of ten or more groups are above 0 by noise alone."
         ),
     ),
     "equal_opportunity": (
@@ -418,8 +423,9 @@ TITLES = {
         ("variance", 1e4, "variance of outcomes just above the threshold, × 10⁴"),
         ("accuracy",),
         (
-            "Of the tenth of each group, and at least 20, next above its threshold, "
-            "less what is due to noise. No peer does this."
+            "The threshold is the mean outcome. Of the fifth of each group, and at "
+            "least 10, next above its threshold, less what is due to noise. No peer "
+            "does this."
         ),
     ),
     "rankings": (

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
@@ -12,6 +11,7 @@ from skrankfair.mitigation import (
     GroupCalibratedClassifier,
     GroupCalibratedRegressor,
     GroupCalibrator,
+    _shrinkage,
 )
 from skrankfair.mitigation._shrinkage import fit_effects, levels_of
 from tests.mitigation.common import problem
@@ -186,30 +186,30 @@ def test_levels_of_crossed_groups():
     assert cells.tolist() == [0, 1]
 
 
-def test_effects_are_those_of_the_largest_likelihood():
-    """Of a shift per group, whose likelihood is here an integral by quadrature."""
+def effects_of(y, n_groups, noise=1.0):
+    """Return shifts of real outcomes of groups of the same size."""
+    cell = np.repeat(np.arange(n_groups), y.size // n_groups)
+    rows = np.zeros(y.size), np.ones((1, y.size)), y, np.full(y.size, 1 / noise), cell
+    return fit_effects(*rows, [np.arange(n_groups)], odds=False)[:, 0]
+
+
+def test_effects_are_those_of_an_analysis_of_variance(monkeypatch):
+    """With a normal prior: the variance of the means of groups, less that of each."""
+    monkeypatch.setattr(_shrinkage, "_TAIL", 1e12)
     rng = np.random.default_rng(0)
-    n_groups, n = 30, 40
-    cell = np.repeat(np.arange(n_groups), n)
-    shift = rng.normal(0, 0.7, n_groups)
-    y = (rng.random(cell.size) < expit(shift[cell])).astype(float)
-    base, ones = np.zeros(cell.size), np.ones((1, cell.size))
-    effects = fit_effects(
-        base, ones, y, np.ones(cell.size), cell, [np.arange(n_groups)], odds=True
-    )
-    node, mass = np.polynomial.hermite_e.hermegauss(60)
-    positive = np.bincount(cell, y)[:, None]
+    y = np.repeat(rng.normal(3, 1, 12), 25) + rng.normal(0, 2, 300)
+    means = y.reshape(12, 25).mean(axis=1)
+    between, within = np.var(means, ddof=1), 4 / 25
+    kept = (between - within) / between
+    expected = means.mean() + kept * (means - means.mean())
+    np.testing.assert_allclose(effects_of(y, 12, 4.0), expected, rtol=1e-6)
 
-    def minus_likelihood(log_sd):
-        p = expit(np.exp(log_sd) * node)
-        return -np.log((p**positive * (1 - p) ** (n - positive)) @ mass).sum()
 
-    sd = float(np.exp(minimize(minus_likelihood, [0.0]).x[0]))
-    for k, (effect,) in enumerate(effects):
-        mode = minimize(
-            lambda b, k=k: (
-                n * np.logaddexp(0, b) - positive[k] * b + b**2 / (2 * sd**2)
-            ).sum(),
-            [0.0],
-        ).x[0]
-        assert effect == pytest.approx(mode, abs=0.03)
+def test_a_group_unlike_the_others_shrinks_less_than_they_do():
+    rng = np.random.default_rng(0)
+    shift = np.append(rng.normal(0, 0.3, 20), 4)
+    y = np.repeat(shift, 10) + rng.normal(0, 2, 210)
+    means = y.reshape(21, 10).mean(axis=1)
+    found = effects_of(y, 21, 4.0)
+    assert abs(found[-1] - means[-1]) < 0.3 * (means[-1] - means[:-1].mean())
+    assert np.std(found[:-1]) < 0.6 * np.std(means[:-1])
