@@ -222,7 +222,7 @@ class GroupCalibrator(CalibratesByGroup):
     With ``shrinkage="auto"`` the curve of a group is ``w f̂_g + (1 - w) m_g``, where
     ``f̂_g`` is fitted to its own rows. ``m_g`` is the curve of all rows with a shift and
     a slope per group, on the log-odds where all outcomes are in [0, 1]. The prior of
-    both is Student's t with 4 degrees of freedom, which lets a group be unlike all
+    both is Student's t with 2 degrees of freedom, which lets a group be unlike all
     others; its mean and covariance are the most likely ones (empirical Bayes). Where
     groups are crossed columns there are shifts and slopes of each column, and of the
     cell. The share is ``w = n / (n + κ)`` for n clusters (or rows); κ, at least 1, has
