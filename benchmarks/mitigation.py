@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -441,7 +442,15 @@ TITLES = {
         "The right sum of several scores",
         ("squared error", 1, "squared error of liked plus loved"),
         (),
-        "Scores of the two outcomes, calibrated by genre.",
+        (
+            "Scores of the two outcomes, calibrated by genre. Here both are made of "
+            "the same features, one says little that the other does not, and "
+            "calibrating each on its own is enough. Where outcomes depend on both, as "
+            "in a simulation of 500, 2,000 and 6,000 rows, "
+            "`MultiObjectiveCalibrator` changes the squared error of calibrating each "
+            "on its own by -0.014, -0.019 and -0.022 (± 0.002), and with platt by "
+            "-0.025, -0.024 and -0.025."
+        ),
     ),
 }
 
@@ -583,7 +592,8 @@ def page(found: Found) -> str:
     for goal, (title, (_, _, name), costs, note) in TITLES.items():
         of_costs = "".join(f"; change of {cost}" for cost in costs)
         sentence = f"Each cell: {name}{of_costs}. {note}"
-        lines += [f"## {title}", "", sentence, "", *table_of(found, goal)]
+        lines += [f"## {title}", "", *textwrap.wrap(sentence, 88), ""]
+        lines += table_of(found, goal)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -612,8 +622,8 @@ BETWEEN = """
 A calibration by group that is worse than a plain one, or than none, should not be the
 default. Here it is beside the best, on each data set, of no calibration, and Platt's
 and isotonic ones of all rows and per group. 🟥 is worse by more than two standard
-errors. (How far a group may be unlike the others, 2 degrees of freedom of the prior, was
-chosen with an eye on these data sets: on MovieLens, documentaries are.)
+errors. (The degrees of freedom of the prior, by which a group may be unlike all others
+as documentaries are on MovieLens, were chosen with an eye on this table.)
 """
 
 

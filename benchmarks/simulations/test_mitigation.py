@@ -142,6 +142,24 @@ def test_parity_holds_after_the_wrapper():
 
 
 @pytest.mark.parametrize("calibrator", ["nadaraya_watson", "platt"])
+def test_several_scores_gain_where_outcomes_depend_on_both(calibrator):
+    changes = []
+    for seed in range(10):
+        (X, y, _), (fresh, outcome, _) = two_scores(2000, seed), two_scores(4000, 99)
+        X, fresh = X.drop(columns="user"), fresh.drop(columns="user")
+        options = {"sensitive_features": "group"}
+        both = MultiObjectiveCalibrator(calibrator, **options).fit(X, y).predict(fresh)
+        alone = 0.0
+        for score in SCORES:
+            each = GroupCalibrator(calibrator, **options)
+            each.fit(X[[score, "group"]], y[score])
+            alone = alone + each.transform(fresh[[score, "group"]])[:, 0]
+        total = outcome.to_numpy().sum(axis=1)
+        changes.append(np.mean((both - total) ** 2 - (alone - total) ** 2))
+    assert max(changes) < -0.01
+
+
+@pytest.mark.parametrize("calibrator", ["nadaraya_watson", "platt"])
 def test_every_composite_has_parity_afterwards(calibrator):
     """Theorem 2: for weights that the fit does not know."""
     rejected, n_seeds = [], 12

@@ -442,9 +442,8 @@ class GroupCalibrator(CalibratesByGroup):
         return [Part(score, y, *given) for score in rows.x.T]
 
     def _fitted(self, rows: ScoreRows | ScoreSums, log_odds: list[bool]) -> ScoreCurves:
-        parts = zip(self._parts(rows), log_odds, strict=True)
-        curves = tuple(self._curve(part, odds) for part, odds in parts)
-        return ScoreCurves(curves, rows.n_rows)
+        curves = map(self._curve, self._parts(rows), log_odds)
+        return ScoreCurves(tuple(curves), rows.n_rows)
 
     def _of_groups(
         self,
