@@ -298,9 +298,10 @@ class GroupCalibrator(CalibratesByGroup):
         """Add a batch of rows to those of the calls before.
 
         The curves are those of a fit to all rows at once. What is kept by group is a
-        sum for each distinct score, and a hash of each cluster, whose rows must be in
-        one batch. Scores that are rounded therefore take little memory, however many
-        rows there are. After `fit` it starts anew. With another estimator than
+        sum for each distinct score and outcome, or with clusters for each score and
+        fold, and a hash of each cluster, whose rows must be in one batch. Scores that
+        are rounded, of a few outcomes, therefore take little memory, however many rows
+        there are. After `fit` it starts anew. With another estimator than
         `~skrankfair.smoothing.NadarayaWatsonRegressor`, or one whose bandwidth is
         chosen by cross-validation, there is no `partial_fit`.
 
