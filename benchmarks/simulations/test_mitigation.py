@@ -39,6 +39,7 @@ from tests.mitigation.data import (
     two_scores,
     uniform,
 )
+from tests.mitigation.test_shrinkage import changed
 
 # LightGBM names columns that have no name, and scikit-learn then misses the names.
 pytestmark = [
@@ -100,6 +101,20 @@ def test_parity_holds_for_dependent_rows(method):
     assert after <= binom.ppf(0.999, n_simulations, 0.07)
 
 
+@pytest.mark.parametrize("method", ["nadaraya_watson", "isotonic", "platt"])
+@pytest.mark.parametrize(
+    ("spread", "n", "gain"),
+    [(0.8, 30, 58), (0.8, 60, 19), (0.8, 120, 13)]
+    + [(0.2, 30, 94), (0.2, 60, 47), (0.2, 120, 30)],
+)
+def test_small_groups_gain_by_shrinkage(method, spread, n, gain):
+    """Brier scores × 10⁴ beside one curve per group; of lines Platt's are right."""
+    found = changed(method, n, spread, 20)
+    error = found.std(ddof=1) / np.sqrt(found.size)
+    assert found.mean() + 2 * error < 0
+    assert method == "platt" or found.mean() < -gain
+
+
 def test_isotonic_fails_where_the_curve_falls():
     rejections = {"nadaraya_watson": 0, "isotonic": 0}
     for seed in range(20):
@@ -126,6 +141,24 @@ def test_parity_holds_after_the_wrapper():
         after += parity_pvalue(truth, score, fresh["group"]) < 0.05
     assert before == 20
     assert after <= binom.ppf(0.999, 20, 0.07)
+
+
+@pytest.mark.parametrize("calibrator", ["nadaraya_watson", "platt"])
+def test_several_scores_gain_where_outcomes_depend_on_both(calibrator):
+    changes = []
+    for seed in range(10):
+        (X, y, _), (fresh, outcome, _) = two_scores(2000, seed), two_scores(4000, 99)
+        X, fresh = X.drop(columns="user"), fresh.drop(columns="user")
+        options = {"sensitive_features": "group"}
+        both = MultiObjectiveCalibrator(calibrator, **options).fit(X, y).predict(fresh)
+        alone = 0.0
+        for score in SCORES:
+            each = GroupCalibrator(calibrator, **options)
+            each.fit(X[[score, "group"]], y[score])
+            alone = alone + each.transform(fresh[[score, "group"]])[:, 0]
+        total = outcome.to_numpy().sum(axis=1)
+        changes.append(np.mean((both - total) ** 2 - (alone - total) ** 2))
+    assert max(changes) < -0.01
 
 
 @pytest.mark.parametrize("calibrator", ["nadaraya_watson", "platt"])

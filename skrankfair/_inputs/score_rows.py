@@ -174,6 +174,11 @@ class ScoreRows:
         return self.take(np.flatnonzero(self.weight))
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.x)
+
+    @property
     def n_clusters(self) -> int:
         """The number of clusters."""
         return len(self.x) if self.cluster is None else self.cluster.size

@@ -239,7 +239,7 @@ class CalibratesByGroup(
         check_number(self.min_group_size, "min_group_size", 1, np.inf, integer=True)
 
     @abstractmethod
-    def _fitted(self, rows: ScoreRows, log_odds: list[bool]) -> Any:
+    def _fitted(self, rows: Any, log_odds: list[bool]) -> Any:
         """Return the calibration of rows; which scores may be probabilities."""
 
     def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
@@ -247,8 +247,7 @@ class CalibratesByGroup(
         if self.calibrator == "platt":
             check_shares(rows.y)
         odds = within_unit(rows.x)
-        by_group = rows_by_group(rows)
-        self._fit_groups(rows, by_group, lambda part: self._fitted(part, odds))
+        self._fit_groups(rows, rows_by_group(rows), odds)
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
         return self._mapped(X, sensitive_features, lambda fit, s: fit.predict(s))
@@ -307,17 +306,19 @@ class CalibratesByGroup(
         self,
         whole: Any,
         groups: Iterable[tuple[Hashable, Any]],
-        fitted: Callable[[Any], Any],
+        log_odds: list[bool],
     ) -> None:
         """Fit the calibration of the whole and of each group that is large enough."""
-        pooled = fitted(whole)
+        pooled = self._fitted(whole, log_odds)
         calibrators: dict[Hashable, Any] = {}
-        small = []
+        small, alone = [], {}
         for label, of_group in groups:
+            calibrators[label] = pooled
             if self._grouped and of_group.n_clusters < self.min_group_size:
                 small.append(label)
-            alone = self._grouped and label not in small
-            calibrators[label] = fitted(of_group) if alone else pooled
+            elif self._grouped:
+                alone[label] = of_group
+        calibrators |= self._of_groups(whole, alone, log_odds)
         # At once and complete: other threads may be using the estimator.
         self.groups_ = tuple(calibrators)
         self.pooled_calibrator_ = pooled
@@ -329,6 +330,15 @@ class CalibratesByGroup(
                 f"are calibrated like all rows together: {quoted(small)}.",
                 UserWarning,
             )
+
+    def _of_groups(
+        self,
+        whole: Any,
+        groups: dict[Hashable, Any],
+        log_odds: list[bool],
+    ) -> dict[Hashable, Any]:
+        """Return the calibrations of the groups that are large enough."""
+        return {g: self._fitted(of_group, log_odds) for g, of_group in groups.items()}
 
     def _mapped(
         self,

@@ -361,9 +361,15 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
     Notes
     -----
     Of all functions of the scores and the group, the conditional mean has the least
-    squared error, so each objective is predicted at least as well as by its own score
-    calibrated alone. The scores must not be those of the rows that the models were
-    trained with.
+    squared error, so with enough rows each objective is predicted at least as well as
+    by its own score calibrated alone. It gains where outcomes depend on several scores:
+    in a simulation of 500 and 6,000 rows the squared error of a sum on new rows fell
+    from 0.373 to 0.360 and from 0.369 to 0.347 ("platt": 0.348 and 0.344). It does not
+    where a score says all that the others say: on MovieLens, with scores of the same
+    features and 13 genres, the error of liked plus loved rose from 0.398 to 0.406, and
+    with "platt" from 0.397 to 0.399. `audit_objectives` measures it on new rows.
+
+    The scores must not be those of the rows that the models were trained with.
 
     References
     ----------

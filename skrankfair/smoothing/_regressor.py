@@ -90,11 +90,12 @@ class Pooled:
 
 def _by_row(features: Array, total: Array, weight: Array) -> tuple[Array, Array, Array]:
     """Return distinct rows in order, with the sums over each."""
-    n_columns = features.shape[1]
-    rows = features[:, 0] if n_columns == 1 else features  # is sorted faster
-    distinct, place = np.unique(rows, axis=0, return_inverse=True)
-    totals, weights = (np.bincount(place.ravel(), v) for v in (total, weight))
-    return distinct.reshape(-1, n_columns), totals, weights
+    order = np.lexsort(features.T[::-1])
+    rows = features[order]
+    new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))
+    place = np.cumsum(new) - 1
+    totals, weights = (np.bincount(place, v[order]) for v in (total, weight))
+    return rows[new], totals, weights
 
 
 def adds_up(rule: Any) -> bool:

@@ -108,6 +108,8 @@ def mitigations():
         given = model, "transform", features[:, :1], y
         models[f"mitigation/calibrator/{name}"] = given, who
         models[f"mitigation-weights/calibrator/{name}"] = given, {**who, **weight}
+        alone = mitigation.GroupCalibrator(name, shrinkage=None)
+        models[f"mitigation/alone/{name}"] = (alone, *given[1:]), who
     for weights in (None, [1.0, 2.0]):
         model = mitigation.MultiObjectiveCalibrator(weights=weights)
         given = model, "predict", features, both

@@ -46,7 +46,7 @@ class TestClassifier:
     def test_curves_fall_nowhere_unless_asked(self):
         """The score is one of the same outcome."""
         X, y = problem(400)
-        made = GroupCalibrator(monotonic=False)
+        made = GroupCalibrator(monotonic=False, shrinkage=None)
         for calibrator, monotone in (("nadaraya_watson", True), (made, False)):
             model = GroupCalibratedClassifier(
                 RandomForestClassifier(30, random_state=0), calibrator=calibrator,

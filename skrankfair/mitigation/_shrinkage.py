@@ -1,0 +1,310 @@
+"""Curves of groups that borrow strength from the curve of all rows together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from .._inputs.validation import Array
+from ..smoothing._regressor import Pooled
+from ._curves import Curve, link_of
+
+#: Ten folds instead change Brier scores of 10 groups of 30 to 500 rows by under 1e-4.
+N_FOLDS = 3
+#: Units that a shrunken curve may be worth beside the curve of a group alone.
+_WORTH = np.append(np.inf, np.geomspace(1e6, 1, 121))
+#: Degrees of freedom of the prior. On MovieLens, where documentaries are unlike all
+#: other genres, a normal one costs 2e-4 of the Brier score; on others it changes 5e-5.
+_TAIL = 2.0
+#: Steps of Newton's method, and of EM within each; 10 and 50 change nothing.
+_NEWTON, _EM = 8, 10
+_LONGEST = 1.0  # of the former, in standard deviations of the link
+_CLOSE, _TINY = 1e-8, 1e-9
+
+
+@dataclass(frozen=True)
+class Part:
+    """Scores and outcomes that a curve is fitted to, and how to hold some out."""
+
+    score: Array  # shape (n,)
+    outcome: Array  # shape (n,)
+    weight: Array | None  # shape (n,) or None: as they were given
+    cluster: Array | None  # shape (n,) or None: codes of clusters of rows
+    rows: Array  # shape (n,): weights in a curve, whose sum is the number of units
+    fold: Array | None = None  # shape (n,): that of the cluster, if there are clusters
+    n_units: Array | None = None  # shape (N_FOLDS,): units in each fold of clusters
+    square: float = 0.0  # mean of the squared outcomes
+    shares: bool = True  # whether all outcomes are in [0, 1]
+
+    @property
+    def size(self) -> float:
+        """The number of units: of clusters, or the weight of the rows."""
+        return float(self.rows.sum())
+
+    def split(self) -> list[tuple[Part, Part]]:
+        """Return the rows to fit and those held out, for each fold.
+
+        Clusters are held out as a whole. Without them rows of the same score and
+        outcome are alike, and so many of them as their weight says are drawn into
+        folds, whatever the order of the rows.
+        """
+        if self.fold is None:
+            features = np.column_stack([self.score, self.outcome])
+            sums = Pooled.of(features, self.rows, self.rows, None)
+            score, outcome = sums.features.T
+            part = Part(score, outcome, sums.weight, None, sums.weight)
+            held = _drawn(part.rows)
+        else:
+            part = self
+            held = self.rows[:, None] * (self.fold[:, None] == np.arange(N_FOLDS))
+        splits = []
+        for k, out in enumerate(held.T):
+            kept = part.rows - out
+            fit, size = np.flatnonzero(kept > _TINY * part.rows), kept.sum()
+            if self.n_units is not None and size:  # weights have no scale
+                kept *= (self.n_units.sum() - self.n_units[k]) / size
+            fitted = part.take(fit, kept)
+            test = part.take(np.flatnonzero(out > _TINY * part.rows), out)
+            splits.append((fitted, test))
+        return splits
+
+    def take(self, places: Array, rows: Array) -> Part:
+        """Return some rows, whose weights are others."""
+        share = rows[places] / self.rows[places]
+        return Part(
+            self.score[places],
+            self.outcome[places],
+            None if self.weight is None else self.weight[places] * share,
+            None if self.cluster is None else self.cluster[places],
+            rows[places],
+        )
+
+
+def _drawn(weight: Array) -> Array:
+    """Return the weights that each fold gets of rows, shape (n, N_FOLDS)."""
+    rng = np.random.default_rng(0)
+    whole = np.floor(weight + _TINY)
+    held = rng.multinomial(whole.astype(np.int64), np.full(N_FOLDS, 1 / N_FOLDS))
+    of_rest = rng.integers(N_FOLDS, size=weight.size)[:, None] == np.arange(N_FOLDS)
+    return held + of_rest * np.maximum(weight - whole, 0)[:, None]
+
+
+def _joined(parts: Iterable[Part]) -> Part:
+    """Return the rows of all parts, which have no clusters."""
+    score, outcome, rows = np.hstack([[p.score, p.outcome, p.rows] for p in parts])
+    return Part(score, outcome, rows, None, rows)
+
+
+@dataclass(frozen=True)
+class Shifted(Curve):
+    """``level + slope · link`` of another curve, the link log-odds if it is a share."""
+
+    curve: Curve
+    level: float
+    slope: float  # not negative
+    end: float | None  # from 0 and 1 for the log-odds; None for the curve itself
+
+    def predict(self, score: Array) -> Array:
+        value = self.curve.predict(score)
+        if self.end is None:
+            return self.level + self.slope * value
+        return expit(self.level + self.slope * link_of(value, self.end))
+
+    @property
+    def knots(self) -> tuple[Array, Array]:
+        score = np.unique(self.curve.knots[0])
+        return score, self.predict(score)
+
+    @property
+    def increasing(self) -> bool:
+        return self.curve.increasing
+
+
+@dataclass(frozen=True)
+class Mixed(Curve):
+    """The mean of the curve of a group alone and its shrunken curve."""
+
+    alone: Curve
+    shrunken: Curve
+    share: float  # of the former
+
+    def predict(self, score: Array) -> Array:
+        shrunken = self.shrunken.predict(score)
+        return shrunken + self.share * (self.alone.predict(score) - shrunken)
+
+    def inverse(self, outcome: Array) -> Array:
+        low, high = (np.full(np.shape(outcome), end) for end in self.knots[0][[0, -1]])
+        high = np.where(self.predict(low) >= outcome, low, high)
+        for _ in range(np.finfo(float).nmant):
+            middle = (low + high) / 2
+            reached = self.predict(middle) >= outcome
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return high
+
+    @property
+    def knots(self) -> tuple[Array, Array]:
+        score = np.union1d(self.alone.knots[0], self.shrunken.knots[0])
+        return score, self.predict(score)
+
+    @property
+    def increasing(self) -> bool:
+        return self.alone.increasing and self.shrunken.increasing
+
+
+def shrink(
+    whole: Part,
+    groups: dict[Hashable, Part],
+    alone: Sequence[Curve],
+    fits: Sequence[Callable[[Part], Curve]],
+) -> list[Curve]:
+    """Return the curve of each group, for which that of the group alone is shrunken.
+
+    `fits` return curves of rows: the first one those of groups alone, and each of them
+    one of all rows, of which the best is taken for the shrunken curves.
+    """
+    splits = {label: part.split() for label, part in groups.items()}
+    of_all = None if whole.fold is None else whole.split()
+    folds = []
+    for k in range(N_FOLDS):
+        some = {g: s[k] for g, s in splits.items() if all(p.rows.size for p in s[k])}
+        trained = {label: train for label, (train, _) in some.items()}
+        if some:
+            all_trained = _joined(trained.values()) if of_all is None else of_all[k][0]
+            pairs = [(fits[0](train), test) for train, test in some.values()]
+            folds.append((trained, all_trained, pairs))
+    least, best, worth = np.inf, fits[0], np.inf
+    for fit in fits:
+        sums = []  # units of a group in a fold, and sums over those held out
+        for trained, together, pairs in folds:
+            curves = shifted_curves(fit(together), together, trained, whole)
+            rows = zip(curves, trained.values(), pairs, strict=True)
+            for curve, train, (other, test) in rows:
+                left = test.outcome - curve.predict(test.score)
+                step = other.predict(test.score) - test.outcome + left
+                products = left * left, left * step, step * step
+                sums.append(
+                    (train.size, *(test.rows @ product for product in products))
+                )
+        size, error, gain, square = np.reshape(sums, (-1, 4)).T
+        shares = size / (size + _WORTH[:, None])
+        losses = error.sum() - 2 * shares @ gain + shares**2 @ square
+        if losses.min() < least:
+            least, best, worth = losses.min(), fit, _WORTH[losses.argmin()]
+    shrunken = shifted_curves(best(whole), whole, groups, whole)
+    return [
+        Mixed(curve, other, part.size / (part.size + float(worth)))
+        for curve, other, part in zip(alone, shrunken, groups.values(), strict=True)
+    ]
+
+
+def shifted_curves(
+    pooled: Curve, together: Part, groups: dict[Hashable, Part], whole: Part
+) -> list[Shifted]:
+    """Return a curve of rows together with the shift and the slope of each group.
+
+    `whole` are all rows, of which those together may be some.
+    """
+    end = 0.5 / (whole.size + 1) if whole.shares else None
+    parts = list(groups.values())
+    link, outcome, weight = np.hstack(
+        [[pooled.predict(part.score), part.outcome, part.rows] for part in parts]
+    )
+    noise = 1.0
+    if end is None:
+        value = pooled.predict(together.score)
+        others = np.average(
+            value * (value - 2 * together.outcome), weights=together.rows
+        )
+        noise = max(whole.square + others, _TINY * whole.square) or 1.0
+    else:
+        link = link_of(link, end)
+    mean = np.average(link, weights=weight)
+    spread = float(np.sqrt(np.average((link - mean) ** 2, weights=weight)))
+    spread = spread if spread > _TINY * (1 + abs(mean)) else np.inf
+    columns = np.stack([np.ones(link.size), (link - mean) / spread])
+    cell = np.repeat(np.arange(len(parts)), [part.rows.size for part in parts])
+    rows = link, columns, outcome, weight / noise, cell
+    effects = fit_effects(*rows, levels_of(list(groups)), odds=whole.shares)
+    slopes = np.maximum(effects[:, 1] / spread, -1)  # so that no curve is turned around
+    levels = effects[:, 0] - slopes * mean
+    return [
+        Shifted(pooled, float(level), float(1 + slope), end)
+        for level, slope in zip(levels, slopes, strict=True)
+    ]
+
+
+def levels_of(labels: Sequence[Hashable]) -> list[Array]:
+    """Return codes of each column of crossed groups and, last, of the groups."""
+    crossed = [label for label in labels if isinstance(label, tuple)]
+    levels = []
+    if len(crossed) == len(labels) and len({len(label) for label in crossed}) == 1:
+        for column in zip(*crossed, strict=True):
+            codes = {value: code for code, value in enumerate(dict.fromkeys(column))}
+            levels.append(np.array([codes[value] for value in column]))
+    return [*levels, np.arange(len(labels))]
+
+
+def fit_effects(
+    link: Array,
+    columns: Array,
+    outcome: Array,
+    weight: Array,
+    cell: Array,
+    levels: list[Array],
+    *,
+    odds: bool,
+) -> Array:
+    """Return the effects of columns on the link in each cell, shape (G, d).
+
+    Each is a sum over `levels`, of random effects that have Student's t distribution:
+    one covariance per level, and a mean in the first one. Newton's method finds the
+    most likely effects, and EM their distributions.
+    """
+    n_cells, d = levels[-1].size, len(columns)
+    effects = [np.zeros((int(codes.max()) + 1, d)) for codes in levels]
+    priors, usual = [np.eye(d) for _ in levels], [np.ones(len(e)) for e in effects]
+
+    def sums(values: Array) -> Array:
+        return np.bincount(cell, values, minlength=n_cells)
+
+    def total() -> Array:
+        return np.sum([e[codes] for e, codes in zip(effects, levels, strict=True)], 0)
+
+    for _ in range(_NEWTON):
+        before, start = [e.copy() for e in effects], total()
+        shifted = link + (columns * start[cell].T).sum(axis=0)
+        expected = expit(shifted) if odds else shifted
+        residual = weight * (outcome - expected)
+        curvature = weight * expected * (1 - expected) if odds else weight
+        score = np.stack([sums(residual * c) for c in columns], axis=-1)
+        information = np.stack(
+            [np.stack([sums(curvature * a * b) for a in columns], -1) for b in columns],
+            axis=-1,
+        )
+        for f, codes in _EM * list(enumerate(levels)):
+            mean = effects[f].mean(axis=0) * (f == 0)
+            own = effects[f] - mean
+            step = (information @ (total() - start)[..., None])[..., 0]
+            known, gradient = np.zeros((len(own), d, d)), 0 * own
+            np.add.at(known, codes, information)
+            np.add.at(gradient, codes, score - step)
+            gradient += (known @ own[..., None])[..., 0]
+            prior = priors[f] / usual[f][:, None, None]
+            inner = np.linalg.inv(np.eye(d) + known @ prior)
+            pull = (inner @ gradient[..., None])[..., 0]
+            own = (prior @ pull[..., None])[..., 0]
+            effects[f], spread = own + mean, own - own.mean(axis=0) * (f == 0)
+            length = ((own * pull).sum(1) + inner.trace(axis1=1, axis2=2)) / usual[f]
+            usual[f] = (_TAIL + d) / (_TAIL + length)
+            priors[f] = (usual[f] * spread.T) @ spread / max(1, len(own) - (f == 0))
+            priors[f] += (usual[f][:, None, None] * (prior @ inner)).mean(axis=0)
+        for f, old in enumerate(before):
+            longest = np.abs(effects[f] - old).max(axis=1, keepdims=True)
+            rate = np.minimum(1, _LONGEST / np.maximum(longest, _TINY))
+            effects[f] = old + rate * (effects[f] - old)
+        if np.abs(total() - start).max() < _CLOSE:
+            break
+    return total()

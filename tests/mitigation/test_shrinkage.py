@@ -1,0 +1,215 @@
+"""Calibrations of small groups borrow strength from the others."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KNeighborsRegressor
+
+from skrankfair.mitigation import (
+    GroupCalibratedClassifier,
+    GroupCalibratedRegressor,
+    GroupCalibrator,
+    _shrinkage,
+)
+from skrankfair.mitigation._shrinkage import fit_effects, levels_of
+from tests.mitigation.common import problem
+
+METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
+
+
+def groups(n, spread, seed, n_groups=8):
+    """Rows to fit and fresh ones, of groups whose log-odds are lines of the score's."""
+    rng = np.random.default_rng(seed)
+    shift, slope = rng.normal(0, spread, n_groups), np.exp(rng.normal(0, 0.5 * spread))
+    frames = []
+    for size in (n, 300):
+        X = pd.DataFrame({"score": rng.uniform(0.02, 0.98, size * n_groups)})
+        X["group"] = np.repeat(np.arange(n_groups), size)
+        expected = expit(shift[X["group"]] + slope * logit(X["score"]))
+        frames.append((X, (rng.random(len(X)) < expected).astype(float), expected))
+    return frames
+
+
+def calibrator(method, **options):
+    return GroupCalibrator(method, sensitive_features="group", **options)
+
+
+def changed(method, n, spread, n_seeds):
+    """Return how much shrinkage changes the Brier scores, × 10⁴, shape (n_seeds,)."""
+    found = []
+    for seed in range(n_seeds):
+        (X, y, _), (fresh, _, truth) = groups(n, spread, seed)
+        options = ({"shrinkage": None}, {})
+        curves = [calibrator(method, monotonic=True, **o).fit(X, y) for o in options]
+        errors = [(c.transform(fresh)[:, 0] - truth) ** 2 for c in curves]
+        found.append(1e4 * (errors[1].mean() - errors[0].mean()))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("method", ["nadaraya_watson", "isotonic", "platt"])
+@pytest.mark.parametrize("spread", [0.8, 0.2])
+def test_small_groups_gain(method, spread):
+    found = changed(method, 30, spread, 3)
+    assert (found < 0).all()
+    assert found.mean() < -20
+
+
+def test_large_groups_have_their_own_curves():
+    """Of any shape, which shift and slope of the common curve do not have."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"score": rng.random(12_000)})
+    X["group"] = np.arange(12_000) % 2
+    truth = 0.5 + 0.4 * (2 * X["group"] - 1) * np.sin(2 * np.pi * X["score"])
+    y = (rng.random(12_000) < truth).astype(float)
+    found = calibrator("nadaraya_watson").fit(X, y).transform(X)[:, 0]
+    assert np.sqrt(np.mean((found - truth) ** 2)) < 0.03
+    alone = calibrator("nadaraya_watson", shrinkage=None).fit(X, y).transform(X)
+    assert np.abs(found - alone[:, 0]).max() < 0.02
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_group_with_one_outcome_is_not_certain(method):
+    (X, y, _), _ = groups(50, 0.5, 0)
+    y = np.where(X["group"] == 0, 1.0, np.where(X["group"] == 1, 0.0, y))
+    options = {"monotonic": True}
+    found = calibrator(method, **options).fit(X, y).transform(X)[:, 0]
+    assert 0 < found.min() < found.max() < 1
+    for group, outcome in ((0, 1), (1, 0)):
+        distance = np.abs(found - outcome)[X["group"] == group]
+        assert 0.001 < distance.mean() < 0.2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_curves_are_monotone_and_can_be_inverted(method):
+    (X, y, _), _ = groups(40, 0.8, 1)
+    model = calibrator(method, monotonic=True).fit(X, y)
+    order = X.sort_values(["group", "score"])
+    found = model.transform(order)[:, 0]
+    steps = np.diff(found)[np.diff(order["group"]) == 0]
+    assert (steps >= 0).all()
+    back = order.assign(score=model.inverse_transform(order.assign(score=found)))
+    np.testing.assert_allclose(model.transform(back)[:, 0], found, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", [*METHODS, KNeighborsRegressor(5)])
+@pytest.mark.parametrize("cluster", [None, "user"])
+def test_the_order_of_rows_does_not_matter(method, cluster):
+    if cluster and not isinstance(method, str):
+        pytest.skip("It takes no weights.")
+    (X, y, _), (fresh, _, _) = groups(60, 0.5, 2)
+    rng = np.random.default_rng(0)
+    X["score"] = X["score"].round(2) + (
+        0 if isinstance(method, str) else 1e-6 * rng.random(len(X))
+    )
+    if cluster:
+        X["user"], fresh["user"] = rng.integers(0, 150, len(X)), 0
+    model, found = calibrator(method, cluster=cluster), []
+    shuffled = rng.permutation(len(X))
+    for rows in (shuffled, shuffled[np.argsort(y[shuffled])], np.arange(len(X))):
+        model.fit(X.iloc[rows], y[rows])
+        found.append(model.transform(fresh)[:, 0])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-8)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-8)
+
+
+def test_a_weight_of_2_is_the_row_twice():
+    (X, y, _), (fresh, _, _) = groups(40, 0.5, 3)
+    times = np.random.default_rng(0).integers(0, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), times)
+    for method in METHODS:
+        model = calibrator(method)
+        weighted = model.fit(X, y, sample_weight=times).transform(fresh)
+        repeated = model.fit(X.iloc[rows], y[rows]).transform(fresh)
+        np.testing.assert_allclose(weighted, repeated, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "wrapper", [GroupCalibratedClassifier, GroupCalibratedRegressor]
+)
+def test_models_in_any_order_of_rows(wrapper):
+    X, y = problem(400)
+    X = X.drop(columns="user")
+    classifier = wrapper is GroupCalibratedClassifier
+    model = wrapper(
+        LogisticRegression() if classifier else LinearRegression(),
+        sensitive_features="group",
+        drop_metadata_columns=True,
+    )
+    orders = np.argsort(X["group"], kind="stable"), np.arange(400) * 3 % 400
+    found = []
+    for rows in (np.arange(400), *orders):
+        model.fit(X.iloc[rows], y[rows])
+        found.append(model.predict_proba(X)[:, 1] if classifier else model.predict(X))
+    for other in found[1:]:  # their folds are others
+        assert np.sqrt(np.mean((other - found[0]) ** 2)) < 0.05
+
+
+def test_real_outcomes_are_shifted_by_what_is_left():
+    """Of lines with a common slope, and little data per group."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"score": rng.normal(size=600), "group": np.arange(600) % 20})
+    shift = rng.normal(0, 1, 20)
+    truth = 10 + 3 * X["score"] + shift[X["group"]]
+    y = truth + rng.normal(0, 2, 600)
+    errors = {}
+    for shrinkage in (None, "auto"):
+        model = calibrator("isotonic", shrinkage=shrinkage).fit(X, y)
+        errors[shrinkage] = np.mean((model.transform(X)[:, 0] - truth) ** 2)
+    assert errors["auto"] < 0.6 * errors[None]
+
+
+def test_crossed_groups_shrink_towards_their_margins():
+    rng = np.random.default_rng(0)
+    n = 1600
+    X = pd.DataFrame({"score": rng.uniform(0.05, 0.95, n)})
+    X["a"], X["b"] = rng.integers(0, 8, n), rng.integers(0, 8, n)
+    shifts = rng.normal(0, 1, (2, 8))
+    level = logit(X["score"]) + shifts[0][X["a"]] + shifts[1][X["b"]]
+    y = (rng.random(n) < expit(level)).astype(float)
+    errors = []
+    X["ab"] = X["a"].astype(str) + X["b"].astype(str)
+    for names in (["a", "b"], "ab"):
+        columns = X[["score", *np.atleast_1d(names)]]
+        model = GroupCalibrator("platt", sensitive_features=names, min_group_size=2)
+        found = model.fit(columns, y).transform(columns)[:, 0]
+        errors.append(np.mean((found - expit(level)) ** 2))
+    assert errors[0] < 0.7 * errors[1]
+
+
+def test_levels_of_crossed_groups():
+    first, second, cells = levels_of([("f", 1), ("f", 2), ("m", 1)])
+    assert (first.tolist(), second.tolist()) == ([0, 0, 1], [0, 1, 0])
+    assert cells.tolist() == [0, 1, 2]
+    (cells,) = levels_of(["a", ("b", 1)])
+    assert cells.tolist() == [0, 1]
+
+
+def effects_of(y, n_groups, noise=1.0):
+    """Return shifts of real outcomes of groups of the same size."""
+    cell = np.repeat(np.arange(n_groups), y.size // n_groups)
+    rows = np.zeros(y.size), np.ones((1, y.size)), y, np.full(y.size, 1 / noise), cell
+    return fit_effects(*rows, [np.arange(n_groups)], odds=False)[:, 0]
+
+
+def test_effects_are_those_of_an_analysis_of_variance(monkeypatch):
+    """With a normal prior: the variance of the means of groups, less that of each."""
+    monkeypatch.setattr(_shrinkage, "_TAIL", 1e12)
+    rng = np.random.default_rng(0)
+    y = np.repeat(rng.normal(3, 1, 12), 25) + rng.normal(0, 2, 300)
+    means = y.reshape(12, 25).mean(axis=1)
+    between, within = np.var(means, ddof=1), 4 / 25
+    kept = (between - within) / between
+    expected = means.mean() + kept * (means - means.mean())
+    np.testing.assert_allclose(effects_of(y, 12, 4.0), expected, rtol=1e-6)
+
+
+def test_a_group_unlike_the_others_shrinks_less_than_they_do():
+    rng = np.random.default_rng(0)
+    shift = np.append(rng.normal(0, 0.3, 20), 4)
+    y = np.repeat(shift, 10) + rng.normal(0, 2, 210)
+    means = y.reshape(21, 10).mean(axis=1)
+    found = effects_of(y, 21, 4.0)
+    assert abs(found[-1] - means[-1]) < 0.3 * (means[-1] - means[:-1].mean())
+    assert np.std(found[:-1]) < 0.6 * np.std(means[:-1])
