@@ -20,6 +20,7 @@ from skrankfair import (
 )
 from skrankfair.inference._monotonicity import MetricRecommendation
 from skrankfair.mitigation import MultiObjectiveCalibrator
+from skrankfair.mitigation._pairwise_penalty import PairwisePenalty
 from skrankfair.model_selection import FairnessConstrained
 from skrankfair.monitoring._monitor import Alarm
 from skrankfair.smoothing._curve_pairs import CurvePairs
@@ -52,6 +53,7 @@ def results():
         pairs.contrast("a", "b").required(gap=0.1),
         planning.power_curve(planning.plan_rates(0.3, share=0.2), gap=GRID),
         planning.plan_rates(0.3, share=0.2),
+        planning.draw_pairs(RANKED["qid"], random_state=0),
         metrics.equalized_odds(Y, S, threshold=0.5, **WHO),
         metrics.ndkl(None, S, **RANKED),
         metrics.skew_at_k(None, S, k=2, **RANKED).test(n_resamples=9),
@@ -122,7 +124,8 @@ def test_every_kind_of_result_is_looked_at(arrays):
         for name, value in PUBLIC
         if dataclasses.is_dataclass(value) and not name.endswith("Display")
     }
-    plain = {MetricRecommendation, Alarm, FairnessConstrained}  # no arrays
+    # No arrays, or a function of scores.
+    plain = {MetricRecommendation, Alarm, FairnessConstrained, PairwisePenalty}
     assert public - plain <= met
     assert CurvePairs in met
 
