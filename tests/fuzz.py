@@ -191,6 +191,7 @@ def columns(rng):
         "sample_weight": rng.integers(1, 3, n)[query].astype(float),
         "engagement": np.round(rng.random(n), 2),
         "values": rng.normal(size=n),
+        "position": 1 + rng.permutation(n),
     }
 
 
@@ -199,7 +200,7 @@ def column_call(name, rng):
     function = of_columns()[name]
     parameters = set(inspect.signature(function).parameters)
     given = {k: v for k, v in columns(rng).items() if k in parameters}
-    for optional in ("cluster", "sample_weight", "engagement", "qid"):
+    for optional in ("cluster", "sample_weight", "engagement", "position", "qid"):
         if optional in given and rng.random() < (0.2 if optional == "qid" else 0.5):
             del given[optional]
     if name == "pairwise_accuracy" and "engagement" not in given:

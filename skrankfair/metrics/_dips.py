@@ -58,6 +58,7 @@ def dips(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    position: Any = None,
     position_weight: Any = "uniform",
     k: int | None = None,
     patience: float | None = None,
@@ -89,6 +90,9 @@ def dips(
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="uniform"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -116,7 +120,8 @@ def dips(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
 
     Returns
     -------
@@ -151,7 +156,9 @@ def dips(
     `tie_cost` if as relevant, the sum of a query is Σ F(rank of j) d(i, j) over i in a
     that are below j not in a. Items of equal score are in random order, and the sum is
     its expectation. It is largest with all others above all items of a, those first
-    that offend the most. The paper leaves the divisor open.
+    that offend the most. The paper leaves the divisor open. Where rows without an
+    outcome or ranks of `position` are left out, that ranking is one of the other rows
+    among the places that they hold.
 
     With ``position_weight="uniform"`` fairness is equality, and `GroupEstimates.test`
     and the p-values compare the group with the rest. Otherwise there is no test: where
@@ -195,7 +202,8 @@ def _dips_estimates(
     weight = PositionWeight.of(position_weight, k, patience)
     check_choice(average, "average", ("pairs", "queries", "clusters"))
     check_number(tie_cost, "tie_cost", 0, 1)
-    visits = weight.visits(int(data.ranking.lengths.max()))
+    data = data.as_shown()
+    visits = weight.visits(data.ranking.n_places)
     check_decreasing(visits)
     sums = swap_sums(data.ranking, data.y_true, data.groups, visits, float(tie_cost))
 

@@ -126,8 +126,8 @@ def matched_pair_estimates(
     of_rank, weights = None, None
     if position_weight is not None or k is not None or patience is not None:
         of_rank = PositionWeight.of(position_weight, k, patience)
-        longest = int(data.ranking.lengths.max())
-        weights = of_rank.strata(longest, n_columns * len(data.groups))
+        n_columns_of_rank = n_columns * len(data.groups)
+        weights = of_rank.strata(data.ranking.n_places, n_columns_of_rank)
         if variance == "item":
             raise ValueError(
                 "position_weight needs variance='cluster': one list has one item at a "
@@ -195,6 +195,7 @@ def matched_pair_calibration(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    position: Any = None,
     epsilon: float | Mapping[Hashable, float] | None = None,
     n_pairs: int | None = None,
     quantile: float | None = None,
@@ -238,6 +239,9 @@ def matched_pair_calibration(
         queries, or items of one list. None makes each query its own unit, or each item
         of one list. Two columns are users and the items that recur among them: both
         ways have errors, ``V_users + V_items - V_users×items``.
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
     epsilon : float, mapping of group to float, or None, default=None
         Largest difference of the scores of a matched pair, in units of the score. A
         mapping names every group, unless it is a `collections.defaultdict`. Differences
@@ -296,7 +300,8 @@ def matched_pair_calibration(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
 
     Returns
     -------
@@ -343,7 +348,9 @@ def matched_pair_calibration(
     averaged with these weights over the ranks that have pairs (§4.1.2). A tied item is
     at each rank of its block with the same probability. None pools the pairs of all
     ranks. Ranks have a few pairs each, and one list has one item at each, so the
-    standard error needs several queries.
+    standard error needs several queries. With `position` the neighbours are those that
+    were shown next to each other, and the rank of a pair is that of its item with the
+    lower score, or of the group's if they are tied; epsilon is still of the scores.
 
     References
     ----------

@@ -224,6 +224,7 @@ def matched_pair_curve(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    position: Any = None,
     epsilon: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
@@ -254,6 +255,9 @@ def matched_pair_curve(
         queries. None makes each query its own unit. Two columns are users and the items
         that recur among them: both ways have errors, ``V_users + V_items -
         V_users×items``.
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
     epsilon : array-like of shape (E,) or None, default=None
         Largest difference of the scores of a matched pair, in units of the score. None
         takes 20 values, evenly spaced on a logarithmic scale, from the closest 1% of
@@ -264,7 +268,8 @@ def matched_pair_curve(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
     **options : dict
         Other options of `matched_pair_calibration`: direction, adjacent, estimator,
         position_weight, k, patience, average, variance.

@@ -57,15 +57,14 @@ def ndcg_estimates(
             "gain='exponential' overflows; the largest y_true is "
             f"{y.max():g}. Use gain='linear'."
         )
-    discounts = DCG.up_to(int(ranking.lengths.max()))
+    discounts = DCG.up_to(ranking.n_places)
     if k is not None:
         discounts[k:] = 0.0
-    discount = discounts[ranking.position()]
     ideal_order = order_rows(ranking.query.astype(np.int64), y)
     gains = _of_computable_size(gains, ideal_order[ranking.starts[:-1]], ranking)
-    ideal = gains[ideal_order] * discount
+    ideal = gains[ideal_order] * ranking.values_held(discounts)
     # An item of a tied block is anywhere in the block with equal chance.
-    discount = ranking.tie_means(discount)
+    discount = ranking.values_at(discounts)
     starts = ranking.starts[:-1]
     reached = np.add.reduceat(gains * discount, starts)
     best = np.add.reduceat(ideal, starts)
@@ -98,6 +97,7 @@ def ndcg(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    position: Any = None,
     k: int | None = None,
     gain: str = "linear",
     sample_weight: Any = None,
@@ -128,6 +128,9 @@ def ndcg(
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
     k : int or None, default=None
         How many positions count, from the top. None counts all.
     gain : {"linear", "exponential"}, default="linear"
@@ -138,7 +141,8 @@ def ndcg(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
 
     Returns
     -------
@@ -164,6 +168,9 @@ def ndcg(
     -----
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
+
+    The ideal ranking sorts the rows that have an outcome among the places that they
+    hold, where other rows or ranks of `position` are left out.
 
     References
     ----------

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -81,11 +82,15 @@ def _block_sums(
     out[:, 0] = total - members.sums(within)
     out[out[:, 0] <= NOTHING * total, 0] = 0.0  # what rounding leaves
     out[:, 2] = members.sums(worse[rows] - within)
+    start: Any = 0
+    if ranking.shown is not None:
+        visits, start = ranking.values_held(visits), ranking.starts[ranking.query[rows]]
     cumulated = np.concatenate(([0.0], np.cumsum(visits)))
-    largest = (1 - tie_cost) * cumulated[smaller]
-    largest += tie_cost * cumulated[smaller + equal]
-    out[:, 1] = members.sums(largest)
+    largest = (1 - tie_cost) * cumulated[start + smaller]
+    largest += tie_cost * cumulated[start + smaller + equal]
+    out[:, 1] = members.sums(largest - cumulated[start])
     # The worst ranking has the members j in increasing order of their outcomes.
+    lowest = start + lowest
     visited = (cumulated[lowest + alike] - cumulated[lowest]) / alike
     cost = (larger + tie_cost * equal) * visited
     out[:, 3] = members.sums(cost)
@@ -109,15 +114,16 @@ class _Visits:
         random orders of the m rows of the block: ``Σ_k F(k) (end - 1 - k)`` of the
         ``m (m - 1)`` places of a pair.
         """
-        by_row = visits[ranking.position()]
+        single = ranking.values_at(visits)
         if not ranking.has_ties:
-            return cls(by_row, None)
-        first, last = ranking.tie_bounds()
-        below = last - np.arange(ranking.n_rows) - 1
-        total = np.bincount(ranking.tie, weights=by_row * below)[ranking.tie]
+            return cls(single, None)
+        first, last = ranking.place_bounds(ranking.block_starts)
+        block, place = ranking.places_of_blocks()
+        total = np.bincount(block, visits[place] * (last[block] - place - 1))
         size = (last - first).astype(float)
         np.divide(total, size * (size - 1), out=total, where=size > 1)
-        return cls(ranking.tie_means(by_row), total)
+        total = total[ranking.tie]
+        return cls(single, total)
 
     def take(self, rows: Array) -> _Visits:
         """Return the visits to some rows."""
