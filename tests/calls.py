@@ -39,6 +39,7 @@ OPTIONS = {
     metrics.dips: {},
     metrics.exposure: {},
     metrics.exposure_gap: {},
+    metrics.boost_value: {"boost": 0.3},
     **OF_LISTS,
     **OF_ROWS,
     **OF_TOP,
@@ -47,7 +48,7 @@ OPTIONS = {
 METRICS = tuple(OPTIONS)
 BY_GROUP = METRICS[:-1]
 #: Those that are defined for a group without a pair.
-OF_ITEMS = (metrics.exposure, metrics.exposure_gap)
+OF_ITEMS = (metrics.exposure, metrics.exposure_gap, metrics.boost_value)
 OF_PAIRS = tuple(
     metric
     for metric in BY_GROUP
@@ -79,6 +80,7 @@ def lacking(metric):
     units = dict.fromkeys(OF_ITEMS, "items") | dict.fromkeys(OF_LISTS, "queries.*")
     units |= dict.fromkeys(OF_ROWS, "rows") | {metrics.precision: "selected"}
     units |= {metrics.precision_at_k: "items in the top k", metrics.share_at_k: "items"}
+    units[metrics.boost_value] = "queries"
     return units.get(metric, "pairs")
 
 

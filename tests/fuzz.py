@@ -53,6 +53,7 @@ NEEDED = {
     "matched_pair_calibration": {"epsilon": 0.2},
     "matched_pair_curve": {"epsilon": [0.1, 0.3]},
     "skew_at_k": {"k": 2},
+    "boost_value": {"boost": 0.2},
     "monotonicity_test": {"group": "a", "n_resamples": 20},
     "marginal_outcome_test": {"threshold": 0.3, "n_resamples": 50},
     "predictive_parity_test": {"n_resamples": 50},

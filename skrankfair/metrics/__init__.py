@@ -18,7 +18,7 @@ from ._exposure import exposure, exposure_gap
 from ._make_metric import make_metric
 from ._matched_pair import matched_pair_calibration
 from ._matched_pair_curve import matched_pair_curve
-from ._ndcg import ndcg
+from ._ndcg import boost_value, ndcg
 from ._normalized_discounted import (
     ndkl,
     normalized_discounted_difference,
@@ -57,6 +57,7 @@ __all__ = [
     "accuracy",
     "auc",
     "balanced_accuracy",
+    "boost_value",
     "brier_score",
     "calibration_error",
     "calibration_in_the_large",

@@ -56,6 +56,7 @@ OPTIONS = {
     "step": 2,
     "n_resamples": 20,
     "bandwidth": 0.2,
+    "boost": 0.2,
 }
 PUBLIC = {
     name: function
