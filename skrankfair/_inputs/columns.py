@@ -140,13 +140,14 @@ def added_counts(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
 
 
 def without_missing(
-    columns: Mapping[str, Any], missing: str
+    columns: Mapping[str, Any], missing: str, placed_without: str | None = None
 ) -> tuple[dict[str, Any], tuple[str, ...], dict[str, int]]:
     """Return columns without missing values, sentences that say so, and counts.
 
     For what measures several metrics of the same rows. "drop" leaves out rows that
     lack an outcome, a score or a label of a group. "group" keeps rows without a label
-    as a group of their own. Other columns lose the same rows.
+    as a group of their own. Other columns lose the same rows. Rows that lack the column
+    `placed_without` alone stay, since they have a place in the ranking.
     """
     if not may_lack(missing):
         return dict(columns), (), {}
@@ -166,7 +167,7 @@ def without_missing(
         if name in tables
     }
     lacking["sensitive_features"] = unlabelled
-    rows, _, counts = _rows_with_values(missing, None, lacking)
+    _, rows, counts = _rows_with_values(missing, None, lacking, placed_without)
     if not counts:
         return dict(columns), (), {}
     kept = slice(None) if rows is None else np.flatnonzero(rows)

@@ -17,6 +17,7 @@ from .._inputs.columns import OneWayError, missing_said, users_of, without_missi
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
+    as_numbers,
     check_choice,
     check_given,
     check_number,
@@ -726,13 +727,24 @@ class AuditRows:
     cluster: Any
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], lists: Any = None) -> AuditRows:
+    def of(
+        cls, given: Mapping[str, Any], lists: Any = None, *, placed: bool = False
+    ) -> AuditRows:
         """Return the rows of columns, ordered within their queries or these lists.
 
-        Rows of a query depend on each other.
+        Rows of a query depend on each other. Those without an outcome have a place in
+        the ranking, and are in nothing else.
         """
         others = {n: v for n, v in given.items() if n not in ("qid", "engagement")}
-        data = ranked_data(**others, qid=given["qid"] if lists is None else lists)
+        lists = given["qid"] if lists is None else lists
+        with collected_warnings():  # the caller has been warned
+            missing = "drop" if placed else "raise"
+            data = ranked_data(**others, qid=lists, missing=missing)
+        if placed:
+            known = ~np.isnan(as_numbers(given["y_true"], "y_true", allow_nan=True))
+            kept = np.cumsum(known)[data.kept] - 1
+            data = replace(data, kept=kept, n_input=int(known.sum()), missing={})
+            given = {n: v if v is None else v[known] for n, v in given.items()}
         names = ("y_true", "y_score", "sensitive_features", "cluster", "sample_weight")
         columns = {name: given.get(name) for name in names}
         if columns["cluster"] is None:
@@ -971,7 +983,8 @@ def audit(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking, except where a metric needs no outcomes.
     impact_ratio : bool, default=False
         Whether to add the impact ratios of the four-fifths rule, by category and
         crossed, as local rules of hiring audits ask for them: the selection rate of
@@ -1083,8 +1096,8 @@ def audit(
         "item_weight": item_weight,
     }
     check_given(y_true=y_true, sensitive_features=sensitive_features)
-    columns, notes, lacking = without_missing(columns, missing)
-    rows = AuditRows.of(columns)
+    columns, notes, lacking = without_missing(columns, missing, "y_true")
+    rows = AuditRows.of(columns, placed="y_true" in lacking)
     options = with_task(options, rows.qid, rows.data.ranking.score)
     return audit_of_rows(rows, options, notes, lacking)
 

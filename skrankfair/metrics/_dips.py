@@ -187,16 +187,17 @@ def dips(
     >>> r.groups, r.estimate.round(4)
     (('f', 'm'), array([0.6199, 0.    ]))
     """
-    return measured(_dips_estimates, **locals())
+    return measured(dips_estimates, **locals())
 
 
-def _dips_estimates(
+def dips_estimates(
     data: RankedData,
-    position_weight: Any,
-    k: int | None,
-    patience: float | None,
-    tie_cost: float,
-    average: str,
+    *,
+    position_weight: Any = "uniform",
+    k: int | None = None,
+    patience: float | None = None,
+    tie_cost: float = 0.0,
+    average: str = "pairs",
 ) -> GroupEstimates:
     """Return `dips` of data that is validated and ordered."""
     weight = PositionWeight.of(position_weight, k, patience)

@@ -144,12 +144,13 @@ def _both_shares(result: GroupEstimates) -> pd.DataFrame:
     return pd.DataFrame({**columns, "support": result.support})
 
 
-def _share_estimates(
+def share_estimates(
     data: RankedData,
-    position_weight: Any,
-    k: int | None,
-    patience: float | None,
-    average: str,
+    *,
+    position_weight: Any = "dcg",
+    k: int | None = None,
+    patience: float | None = None,
+    average: str = "queries",
     target: str | None = None,
 ) -> GroupEstimates:
     """Return shares of exposure, or if there is a target how far they are from it."""
@@ -299,7 +300,7 @@ def exposure(
     array([0.4134, 0.5866])
     """
     y_true = None  # not used, and so not checked
-    return measured(_share_estimates, **locals())
+    return measured(share_estimates, **locals())
 
 
 def exposure_gap(
@@ -438,4 +439,4 @@ def exposure_gap(
     """
     check_choice(target, "target", TARGETS)
     y_true = None if target == "population" else y_true
-    return measured(_share_estimates, **locals())
+    return measured(share_estimates, **locals())

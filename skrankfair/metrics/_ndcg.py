@@ -79,15 +79,20 @@ def _values_of(
 
 
 def _weight_of_places(
-    position_weight: Any, k: int | None, patience: float | None, n_places: int
+    n_places: int,
+    position_weight: Any,
+    k: int | None,
+    patience: float | None,
+    normalize: bool,
 ) -> tuple[PositionWeight, Array]:
-    """Return the weight of places, which does not increase, 0 after the first k."""
+    """Return the weight of places, 0 after the first k."""
     if k is not None:
         check_number(k, "k", 1, np.inf, integer=True)
     top = isinstance(position_weight, str) and position_weight == "top"
     weight = PositionWeight.of(position_weight, k if top else None, patience)
     discounts = weight.visits(n_places)
-    check_decreasing(discounts)
+    if normalize:
+        check_decreasing(discounts)
     if k is not None:
         discounts[k:] = 0.0
     return weight, discounts
@@ -110,7 +115,7 @@ def ndcg_estimates(
     ranking = data.ranking
     gains = _gains_of(data.y_true, gain, normalize)
     weight, discounts = _weight_of_places(
-        position_weight, k, patience, ranking.n_places
+        ranking.n_places, position_weight, k, patience, normalize
     )
     value = _values_of(ranking, gains, discounts, normalize)
     if by_group:
@@ -169,7 +174,7 @@ def _boost_estimates(
     ranking, groups = data.ranking, data.groups
     gains = _gains_of(data.y_true, gain, normalize)
     weight, discounts = _weight_of_places(
-        position_weight, k, patience, ranking.n_places
+        ranking.n_places, position_weight, k, patience, normalize
     )
     before = _values_of(ranking, gains, discounts, normalize)
     cells = Memberships.of(ranking, groups).cells
@@ -250,7 +255,8 @@ def ndcg(
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
         ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
         function that takes the array of ranks and returns their weights, or an array
-        of the weights of the first ranks, which zeros follow. It must not increase.
+        of the weights of the first ranks, which zeros follow. They must not increase if
+        `normalize` is True.
     patience : float or None, default=None
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
@@ -367,7 +373,8 @@ def boost_value(
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
         ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
         function that takes the array of ranks and returns their weights, or an array
-        of the weights of the first ranks, which zeros follow. It must not increase.
+        of the weights of the first ranks, which zeros follow. They must not increase if
+        `normalize` is True.
     patience : float or None, default=None
         The probability of going on to the next rank, in [0, 1], of which
         ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
@@ -392,8 +399,8 @@ def boost_value(
     ------
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
-        query is in two clusters, `position_weight` increases with the rank or is 0 at
-        the first, or an option is unknown.
+        query is in two clusters, `position_weight` is 0 at the first rank or increases
+        while `normalize` is True, or an option is unknown.
 
     Warns
     -----

@@ -163,7 +163,10 @@ def test_a_fair_ranking_is_best_without_a_boost():
     ("options", "message"),
     [
         ({"boost": np.inf}, "boost must be a number"),
-        ({"position_weight": [0.5, 1.0]}, "position_weight must not increase"),
+        (
+            {"position_weight": [0.5, 1.0], "normalize": True},
+            "position_weight must not increase",
+        ),
         ({"position_weight": [0.0, 0.0]}, "position_weight must be positive at rank 1"),
         ({"normalize": "yes"}, "normalize must be one of True, False"),
         ({"k": 0}, "k must be an integer"),
