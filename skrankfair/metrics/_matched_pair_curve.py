@@ -144,6 +144,43 @@ class MatchedPairCurve(ReadOnlyArrays):
         ends = [result.ends(t) for result, t in zip(self.results, reach, strict=True)]
         return ConfidenceInterval(*np.stack(ends, axis=1))
 
+    def smallest_epsilon(
+        self, gap: float, power: float = 0.8, alpha: float = 0.05
+    ) -> dict[Hashable, float]:
+        """Return the smallest threshold of the curve at which a gap is found.
+
+        It looks at the errors and not at the estimates, so that a test at the threshold
+        keeps its level (§4.1.1 of the paper: as few pairs as have adequate power).
+
+        Parameters
+        ----------
+        gap : float
+            The true difference that shall be found, in units of the outcome.
+        power : float, default=0.8
+            Chance that the two-sided t-test finds it.
+        alpha : float, default=0.05
+            Level of the test.
+
+        Returns
+        -------
+        dict of group to float
+            NaN where no threshold is enough; `matched_pair_calibration` takes the
+            mapping as its `epsilon`.
+
+        Raises
+        ------
+        ValueError
+            For a gap that is not positive, or unless ``0 < alpha < power < 1``.
+        """
+        check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
+        found = [
+            np.asarray(result.minimum_detectable(power, alpha)) <= gap
+            for result in self.results
+        ]
+        first = np.argmax(found, axis=0)
+        chosen = np.where(np.any(found, axis=0), self.epsilon[first], np.nan)
+        return dict(zip(self.groups, chosen.tolist(), strict=True))
+
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per threshold and group.
 
