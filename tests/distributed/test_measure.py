@@ -95,7 +95,7 @@ ROWS = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
         (brier_score, {**ROWS, "cluster": ["u", "i"]}),
         (matched_pair_calibration, {**WHO, "item_weight": "i"}),
         (
-            partial(matched_pair_calibration, adjacent=True, epsilon=0.2),
+            partial(matched_pair_calibration, position_weight="dcg", epsilon=0.2),
             {**WHO, "position": "p"},
         ),
         (METRICS["ndcg"], WHO),
