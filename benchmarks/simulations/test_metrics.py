@@ -249,7 +249,7 @@ def test_bandwidth_of_least_error_covers(shape):
         score, group = rng.random(query.size), rng.choice(["a", "b"], query.size)
         y = level(score) + 0.1 * (group == "a") + rng.normal(0, 0.3, 300)[query]
         y += rng.normal(0, 0.5, query.size)
-        r = metrics.matched_pair_calibration(
+        r = matched_pair_calibration(
             *(y, score), sensitive_features=group, qid=query,
             epsilon="mse", estimator="local_quadratic",
         )  # fmt: skip
