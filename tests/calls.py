@@ -41,6 +41,7 @@ OPTIONS = {
     metrics.dips: {},
     metrics.exposure: {},
     metrics.exposure_gap: {},
+    metrics.boost_value: {"boost": 0.3},
     **OF_LISTS,
     **OF_ROWS,
     **OF_TOP,
@@ -49,7 +50,7 @@ OPTIONS = {
 METRICS = tuple(OPTIONS)
 BY_GROUP = METRICS[:-1]
 #: Those that are defined for a group without a pair.
-OF_ITEMS = (metrics.exposure, metrics.exposure_gap)
+OF_ITEMS = (metrics.exposure, metrics.exposure_gap, metrics.boost_value)
 OF_PAIRS = tuple(
     metric
     for metric in BY_GROUP
@@ -82,6 +83,7 @@ def lacking(metric):
     units |= dict.fromkeys(OF_ROWS, "rows") | {metrics.precision: "selected"}
     units |= {metrics.precision_at_k: "items in the top k", metrics.share_at_k: "items"}
     units[metrics.mean_position] = "clicked items"
+    units[metrics.boost_value] = "queries"
     return units.get(metric, "pairs")
 
 

@@ -53,6 +53,7 @@ NEEDED = {
     "matched_pair_calibration": {"epsilon": 0.2},
     "matched_pair_curve": {"epsilon": [0.1, 0.3]},
     "skew_at_k": {"k": 2},
+    "boost_value": {"boost": 0.2},
     "monotonicity_test": {"group": "a", "n_resamples": 20},
     "prefix_test": {"group": "a"},
     "marginal_outcome_test": {"threshold": 0.3, "n_resamples": 50},
@@ -197,6 +198,7 @@ def columns(rng):
         "sample_weight": rng.integers(1, 3, n)[query].astype(float),
         "engagement": np.round(rng.random(n), 2),
         "values": rng.normal(size=n),
+        "position": 1 + rng.permutation(n),
     }
 
 
@@ -205,7 +207,7 @@ def column_call(name, rng):
     function = of_columns()[name]
     parameters = set(inspect.signature(function).parameters)
     given = {k: v for k, v in columns(rng).items() if k in parameters}
-    for optional in ("cluster", "sample_weight", "engagement", "qid"):
+    for optional in ("cluster", "sample_weight", "engagement", "position", "qid"):
         if optional in given and rng.random() < (0.2 if optional == "qid" else 0.5):
             del given[optional]
     if name.startswith("pairwise") and "engagement" not in given:

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 SCRIPTS = Path(__file__).parent
-FIGURES = [f"matched_pairs_figure_{i}.png" for i in (2, 3, 6, 7, 8)]
+FIGURES = [f"matched_pairs_figure_{i}.png" for i in range(2, 9)]
 
 
 @pytest.fixture(name="run")

@@ -236,6 +236,29 @@ def test_regression_removes_the_bias_of_a_wide_threshold(direction):
     assert_covers(intervals, truth)
 
 
+@pytest.mark.parametrize("shape", ["square", "steep", "wave"])
+def test_bandwidth_of_least_error_covers(shape):
+    """Robust bias correction covers where a line at that bandwidth does not."""
+    level = {
+        "square": lambda s: 1.5 * s**2,
+        "steep": lambda s: 1 / (1 + np.exp(-12 * (s - 0.5))),
+        "wave": lambda s: 0.5 * np.sin(6 * s),
+    }[shape]
+    query, covered = np.repeat(np.arange(300), 15), []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        score, group = rng.random(query.size), rng.choice(["a", "b"], query.size)
+        y = level(score) + 0.1 * (group == "a") + rng.normal(0, 0.3, 300)[query]
+        y += rng.normal(0, 0.5, query.size)
+        r = matched_pair_calibration(
+            *(y, score), sensitive_features=group, qid=query,
+            epsilon="mse", estimator="local_quadratic",
+        )  # fmt: skip
+        low, high = r.confidence_interval()
+        covered.append(low[0] < 0.1 < high[0])
+    assert 0.9 <= np.mean(covered) <= 0.99
+
+
 @pytest.mark.parametrize(("gap", "share"), [(0.0, 0.2), (0.0, 0.5), (0.15, 0.2)])
 def test_slope_is_no_unfairness(gap, share):
     """From below with a wide threshold: random labels, and a group that is better."""

@@ -6,7 +6,7 @@ A row whose outcome, score or group is missing is refused, left out, or a group.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,16 +78,20 @@ def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
 
 
 def _rows_with_values(
-    missing: str, counted: Array | None, lacking: Mapping[str, Array | None]
-) -> tuple[Array | None, dict[str, int]]:
-    """Return which rows are left, and the counts of what is missing, and warn.
+    missing: str,
+    counted: Array | None,
+    lacking: Mapping[str, Array | None],
+    placed_without: str | None = None,
+) -> tuple[Array | None, Array | None, dict[str, int]]:
+    """Return which rows are left, which have a place, and what is missing, and warn.
 
     `counted` are the rows of positive weight, `lacking` by the name of the column those
     without a value. None stands for all rows of the former, and for none of the latter.
+    Rows that lack the column `placed_without` alone are not left, but have a place.
     """
     absent = {n: rows for n, rows in lacking.items() if rows is not None and rows.any()}
     if not absent:
-        return counted, {}
+        return counted, counted, {}
     if counted is None:
         counted = np.ones_like(next(iter(absent.values())))
     absent = {name: rows & counted for name, rows in absent.items()}
@@ -105,7 +109,8 @@ def _rows_with_values(
     counts = {name: int(count) for name, count in sums.items() if count}
     if counts:
         warn_user(" ".join(missing_said(counts, int(counted.sum()))), UserWarning)
-    return left, counts
+    gone = [rows for name, rows in absent.items() if name != placed_without]
+    return left, counted & ~np.any([*gone, ~counted], axis=0), counts
 
 
 def missing_said(
@@ -135,13 +140,14 @@ def added_counts(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
 
 
 def without_missing(
-    columns: Mapping[str, Any], missing: str
+    columns: Mapping[str, Any], missing: str, placed_without: str | None = None
 ) -> tuple[dict[str, Any], tuple[str, ...], dict[str, int]]:
     """Return columns without missing values, sentences that say so, and counts.
 
     For what measures several metrics of the same rows. "drop" leaves out rows that
     lack an outcome, a score or a label of a group. "group" keeps rows without a label
-    as a group of their own. Other columns lose the same rows.
+    as a group of their own. Other columns lose the same rows. Rows that lack the column
+    `placed_without` alone stay, since they have a place in the ranking.
     """
     if not may_lack(missing):
         return dict(columns), (), {}
@@ -161,7 +167,7 @@ def without_missing(
         if name in tables
     }
     lacking["sensitive_features"] = unlabelled
-    rows, counts = _rows_with_values(missing, None, lacking)
+    _, rows, counts = _rows_with_values(missing, None, lacking, placed_without)
     if not counts:
         return dict(columns), (), {}
     kept = slice(None) if rows is None else np.flatnonzero(rows)
@@ -219,6 +225,21 @@ class ReadColumns:
     n_input: int
     index: Any
     missing: Mapping[str, int]
+    #: Shape (n,) or None: rows without an outcome, which have a place in the ranking.
+    unknown: Array | None = None
+
+    def take(self, rows: Array) -> ReadColumns:
+        """Return some rows, all of whose values are known."""
+        return ReadColumns(
+            {name: column[rows] for name, column in self.numbers.items()},
+            self.groups and self.groups.take(rows).without_unused(),
+            {name: labels.take(rows) for name, labels in self.codes.items()},
+            {name: column[rows] for name, column in self.weights.items()},
+            rows if self.kept is None else self.kept[rows],
+            self.n_input,
+            self.index,
+            self.missing,
+        )
 
 
 def read_columns(
@@ -227,6 +248,7 @@ def read_columns(
     required: tuple[str, ...],
     missing: str = "raise",
     may_be_nan: str | None = None,
+    placed_without: str | None = None,
     **others: Any,
 ) -> ReadColumns:
     """Validate columns, and leave out the rows of weight 0 or without a value.
@@ -241,6 +263,8 @@ def read_columns(
         What becomes of rows without a value.
     may_be_nan : str or None
         A column of numbers in which NaN is a value, that of an unknown outcome.
+    placed_without : str or None
+        A column of numbers: rows that lack it alone are `unknown`, and not left out.
     **others : array-like or None
         The other columns, as `read_labels` takes them.
     """
@@ -257,9 +281,9 @@ def read_columns(
         others["sensitive_features"], unlabelled = _with_labels(features, missing)
     lengths = {name: column.size for name, column in columns.items()}
     groups, codes, weight, n_input = read_labels(lengths, **others)
-    left, counts = None, dict[str, int]()
+    left, placed, counts = None, None, dict[str, int]()
     if not all(values.all() for values in weight.values()):
-        left = np.all([values != 0 for values in weight.values()], axis=0)
+        placed = left = np.all([values != 0 for values in weight.values()], axis=0)
         if not left.any():
             raise ValueError(
                 "sample_weight and item_weight must both be positive in some row; one "
@@ -268,14 +292,15 @@ def read_columns(
     if lenient:
         lacking = {name: np.isnan(column) for name, column in columns.items()}
         lacking_or_not = {**lacking, "sensitive_features": unlabelled}
-        left, counts = _rows_with_values(missing, left, lacking_or_not)
-    kept = None if left is None else np.flatnonzero(left)
-    if kept is not None:
-        columns = {name: column[kept] for name, column in columns.items()}
-        groups = None if groups is None else groups.take(kept).without_unused()
-        codes = {name: labels.take(kept) for name, labels in codes.items()}
-        weight = {name: column[kept] for name, column in weight.items()}
-    return ReadColumns(columns, groups, codes, weight, kept, n_input, index, counts)
+        left, placed, counts = _rows_with_values(
+            missing, left, lacking_or_not, placed_without
+        )
+    read = ReadColumns(columns, groups, codes, weight, None, n_input, index, counts)
+    if placed is None or left is None:
+        return read
+    read = read.take(np.flatnonzero(placed))
+    unknown = ~left[placed]
+    return replace(read, unknown=unknown) if unknown.any() else read
 
 
 def read_labels(

@@ -24,6 +24,8 @@ from .validation import Array, as_numbers, check_aligned, check_binary, check_le
 
 T = TypeVar("T")
 
+#: The last place that an item can be shown at: weights of all places are 80 MB.
+_LAST_PLACE = 10_000_000
 #: Weights of items that are further apart lose pairs to the rounding of sums.
 _WIDEST = 1e12
 
@@ -57,6 +59,64 @@ def order_rows(codes: Array | None, values: Array) -> Array:
     if codes is None:
         return by_value
     return by_value[stable_order(codes[by_value], copy=False)]
+
+
+@dataclass(frozen=True, eq=False)
+class ShownPlaces:
+    """Where rows stood in the lists that were shown, some of whose rows may be gone.
+
+    Attributes
+    ----------
+    place : ndarray of shape (n,), int64
+        The place of each row in its query, from 0; tied ones in the order of the input.
+    first, last : ndarray of shape (n,), int64
+        A row is at any place of [first, last) with equal chance.
+    """
+
+    place: Array
+    first: Array
+    last: Array
+
+    @classmethod
+    def by_score(cls, score: Array, codes: Array | None) -> ShownPlaces:
+        """Return the places of rows that are ranked by score."""
+        ranking = Ranking.from_scores(score, codes)
+        rows = np.lexsort((ranking.order, ranking.tie))
+        row, out = ranking.order[rows], np.empty((3, score.size), dtype=np.int64)
+        out[0, row] = ranking.position()
+        out[1:, ranking.order] = ranking.place_bounds()
+        return cls(*out)
+
+    @classmethod
+    def at(cls, position: Array, codes: Array | None) -> ShownPlaces:
+        """Return the places that are given, ranks from 1 that differ within a query."""
+        wrong = (position < 1) | (position > _LAST_PLACE) | (position % 1 != 0)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"position must be a rank, an integer in [1, {_LAST_PLACE:,}], 1 the "
+                f"first place; got {position[row]:g}."
+            )
+        place = position.astype(np.int64) - 1
+        key = place if codes is None else codes * np.int64(_LAST_PLACE) + place
+        order = stable_order(key)
+        same = np.flatnonzero(np.diff(key[order]) == 0)
+        if same.size:
+            row = order[same[0]]
+            raise ValueError(
+                "position must differ between the items of a query; two items have "
+                f"position {position[row]:g}."
+            )
+        return cls(place, place, place + 1)
+
+    @property
+    def known(self) -> bool:
+        """Whether no row may be at several places."""
+        return bool((self.last - self.first == 1).all())
+
+    def take(self, rows: Array | slice) -> ShownPlaces:
+        """Return the places of some rows."""
+        return ShownPlaces(self.place[rows], self.first[rows], self.last[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,15 +188,23 @@ class Places:
         size = np.diff(np.append(starts, self.n_rows))
         return np.repeat(np.add.reduceat(values, starts) / size, size)
 
+    def place_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
+        """Return the first place of the tied block of each row, and one past its last.
+
+        Places are those in the query, from 0.
+        """
+        first, last = self.tie_bounds(rows)
+        start = self.starts[self.query if rows is None else self.query[rows]]
+        return first - start, last - start
+
     def chance_of_top(self, k: int) -> Array:
         """Return the probability of each ranked row to be in the first k places.
 
         A tied block that reaches over the cut has each of its items there equally
         likely.
         """
-        first, last = self.tie_bounds()
-        above = first - self.starts[self.query]
-        return np.clip((k - above) / (last - first), 0.0, 1.0)
+        first, last = self.place_bounds()
+        return np.clip((k - first) / (last - first), 0.0, 1.0)
 
     def position(self) -> Array:
         """Return the position of each ranked row in its query, from 0."""
@@ -177,9 +245,13 @@ class Ranking(Places):
 
     order: Array  # shape (n,), int64: row of the input at each ranked row
     score: Array  # shape (n,): scores in ranked order
+    #: Places of the ranked rows, where these are not the order of the rows; or None.
+    shown: ShownPlaces | None = None
 
     @classmethod
-    def from_scores(cls, score: Array, codes: Array | None = None) -> Ranking:
+    def from_scores(
+        cls, score: Array, codes: Array | None = None, shown: ShownPlaces | None = None
+    ) -> Ranking:
         """Order the rows of the queries by score."""
         order = order_rows(codes, score)
         n = score.size
@@ -194,7 +266,62 @@ class Ranking(Places):
         np.not_equal(score[1:], score[:-1], out=differs[1:])
         differs[starts[:-1]] = True
         ties = None if differs.all() else np.flatnonzero(differs)
-        return cls(starts, ties, order, score)
+        return cls(starts, ties, order, score, shown and shown.take(order))
+
+    @property
+    def n_places(self) -> int:
+        """The number of places of the longest list."""
+        longest = self.lengths if self.shown is None else self.shown.last
+        return int(longest.max())
+
+    @property
+    def place(self) -> Array:
+        """The place of each ranked row in its query, from 0."""
+        return self.position() if self.shown is None else self.shown.place
+
+    def place_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
+        """Return the first place that each row may have, and one past the last."""
+        if self.shown is None:
+            return super().place_bounds(rows)
+        some: Any = slice(None) if rows is None else rows
+        return self.shown.first[some], self.shown.last[some]
+
+    @cached_property
+    def by_place(self) -> Array:
+        """The ranked rows of each query in the order of their places."""
+        if self.shown is None:
+            return np.arange(self.n_rows)
+        return np.lexsort((self.shown.place, self.query))
+
+    def places_of_blocks(self) -> tuple[Array, Array]:
+        """Return the tied block and the place of each place of each tied block."""
+        first, last = self.place_bounds(self.block_starts)
+        size = last - first
+        block = np.repeat(np.arange(size.size), size)
+        place = np.arange(block.size) - np.repeat(np.cumsum(size) - size, size)
+        return block, place + first[block]
+
+    def values_at(self, of_places: Array) -> Array:
+        """Return what the place of each ranked row has, the mean for tied ones."""
+        if self.shown is None:
+            return self.tie_means(of_places[self.position()])
+        if self.shown.known:
+            return of_places[self.place]
+        block, place = self.places_of_blocks()
+        mean = np.bincount(block, of_places[place]) / np.bincount(block)
+        return mean[self.tie]
+
+    def values_held(self, of_places: Array) -> Array:
+        """Return what the places that the rows of each query hold have, from the top.
+
+        Of a tied block with rows that are gone, any of its places is held.
+        """
+        if self.shown is None:
+            return of_places[self.position()]
+        first, last = self.tie_bounds()
+        whole = np.equal(last - first, np.subtract(*reversed(self.place_bounds())))
+        held = np.where(whole, of_places[self.place], self.values_at(of_places))
+        return held[self.by_place]
 
     def blocks(self, n_rows: int = 1 << 15) -> Iterator[tuple[slice, slice, Ranking]]:
         """Yield rows, queries and ranking of whole queries, some `n_rows` at a time.
@@ -204,7 +331,9 @@ class Ranking(Places):
         """
         for rows, queries in self.spans(n_rows):
             places = self.starts_within(rows, queries)
-            yield rows, queries, Ranking(*places, self.order[rows], self.score[rows])
+            columns = self.order[rows], self.score[rows]
+            shown = self.shown and self.shown.take(rows)
+            yield rows, queries, Ranking(*places, *columns, shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -477,13 +606,26 @@ class RankedData:
         ranking = Ranking.from_scores(score[back], codes)
         return self._ranked(ranking, back[ranking.order])
 
+    def as_shown(self) -> RankedData:
+        """Return the same rows in the order of their places, whatever their scores."""
+        shown = self.ranking.shown
+        if shown is None:
+            return self
+        data = self.ranked_by(-shown.first)
+        back = np.empty_like(self.ranking.order)
+        back[self.ranking.order] = np.arange(back.size)
+        shown = shown.take(back[data.ranking.order])
+        return replace(data, ranking=replace(data.ranking, shown=shown))
+
     def with_ties_in_row_order(self) -> RankedData:
         """Return the same rows, tied ones in the order of the input."""
         ranking = self.ranking
         if not ranking.has_ties:
             return self
         rows = np.lexsort((ranking.order, ranking.tie))
-        return self._ranked(replace(ranking, order=ranking.order[rows]), rows)
+        shown = ranking.shown and ranking.shown.take(rows)
+        ranking = replace(ranking, order=ranking.order[rows], shown=shown)
+        return self._ranked(ranking, rows)
 
     def _ranked(self, ranking: Ranking, rows: Array | slice) -> RankedData:
         """Return the data of some ranked rows, in the order of another ranking."""
@@ -502,6 +644,7 @@ def ranked_data(
     y_true: Any,
     y_score: Any,
     *,
+    position: Any = None,
     others: Mapping[str, Any] | None = None,
     **columns: Any,
 ) -> RankedData:
@@ -510,14 +653,27 @@ def ranked_data(
     A column that is None is left out; a metric asks only for what it uses. Rows of
     either weight 0 are removed before anything else is looked at. `columns` are groups,
     labels and weights, as `read_labels` takes them, and `missing`, which says what
-    becomes of rows without a value, also in the columns `others`.
+    becomes of rows without a value, also in the columns `others`. A row that lacks its
+    outcome alone is removed when the places of the others are known. `position` are
+    these places; None takes them from the scores.
     """
+    numbers = {"y_score": y_score, "y_true": y_true, "position": position}
     read = read_columns(
-        {"y_score": y_score, "y_true": y_true, **(others or {})},
+        {**numbers, **(others or {})},
         required=("y_score",),
+        placed_without="y_true",
         **columns,
     )
-    queries = read.codes.get("qid")
+    queries, shown = read.codes.get("qid"), None
+    lists = None if queries is None else queries.codes
+    if position is not None:
+        shown = ShownPlaces.at(read.numbers["position"], lists)
+    elif read.unknown is not None:
+        shown = ShownPlaces.by_score(read.numbers["y_score"], lists)
+    if read.unknown is not None and shown is not None:
+        known = np.flatnonzero(~read.unknown)
+        read, shown = read.take(known), shown.take(known)
+        queries = read.codes.get("qid")
     clusters, recurring = (read.codes.get(name) for name in ("cluster", "item"))
     score, outcome = read.numbers["y_score"], read.numbers.get("y_true")
     weight, items = (read.weights.get(n) for n in ("sample_weight", "item_weight"))
@@ -527,7 +683,8 @@ def ranked_data(
             " for sums over pairs to be more than rounding; got values from "
             f"{items.min():g} to {items.max():g}."
         )
-    ranking = Ranking.from_scores(score, None if queries is None else queries.codes)
+    lists = None if queries is None else queries.codes
+    ranking = Ranking.from_scores(score, lists, shown)
     first = ranking.order[ranking.starts[:-1]]
     return RankedData(
         ranking=ranking,
@@ -553,7 +710,7 @@ def ranked_data(
 #: The arguments of ranking metrics that are columns, and how they are read.
 _COLUMNS = (
     *("sensitive_features", "qid", "cluster", "sample_weight", "item_weight"),
-    "missing",
+    *("position", "missing"),
 )
 
 

@@ -19,6 +19,7 @@ from .._inputs.progress import shown
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
+    as_numbers,
     as_weights,
     check_choice,
     check_given,
@@ -762,18 +763,35 @@ class AuditRows:
 
     @classmethod
     def of(
-        cls, given: Mapping[str, Any], lists: Any = None, cross: bool | str = True
+        cls,
+        given: Mapping[str, Any],
+        lists: Any = None,
+        cross: bool | str = True,
+        *,
+        placed: bool = False,
     ) -> AuditRows:
         """Return the rows of columns, ordered within their queries or these lists.
 
-        Rows of a query depend on each other.
+        Rows of a query depend on each other. Those without an outcome have a place in
+        the ranking, and are in nothing else.
         """
         original = given
-        groupings = groupings_of(given["sensitive_features"], cross)
+        groupings = groupings_of(original["sensitive_features"], cross)
         if groupings:
             given = {**given, "sensitive_features": members_of(groupings)}
         others = {n: v for n, v in given.items() if n not in _NOT_ORDERED}
-        data = ranked_data(**others, qid=given["qid"] if lists is None else lists)
+        others["qid"] = given["qid"] if lists is None else lists
+        with collected_warnings():  # the caller has been warned
+            data = ranked_data(**others, missing="drop" if placed else "raise")
+        if placed:
+            known = ~np.isnan(as_numbers(given["y_true"], "y_true", allow_nan=True))
+            kept = np.cumsum(known)[data.kept] - 1
+            data = replace(data, kept=kept, n_input=int(known.sum()), missing={})
+            original, given = (
+                {n: v if v is None else v[known] for n, v in columns.items()}
+                for columns in (original, given)
+            )
+            groupings = groupings_of(original["sensitive_features"], cross)
         names = ("y_true", "y_score", "sensitive_features", "cluster", "sample_weight")
         columns = {name: given.get(name) for name in names}
         if columns["cluster"] is None:
@@ -1045,7 +1063,8 @@ def audit(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking, except where a metric needs no outcomes.
     impact_ratio : bool, default=False
         Whether to add the impact ratios of the four-fifths rule, by category and
         crossed, as local rules of hiring audits ask for them: the selection rate of
@@ -1184,8 +1203,8 @@ def audit(
         "within": within,
     }
     check_given(y_true=y_true, sensitive_features=sensitive_features)
-    columns, notes, lacking = without_missing(columns, missing)
-    rows = AuditRows.of(columns, cross=cross)
+    columns, notes, lacking = without_missing(columns, missing, "y_true")
+    rows = AuditRows.of(columns, cross=cross, placed="y_true" in lacking)
     options = with_task(options, rows.qid, rows.data.ranking.score)
     with shown(progress) as say:
         return audit_of_rows(rows, options, notes, lacking, say)

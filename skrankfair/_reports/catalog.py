@@ -135,6 +135,8 @@ class AuditMetric:
 def catalog() -> Mapping[str, AuditMetric]:
     """Return the metrics of audits by name, in the order of a report."""
     from .. import metrics as library
+    from ..metrics._dips import dips_estimates
+    from ..metrics._exposure import share_estimates
     from ..metrics._matched_pair import matched_pair_estimates
     from ..metrics._ndcg import ndcg_estimates
     from ..metrics._pairwise import (
@@ -151,6 +153,8 @@ def catalog() -> Mapping[str, AuditMetric]:
         "pairwise_preference": preference_estimates,
         "matched_pair_calibration": matched_pair_estimates,
         "ndcg": ndcg_estimates,
+        "dips": dips_estimates,
+        "exposure_gap": partial(share_estimates, target="expected"),
         **{name: partial(top_estimates, name) for name in top},
     }
     metrics = {}

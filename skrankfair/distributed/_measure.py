@@ -49,6 +49,7 @@ def measure(
     sensitive_features: Any = None,
     qid: str | None = None,
     cluster: str | Sequence[str] | None = None,
+    position: str | None = None,
     engagement: str | None = None,
     sample_weight: str | None = None,
     item_weight: str | None = None,
@@ -101,6 +102,8 @@ def measure(
         Column of the independent units, such as users with several queries. None makes
         each query its own unit, or each row where there are no queries. Two columns are
         users and the items that recur among them, for metrics that take both.
+    position : str or None, default=None
+        Column of the rank at which the item was shown.
     engagement : str or None, default=None
         Column of the engagement after the click.
     sample_weight : str or None, default=None
@@ -180,6 +183,7 @@ def measure(
             "sensitive_features": sensitive_features,
             "qid": qid,
             "cluster": cluster,
+            "position": position,
             "engagement": engagement,
             "sample_weight": sample_weight,
             "item_weight": item_weight,

@@ -19,7 +19,7 @@ from ._make_metric import make_metric
 from ._matched_pair import matched_pair_calibration
 from ._matched_pair_curve import matched_pair_curve
 from ._mean_position import mean_position
-from ._ndcg import ndcg
+from ._ndcg import boost_value, ndcg
 from ._normalized_discounted import (
     ndkl,
     normalized_discounted_difference,
@@ -58,6 +58,7 @@ __all__ = [
     "accuracy",
     "auc",
     "balanced_accuracy",
+    "boost_value",
     "brier_score",
     "calibration_error",
     "calibration_in_the_large",

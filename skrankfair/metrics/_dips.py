@@ -61,6 +61,7 @@ def dips(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    position: Any = None,
     position_weight: Any = "uniform",
     k: int | None = None,
     patience: float | None = None,
@@ -95,6 +96,9 @@ def dips(
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="uniform"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -134,7 +138,8 @@ def dips(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
 
     Returns
     -------
@@ -173,7 +178,9 @@ def dips(
     that are below j not in a. Items of equal score are in random order, and the sum is
     its expectation. It is largest with all others above all items of a, those first
     that offend the most; with ``comparison="all"`` it is largest with the items in
-    increasing order of their relevance. The paper leaves the divisor open.
+    increasing order of their relevance. The paper leaves the divisor open. Where rows
+    without an outcome or ranks of `position` are left out, that ranking is one of the
+    other rows among the places that they hold.
 
     With ``position_weight="uniform"`` fairness is equality, and `GroupEstimates.test`
     and the p-values compare the group with the rest. Otherwise there is no test: where
@@ -205,23 +212,25 @@ def dips(
     >>> r.groups, r.estimate.round(4)
     (('f', 'm'), array([0.6199, 0.    ]))
     """
-    return measured(_dips_estimates, **locals())
+    return measured(dips_estimates, **locals())
 
 
-def _dips_estimates(
+def dips_estimates(
     data: RankedData,
-    position_weight: Any,
-    k: int | None,
-    patience: float | None,
-    tie_cost: float,
-    comparison: str,
-    against: Hashable,
-    divisor: str,
-    average: str,
+    *,
+    position_weight: Any = "uniform",
+    k: int | None = None,
+    patience: float | None = None,
+    tie_cost: float = 0.0,
+    comparison: str = "inter",
+    against: Hashable = None,
+    divisor: str = "maximum",
+    average: str = "pairs",
 ) -> GroupEstimates:
     """Return `dips` of data that is validated and ordered."""
     weight = PositionWeight.of(position_weight, k, patience)
     check_choice(average, "average", ("pairs", "queries", "clusters"))
+    data = data.as_shown()
     kinds = ("inter", "all") if against is None else ("inter",)
     check_choice(comparison, "comparison", kinds)
     check_choice(divisor, "divisor", ("maximum", "pairs"))
@@ -264,7 +273,7 @@ def _rule(
 ) -> SwapRule:
     """Check the options that say what a pair counts, and return what they say."""
     check_number(tie_cost, "tie_cost", 0, 1)
-    visits = weight.visits(int(data.ranking.lengths.max()))
+    visits = weight.visits(data.ranking.n_places)
     check_decreasing(visits)
     if divisor == "pairs":  # of which each then counts 1 at most
         visits = visits / visits[0]

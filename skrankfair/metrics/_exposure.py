@@ -92,7 +92,7 @@ def _target_values(
     # In the ideal ranking items of equal relevance are in random order.
     ideal = Ranking.from_scores(y, ranking.query.astype(np.int64))
     values = np.empty(ranking.n_rows)
-    values[ideal.order] = ideal.tie_means(visits[ideal.position()])
+    values[ideal.order] = ideal.tie_means(ranking.values_held(visits))
     return values
 
 
@@ -104,11 +104,11 @@ def _share_sums(
     By cell, shape (E, C), the items last; and totals, shape (Q, C - 1). Also exposure
     and target of each ranked row, shape (n, C - 1).
     """
-    visits = weight.visits(int(data.ranking.lengths.max()))
+    visits = weight.visits(data.ranking.n_places)
     y = data.y_true if target in ("expected", "relevance") else None
     parts, of_rows = [], []
     for rows, _, block in data.ranking.blocks():
-        columns = [block.tie_means(visits[block.position()])]
+        columns = [block.values_at(visits)]
         if target is not None:
             merit = None if y is None else y[rows]
             columns.append(_target_values(target, block, merit, visits))
@@ -144,12 +144,13 @@ def _both_shares(result: GroupEstimates) -> pd.DataFrame:
     return pd.DataFrame({**columns, "support": result.support})
 
 
-def _share_estimates(
+def share_estimates(
     data: RankedData,
-    position_weight: Any,
-    k: int | None,
-    patience: float | None,
-    average: str,
+    *,
+    position_weight: Any = "dcg",
+    k: int | None = None,
+    patience: float | None = None,
+    average: str = "queries",
     target: str | None = None,
 ) -> GroupEstimates:
     """Return shares of exposure, or if there is a target how far they are from it."""
@@ -194,6 +195,7 @@ def exposure(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    position: Any = None,
     position_weight: Any = "dcg",
     k: int | None = None,
     patience: float | None = None,
@@ -227,6 +229,9 @@ def exposure(
         queries. None makes each query its own unit. Two columns are users and the items
         that recur among them: both ways have errors, ``V_users + V_items -
         V_users×items``.
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="dcg"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -295,7 +300,7 @@ def exposure(
     array([0.4134, 0.5866])
     """
     y_true = None  # not used, and so not checked
-    return measured(_share_estimates, **locals())
+    return measured(share_estimates, **locals())
 
 
 def exposure_gap(
@@ -305,6 +310,7 @@ def exposure_gap(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    position: Any = None,
     target: str = "expected",
     position_weight: Any = "dcg",
     k: int | None = None,
@@ -339,6 +345,9 @@ def exposure_gap(
         queries. None makes each query its own unit. Two columns are users and the items
         that recur among them: both ways have errors, ``V_users + V_items -
         V_users×items``.
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
     target : {"expected", "relevance", "population"}, default="expected"
         The share that the group merits: "expected": its share of exposure in the
         ranking by relevance, items of equal relevance in random order (expected
@@ -370,7 +379,8 @@ def exposure_gap(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
 
     Returns
     -------
@@ -401,6 +411,10 @@ def exposure_gap(
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
 
+    Where rows without an outcome or ranks of `position` are left out, exposure is that
+    of the other rows at their places, and the ranking by relevance is one of these rows
+    among the places that they hold.
+
     References
     ----------
     Diaz, F., Mitra, B., Ekstrand, M. D., Biega, A. J., Carterette, B. (2020).
@@ -425,4 +439,4 @@ def exposure_gap(
     """
     check_choice(target, "target", TARGETS)
     y_true = None if target == "population" else y_true
-    return measured(_share_estimates, **locals())
+    return measured(share_estimates, **locals())

@@ -19,10 +19,23 @@ from .._estimates.finalize import (
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._inputs.ranking import Memberships, RankedData, measured
-from .._inputs.validation import check_choice, check_magnitude, check_number
+from .._inputs.validation import (
+    check_choice,
+    check_magnitude,
+    check_number,
+    collected_warnings,
+)
 from ._pairs.cluster_rows import support_columns
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
-from ._pairs.local_linear import LinearPairs, LocalLinear, linear_columns
+from ._pairs.local_linear import (
+    LinearMinusQuadratic,
+    LinearPairs,
+    LocalLinear,
+    LocalQuadratic,
+    QuadraticPairs,
+    linear_columns,
+    quadratic_columns,
+)
 from ._pairs.matched import (
     AdjacentPairs,
     DistantPairs,
@@ -34,6 +47,14 @@ from ._pairs.matched import (
 )
 from ._pairs.near import Matching, PairWeight
 from ._position_weights import PositionWeight
+
+#: The pairs of each local regression, their columns, and from totals to values.
+_REGRESSIONS: dict[str, tuple[type[MatchedPairs], Any, Any]] = {
+    "local_linear": (LinearPairs, linear_columns, LocalLinear),
+    "local_quadratic": (QuadraticPairs, quadratic_columns, LocalQuadratic),
+}
+#: Shares of the possible pairs whose largest distance may be the bandwidth.
+_BANDWIDTHS = np.geomspace(0.005, 0.5, 12)
 
 
 def _quantile(epsilon: Any, n_pairs: Any, quantile: Any) -> float | None:
@@ -50,9 +71,41 @@ def _quantile(epsilon: Any, n_pairs: Any, quantile: Any) -> float | None:
     elif epsilon is None:
         quantile = 0.01 if quantile is None else quantile
         check_number(quantile, "quantile", 0, 1, inclusive=(False, True))
-    elif not isinstance(epsilon, Mapping):
+    elif not (isinstance(epsilon, Mapping) or _is_mse(epsilon)):
         check_number(epsilon, "epsilon", 0, np.inf)
     return quantile
+
+
+def _is_mse(epsilon: Any) -> bool:
+    return isinstance(epsilon, str) and epsilon == "mse"
+
+
+def _best_bandwidths(
+    data: RankedData, estimator: str, average: str, **options: Any
+) -> dict[Hashable, float]:
+    """Return the bandwidth of each group whose local linear value errs the least.
+
+    The estimated mean squared error is the variance, and the square of the difference
+    from a parabola at the same bandwidth, less what noise alone makes of that.
+    """
+    if estimator not in _REGRESSIONS or average != "pairs":
+        raise ValueError(
+            "epsilon='mse' is the bandwidth of a local regression over all pairs, for "
+            "estimator='local_linear' or 'local_quadratic' and average='pairs'; got "
+            f"{estimator!r} and {average!r}."
+        )
+    which, chosen, errors = (options["direction"], options["adjacent"]), [], []
+    bias, line = LinearMinusQuadratic(), LocalLinear()
+    for share in _BANDWIDTHS:
+        chosen.append(_epsilon_of_groups(data, None, None, float(share), *which))
+        with collected_warnings():
+            sums = matched_pair_estimates(
+                data, epsilon=chosen[-1], estimator="local_quadratic", **options
+            ).sums
+        square = sums.estimate(bias) ** 2 - sums.variance(bias)
+        errors.append(sums.variance(line) + np.maximum(square, 0.0))
+    best = np.argmin(np.nan_to_num(errors, nan=math.inf), axis=0)
+    return {g: chosen[at][g] for g, at in zip(data.groups.labels, best, strict=True)}
 
 
 def _epsilon_of_groups(
@@ -113,21 +166,26 @@ def matched_pair_estimates(
     check_magnitude(y_true=data.y_true)
     check_choice(direction, "direction", ("below", "both"))
     check_choice(adjacent, "adjacent", (False, True))
-    check_choice(estimator, "estimator", ("mean", "local_linear"))
+    check_choice(estimator, "estimator", ("mean", *_REGRESSIONS))
     check_choice(average, "average", ("pairs", "queries", "clusters"))
     quantile = _quantile(epsilon, n_pairs, quantile)
-    linear = estimator == "local_linear"
+    linear = estimator in _REGRESSIONS
     if adjacent:
         direction = "both"
         data = data.with_ties_in_row_order()
+    if _is_mse(epsilon):
+        options = {"direction": direction, "adjacent": adjacent, "variance": variance}
+        epsilon = _best_bandwidths(data, estimator, average, **options)
     chosen = _epsilon_of_groups(data, epsilon, n_pairs, quantile, direction, adjacent)
     one_sided = direction == "below" and not linear
-    n_columns = n_columns_of_pair = 6 if linear else 3 if one_sided else 2
+    plain = (DistantPairs if one_sided else MatchedPairs, mean_columns, MeanOfRatios)
+    kind, columns, value = _REGRESSIONS.get(estimator, plain)
+    n_columns = n_columns_of_pair = kind.n_columns
     of_rank, weights = None, None
     if position_weight is not None or k is not None or patience is not None:
         of_rank = PositionWeight.of(position_weight, k, patience)
-        longest = int(data.ranking.lengths.max())
-        weights = of_rank.strata(longest, n_columns * len(data.groups))
+        n_columns_of_rank = n_columns * len(data.groups)
+        weights = of_rank.strata(data.ranking.n_places, n_columns_of_rank)
         if variance == "item":
             raise ValueError(
                 "position_weight needs variance='cluster': one list has one item at a "
@@ -135,8 +193,6 @@ def matched_pair_estimates(
             )
         variance = "cluster"
     n_positions = 0 if weights is None else weights.size
-
-    kind = DistantPairs if one_sided else LinearPairs if linear else MatchedPairs
 
     def make_pairs(ranked: RankedData) -> MatchedPairs | AdjacentPairs:
         ranking = ranked.ranking
@@ -149,12 +205,12 @@ def matched_pair_estimates(
             *given,
             *options,
             neighbours=neighbours(ranking, data.ranking if whole else ranking),
-            columns=linear_columns if linear else mean_columns,
+            columns=columns,
             n_columns=n_columns_of_pair,
         )
 
     n_buckets = max(n_positions, 1)
-    finalize: Any = LocalLinear(n_buckets) if linear else MeanOfRatios(n_buckets)
+    finalize: Any = value(n_buckets)
     if weights is not None:
         finalize = PositionMean(finalize, tuple(weights.tolist()))
     of_query = None
@@ -195,7 +251,8 @@ def matched_pair_calibration(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
-    epsilon: float | Mapping[Hashable, float] | None = None,
+    position: Any = None,
+    epsilon: float | str | Mapping[Hashable, float] | None = None,
     n_pairs: int | None = None,
     quantile: float | None = None,
     direction: str = "below",
@@ -238,12 +295,16 @@ def matched_pair_calibration(
         queries, or items of one list. None makes each query its own unit, or each item
         of one list. Two columns are users and the items that recur among them: both
         ways have errors, ``V_users + V_items - V_users×items``.
-    epsilon : float, mapping of group to float, or None, default=None
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
+    epsilon : float, "mse", mapping of group to float, or None, default=None
         Largest difference of the scores of a matched pair, in units of the score. A
         mapping names every group, unless it is a `collections.defaultdict`. Differences
         count as equal to it up to the rounding of binary numbers (4 units in the last
         place of the score or of epsilon), so that 0.05 matches 0.75 with 0.70; 0 asks
-        for ties alone.
+        for ties alone. "mse" is the bandwidth at which ``estimator="local_linear"`` has
+        the smallest mean squared error, as it is estimated for each group.
     n_pairs : int or None, default=None
         Take the K closest possible pairs of each group instead: epsilon is the K-th
         smallest difference. Pairs tied at epsilon are all kept.
@@ -257,12 +318,15 @@ def matched_pair_calibration(
         Only neighbours in the ranking, whichever of the two is above (so `direction`
         is "both"; §4.1.3), tied items in the order of the rows. `n_pairs` and
         `quantile` are then of these pairs; ``quantile=1.0`` takes them all.
-    estimator : {"mean", "local_linear"}, default="mean"
+    estimator : {"mean", "local_linear", "local_quadratic"}, default="mean"
         "mean" averages over the pairs within `epsilon`. "local_linear" regresses
         ``y_i - y_j`` on ``s_j - s_i`` with the triangular kernel of bandwidth
         `epsilon`, and reports the value at 0 (§4.1): less bias where the outcome rises
-        steeply with the score, more variance. NaN where all pairs closer than `epsilon`
-        have the same difference, other than 0.
+        steeply with the score, more variance. "local_quadratic" adds the square of
+        ``s_j - s_i``: at the bandwidth of "local_linear" it is that estimate without
+        its bias, and its errors count what is uncertain of the bias (robust bias
+        correction, Calonico et al.). NaN where the pairs closer than `epsilon` have too
+        few differences: one, other than 0, or two for a parabola.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable, \
             array-like or None, default=None
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -296,7 +360,8 @@ def matched_pair_calibration(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
 
     Returns
     -------
@@ -343,12 +408,23 @@ def matched_pair_calibration(
     averaged with these weights over the ranks that have pairs (§4.1.2). A tied item is
     at each rank of its block with the same probability. None pools the pairs of all
     ranks. Ranks have a few pairs each, and one list has one item at each, so the
-    standard error needs several queries.
+    standard error needs several queries. With `position` the neighbours are those that
+    were shown next to each other, and the rank of a pair is that of its item with the
+    lower score, or of the group's if they are tied; epsilon is still of the scores.
+
+    ``epsilon="mse"`` tries 12 bandwidths, from the closest 0.5% of the possible pairs
+    to half of them, and takes the one with the smallest sum of the variance of the
+    local linear value and of its squared difference from the local quadratic one, less
+    the variance of that difference. Variances are those of the result, over clusters or
+    items. A `position_weight` does not change the choice.
 
     References
     ----------
     Korevaar, H., McConnell, C., Tong, E., et al. "Matched Pair Calibration for Ranking
     Fairness", Definitions 1-3 and §4.1.
+
+    Calonico, S., Cattaneo, M. D., Titiunik, R. (2014). "Robust Nonparametric Confidence
+    Intervals for Regression-Discontinuity Designs". Econometrica 82(6).
 
     DeLong, E. R., DeLong, D. M., Clarke-Pearson, D. L. (1988). "Comparing the Areas
     under Two or More Correlated Receiver Operating Characteristic Curves: A

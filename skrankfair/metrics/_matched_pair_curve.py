@@ -144,6 +144,43 @@ class MatchedPairCurve(ReadOnlyArrays):
         ends = [result.ends(t) for result, t in zip(self.results, reach, strict=True)]
         return ConfidenceInterval(*np.stack(ends, axis=1))
 
+    def smallest_epsilon(
+        self, gap: float, power: float = 0.8, alpha: float = 0.05
+    ) -> dict[Hashable, float]:
+        """Return the smallest threshold of the curve at which a gap is found.
+
+        It looks at the errors and not at the estimates, so that a test at the threshold
+        keeps its level (§4.1.1 of the paper: as few pairs as have adequate power).
+
+        Parameters
+        ----------
+        gap : float
+            The true difference that shall be found, in units of the outcome.
+        power : float, default=0.8
+            Chance that the two-sided t-test finds it.
+        alpha : float, default=0.05
+            Level of the test.
+
+        Returns
+        -------
+        dict of group to float
+            NaN where no threshold is enough; `matched_pair_calibration` takes the
+            mapping as its `epsilon`.
+
+        Raises
+        ------
+        ValueError
+            For a gap that is not positive, or unless ``0 < alpha < power < 1``.
+        """
+        check_number(gap, "gap", 0, np.inf, inclusive=(False, False))
+        found = [
+            np.asarray(result.minimum_detectable(power, alpha)) <= gap
+            for result in self.results
+        ]
+        first = np.argmax(found, axis=0)
+        chosen = np.where(np.any(found, axis=0), self.epsilon[first], np.nan)
+        return dict(zip(self.groups, chosen.tolist(), strict=True))
+
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per threshold and group.
 
@@ -224,6 +261,7 @@ def matched_pair_curve(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    position: Any = None,
     epsilon: Any = None,
     sample_weight: Any = None,
     missing: str = "raise",
@@ -254,6 +292,9 @@ def matched_pair_curve(
         queries. None makes each query its own unit. Two columns are users and the items
         that recur among them: both ways have errors, ``V_users + V_items -
         V_users×items``.
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
     epsilon : array-like of shape (E,) or None, default=None
         Largest difference of the scores of a matched pair, in units of the score. None
         takes 20 values, evenly spaced on a logarithmic scale, from the closest 1% of
@@ -264,7 +305,8 @@ def matched_pair_curve(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
     **options : dict
         Other options of `matched_pair_calibration`: direction, adjacent, estimator,
         position_weight, k, patience, average, variance.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,20 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
+from .._estimates.storage import stored
 from .._inputs.groups import Groups
-from .._inputs.ranking import Cells, RankedData, Ranking, measured, order_rows
-from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.ranking import (
+    Cells,
+    Memberships,
+    RankedData,
+    Ranking,
+    measured,
+    order_rows,
+)
+from .._inputs.validation import Array, check_choice, check_magnitude, check_number
 from ._make_metric import check_one_group
 from ._pairs.cluster_rows import QuerySums, query_estimates
-from ._position_weights import DCG
+from ._position_weights import DCG, PositionWeight, check_decreasing
 
 _HUGE = 1e250
 
@@ -31,22 +39,11 @@ def _of_computable_size(gains: Array, best: Array, ranking: Ranking) -> Array:
     return np.ldexp(gains, -np.repeat(np.frexp(largest)[1], ranking.lengths))
 
 
-def ndcg_estimates(
-    data: RankedData,
-    *,
-    k: int | None = None,
-    gain: str = "linear",
-    by_group: bool = False,
-) -> GroupEstimates:
-    """Return `ndcg` of data that is validated and ordered, of all queries as one group.
-
-    `by_group`: the groups are those of the queries.
-    """
+def _gains_of(y: Array, gain: str, normalize: bool) -> Array:
+    """Return the gains of outcomes, which a share of the best ranking needs >= 0."""
     check_choice(gain, "gain", ("linear", "exponential"))
-    if k is not None:
-        check_number(k, "k", 1, np.inf, integer=True)
-    y, ranking = data.y_true, data.ranking
-    if y.min() < 0:
+    check_choice(normalize, "normalize", (True, False))
+    if normalize and y.min() < 0:
         raise ValueError(
             f"y_true must not be negative for ndcg, whose gains are; got {y.min()}."
         )
@@ -57,38 +54,151 @@ def ndcg_estimates(
             "gain='exponential' overflows; the largest y_true is "
             f"{y.max():g}. Use gain='linear'."
         )
-    discounts = DCG.up_to(int(ranking.lengths.max()))
+    if not normalize:
+        check_magnitude(y_true=gains)
+    return gains
+
+
+def _values_of(
+    ranking: Ranking, gains: Array, discounts: Array, normalize: bool
+) -> Array:
+    """Return the value of each query, and whether it has one, shape (Q, 2)."""
+    starts, value = ranking.starts[:-1], np.ones((ranking.n_queries, 2))
+    if normalize:
+        ideal_order = order_rows(ranking.query.astype(np.int64), gains)
+        gains = _of_computable_size(gains, ideal_order[starts], ranking)
+        ideal = gains[ideal_order] * ranking.values_held(discounts)
+        best = np.add.reduceat(ideal, starts)
+    # An item of a tied block is anywhere in the block with equal chance.
+    value[:, 0] = np.add.reduceat(gains * ranking.values_at(discounts), starts)
+    if normalize:
+        value[:, 1] = best > 0
+        np.divide(value[:, 0], best, out=value[:, 0], where=best > 0)
+        value[best <= 0, 0] = 0.0
+    return value
+
+
+def _weight_of_places(
+    n_places: int,
+    position_weight: Any,
+    k: int | None,
+    patience: float | None,
+    normalize: bool,
+) -> tuple[PositionWeight, Array]:
+    """Return the weight of places, 0 after the first k."""
+    if k is not None:
+        check_number(k, "k", 1, np.inf, integer=True)
+    top = isinstance(position_weight, str) and position_weight == "top"
+    weight = PositionWeight.of(position_weight, k if top else None, patience)
+    discounts = weight.visits(n_places)
+    if normalize:
+        check_decreasing(discounts)
     if k is not None:
         discounts[k:] = 0.0
-    discount = discounts[ranking.position()]
-    ideal_order = order_rows(ranking.query.astype(np.int64), y)
-    gains = _of_computable_size(gains, ideal_order[ranking.starts[:-1]], ranking)
-    ideal = gains[ideal_order] * discount
-    # An item of a tied block is anywhere in the block with equal chance.
-    discount = ranking.tie_means(discount)
-    starts = ranking.starts[:-1]
-    reached = np.add.reduceat(gains * discount, starts)
-    best = np.add.reduceat(ideal, starts)
-    value = np.zeros((ranking.n_queries, 2))
-    value[:, 1] = best > 0
-    np.divide(reached, best, out=value[:, 0], where=best > 0)
+    return weight, discounts
+
+
+def ndcg_estimates(
+    data: RankedData,
+    *,
+    k: int | None = None,
+    gain: str = "linear",
+    position_weight: Any = "dcg",
+    patience: float | None = None,
+    normalize: bool = True,
+    by_group: bool = False,
+) -> GroupEstimates:
+    """Return `ndcg` of data that is validated and ordered, of all queries as one group.
+
+    `by_group`: the groups are those of the queries.
+    """
+    ranking = data.ranking
+    gains = _gains_of(data.y_true, gain, normalize)
+    weight, discounts = _weight_of_places(
+        ranking.n_places, position_weight, k, patience, normalize
+    )
+    value = _values_of(ranking, gains, discounts, normalize)
     if by_group:
         check_one_group(data, "ndcg")
     groups = data.groups if by_group else Groups.of_everyone(ranking.n_rows)
-    of_query = Cells.of_rows(groups.take(starts))
+    of_query = Cells.of_rows(groups.take(ranking.starts[:-1]))
     sums = QuerySums.of_cells(of_query, value[of_query.query])
     metric = Metric(
         "ndcg",
         MeanOfRatios(),
         ColumnSum(1, 2),
         unit="queries",
-        share=True,
+        share=normalize,
         pooled=not groups.overlapping,
         better="high",
     )
-    parameters = {"k": k, "gain": gain}
+    parameters = {"k": k, "gain": gain, **_said(weight, normalize)}
     data = replace(data, sensitive_features=groups)
     return query_estimates(data, metric, sums, parameters)
+
+
+def _said(weight: PositionWeight, normalize: bool) -> dict[str, Any]:
+    """Return the parameters of a value that is not that of NDCG."""
+    said = {} if weight == DCG else weight.parameters
+    said.pop("k", None)
+    return {**said, **({} if normalize else {"normalize": False})}
+
+
+@stored("MeanOverAll")
+@dataclass(frozen=True)
+class MeanOverAll:
+    """Σ of the queries of a group over the number of all queries."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the means, shape (..., G); NaN for a group without queries."""
+        value = np.full(by_group.shape[:-1], np.nan, dtype=by_group.dtype)
+        number = np.broadcast_to(shared[..., 0, None], value.shape)
+        valid = (by_group[..., 1].real != 0) & (number.real != 0)
+        np.divide(by_group[..., 0], number, out=value, where=valid)
+        return value
+
+
+def _boost_estimates(
+    data: RankedData,
+    *,
+    boost: float,
+    k: int | None,
+    gain: str,
+    position_weight: Any,
+    patience: float | None,
+    normalize: bool,
+) -> GroupEstimates:
+    """Return `boost_value` of data that is validated and ordered."""
+    check_number(boost, "boost", -np.inf, np.inf, inclusive=(False, False))
+    data = data.ranked_by(data.ranking.score)  # among the rows that are left
+    ranking, groups = data.ranking, data.groups
+    gains = _gains_of(data.y_true, gain, normalize)
+    weight, discounts = _weight_of_places(
+        ranking.n_places, position_weight, k, patience, normalize
+    )
+    before = _values_of(ranking, gains, discounts, normalize)
+    cells = Memberships.of(ranking, groups).cells
+    by_cell = np.ones((cells.query.size, 2))
+    for group in range(len(groups)):
+        some = cells.group == group
+        raised = ranking.score + boost * groups.mask(group)
+        after = Ranking.from_scores(raised, ranking.query.astype(np.int64))
+        value = _values_of(after, gains[after.order], discounts, normalize)
+        by_cell[some, 0] = (value - before)[cells.query[some], 0]
+    by_cell *= before[cells.query, 1:]
+    metric = Metric(
+        "boost_value",
+        MeanOverAll(),
+        ColumnSum(1, 2),
+        unit="queries",
+        fair_value=0.0,
+        disparity="max_abs",
+    )
+    options = {"boost": float(boost), "k": k, "gain": gain}
+    parameters = {**options, **weight.parameters, "normalize": normalize}
+    return query_estimates(
+        data, metric, QuerySums(cells, by_cell, before[:, 1:]), parameters
+    )
 
 
 def ndcg(
@@ -98,8 +208,12 @@ def ndcg(
     sensitive_features: Any = None,
     qid: Any = None,
     cluster: Any = None,
+    position: Any = None,
     k: int | None = None,
     gain: str = "linear",
+    position_weight: Any = "dcg",
+    patience: float | None = None,
+    normalize: bool = True,
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
@@ -108,13 +222,14 @@ def ndcg(
     It is the mean over queries of ``DCG / ideal DCG``, where ``DCG`` is ``Σ gain /
     log2(position + 1)``. Score ties are averaged over all orders of the tied items.
     Queries whose ideal DCG is 0 have no value and are left out (scikit-learn's
-    `ndcg_score` counts them as 0).
+    `ndcg_score` counts them as 0). With ``normalize=False`` it is the mean of the value
+    itself, ``Σ w(position) gain`` with any weights w of positions, over all queries.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Outcomes or relevance, binary, graded or real; larger is better. They must not
-        be negative.
+        be negative, unless `normalize` is False.
     y_score : array-like of shape (n,)
         Scores, not ranks: higher scores rank first.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
@@ -128,17 +243,34 @@ def ndcg(
     cluster : array-like of shape (n,) or None, default=None
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
+    position : array-like of shape (n,) or None, default=None
+        Rank at which the item was shown in its query, an integer from 1, where that is
+        not the order of the scores. Ranks may be left out. None ranks by `y_score`.
     k : int or None, default=None
         How many positions count, from the top. None counts all.
     gain : {"linear", "exponential"}, default="linear"
         ``y`` or ``2**y - 1``.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="dcg"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow. They must not increase if
+        `normalize` is True.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
+    normalize : bool, default=True
+        False leaves out the division by the maximum.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
 
     Returns
     -------
@@ -165,6 +297,9 @@ def ndcg(
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
 
+    The ideal ranking sorts the rows that have an outcome among the places that they
+    hold, where other rows or ranks of `position` are left out.
+
     References
     ----------
     Järvelin, K., Kekäläinen, J. (2002). "Cumulated gain-based evaluation of IR
@@ -181,3 +316,133 @@ def ndcg(
     """
     by_group = sensitive_features is not None
     return measured(ndcg_estimates, **locals())
+
+
+def boost_value(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any = None,
+    qid: Any = None,
+    cluster: Any = None,
+    boost: float,
+    k: int | None = None,
+    gain: str = "linear",
+    position_weight: Any = "dcg",
+    patience: float | None = None,
+    normalize: bool = False,
+    sample_weight: Any = None,
+    missing: str = "raise",
+) -> GroupEstimates:
+    """Change of a ranking's value when the scores of a group are raised.
+
+    For each group in turn, the value of the ranking by ``score + boost`` of its items
+    (and the score of all others) minus that of the ranking by the score, on average
+    over queries. The value of a ranking is ``Σ w(position) gain``. A positive value
+    says that the ranker pays for undervaluing the group: it would do better by its own
+    measure if it moved the group up. Over several boosts it is a curve, whose top says
+    by how much the scores are too low.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes or relevance, binary, graded or real; larger is better. They must not
+        be negative if `normalize` is True.
+    y_score : array-like of shape (n,)
+        Scores, not ranks: higher scores rank first. Score ties are averaged over all
+        orders of the tied items.
+    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+        Group labels of any type; several columns are crossed. A boolean matrix or frame
+        is a membership matrix with one column per group, and its groups may overlap.
+        None makes all rows one group, "all".
+    qid : array-like of shape (n,) or None, default=None
+        Query of each row: items are compared and ranked only within one query. None
+        makes all rows one list. One list has no standard error.
+    cluster : array-like of shape (n,) or None, default=None
+        Independent units that contain whole queries, such as users with several
+        queries. None makes each query its own unit.
+    boost : float
+        What is added to the scores of the group, in units of the score; negative to
+        demote it.
+    k : int or None, default=None
+        How many positions count, from the top. None counts all.
+    gain : {"linear", "exponential"}, default="linear"
+        ``y`` or ``2**y - 1``.
+    position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
+            or array-like, default="dcg"
+        What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
+        ``patience**(r - 1)``, or 1 for the first `k` ranks and 0 for the rest. Or a
+        function that takes the array of ranks and returns their weights, or an array
+        of the weights of the first ranks, which zeros follow. They must not increase if
+        `normalize` is True.
+    patience : float or None, default=None
+        The probability of going on to the next rank, in [0, 1], of which
+        ``position_weight="geometric"`` takes powers; None means 0.8. It must be None
+        for all other weights.
+    normalize : bool, default=False
+        False leaves out the division by the maximum.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Importance of the query, constant within it: a common factor changes nothing.
+    missing : {"raise", "drop", "group"}, default="raise"
+        What becomes of rows without an outcome, score or label that is needed (NaN or
+        None). "raise" refuses them, "drop" leaves them out, and "group" makes those
+        without a label the group "missing" and leaves out the others. The result and a
+        warning say how many there are. Both rankings are of the rows that are left.
+
+    Returns
+    -------
+    GroupEstimates
+        One row per group, whose support is the number of queries with its items. The
+        mean is over all queries, of which those without its items do not change.
+
+    Raises
+    ------
+    ValueError
+        If columns have different lengths, values are not finite, labels are missing, a
+        query is in two clusters, `position_weight` is 0 at the first rank or increases
+        while `normalize` is True, or an option is unknown.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        For a group without items, whose estimate is NaN, or if there is only one query.
+
+    See Also
+    --------
+    matched_pair_calibration : What the items that a boost would swap are worth.
+    ndcg : The value of a ranking.
+
+    Notes
+    -----
+    By Theorem 1 of the paper the value rises with a small boost if the group is
+    undervalued in all matched pairs that are closer than the boost. A boost of the
+    group only swaps its items with others that scored up to `boost` more. Where scores
+    are fair every boost lowers the value, by little if it is small, so that a negative
+    value does not say that the group is overvalued: a positive one with a negative
+    `boost` does.
+
+    The differences of queries are one table, so errors are those of paired values: the
+    variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
+    clusters with data of the group, θ_(-q) the estimate without cluster q. They are
+    what `skrankfair.inference.compare` says of the `ndcg` of both rankings.
+
+    References
+    ----------
+    Korevaar, H., McConnell, C., Tong, E., et al. "Matched Pair Calibration for Ranking
+    Fairness", Equations 1, 3 and 4, and Theorem 1.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_confounded_queries
+    >>> from skrankfair.metrics import boost_value
+    >>> data = make_confounded_queries(5000, random_state=0)
+    >>> who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+    >>> for boost in (-0.05, 0.05, 0.1, 0.2):
+    ...     r = boost_value(data.expected, data.y_score, boost=boost, **who)
+    ...     print(boost, r.estimate.round(4))
+    -0.05 [-0.0042  0.0014]
+    0.05 [ 0.0014 -0.0042]
+    0.1 [ 0.0008 -0.0103]
+    0.2 [-0.0052 -0.028 ]
+    """
+    return measured(_boost_estimates, **locals())

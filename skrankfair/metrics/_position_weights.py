@@ -132,8 +132,8 @@ def check_decreasing(weights: Array) -> None:
     if rises.any():
         rank = int(np.argmax(rises)) + 1
         raise ValueError(
-            "position_weight must not increase with the rank, else the ranking of most "
-            f"dissatisfaction is unknown; it is {weights[rank - 1]:g} at rank {rank} "
+            "position_weight must not increase with the rank, else the best and the "
+            f"worst ranking are unknown; it is {weights[rank - 1]:g} at rank {rank} "
             f"and {weights[rank]:g} at the next."
         )
 

@@ -136,7 +136,8 @@ def precision_at_k(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
 
     Returns
     -------
@@ -231,7 +232,8 @@ def recall_at_k(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. A row that lacks its outcome alone keeps its
+        place in the ranking.
 
     Returns
     -------

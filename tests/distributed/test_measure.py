@@ -94,6 +94,10 @@ ROWS = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
         (pairwise_accuracy, {**WHO, "cluster": ["u", "i"]}),  # users and items
         (brier_score, {**ROWS, "cluster": ["u", "i"]}),
         (matched_pair_calibration, {**WHO, "item_weight": "i"}),
+        (
+            partial(matched_pair_calibration, position_weight="dcg", epsilon=0.2),
+            {**WHO, "position": "p"},
+        ),
         (METRICS["ndcg"], WHO),
         (pairwise_exposure, {**WHO, "sensitive_features": ["g", "h"]}),
         (group_mean, {"y_score": "s", "sensitive_features": "g", "cluster": "u"}),
@@ -101,7 +105,8 @@ ROWS = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
 )
 def test_columns_are_given_to_the_metric(metric, columns, frame, tmp_path):
     h, i = np.where(frame["s"] > 0.5, 1, 0), np.arange(len(frame)) % 4 / 2
-    frame = frame.assign(h=h, i=i)
+    p = frame.groupby("q").cumcount() * 3 % 7 + 7 * (frame.groupby("q").cumcount() // 7)
+    frame = frame.assign(h=h, i=i, p=p + 1)
     frame.to_parquet(tmp_path / "f.parquet")
     values = {argument: frame[name] for argument, name in columns.items()}
     values.setdefault("cluster", values.get("qid"))

@@ -271,7 +271,10 @@ def test_regression_takes_nothing_from_pairs_at_the_threshold(copies):
     ("options", "message"),
     [
         ({"adjacent": 2}, r"^adjacent must be one of False, True; got 2\.$"),
-        ({"estimator": "ols"}, "^estimator must be one of 'mean', 'local_linear'; got"),
+        (
+            {"estimator": "ols"},
+            "^estimator must be one of 'mean', 'local_linear', 'loc",
+        ),
         ({"position_weight": [0, 0]}, "^position_weight must be positive at some rank"),
         (
             {"position_weight": np.ones(9999)},

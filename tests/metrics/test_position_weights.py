@@ -7,6 +7,7 @@ import pytest
 
 from skrankfair import metrics
 from skrankfair.metrics import (
+    boost_value,
     dips,
     expected_advantage,
     exposure,
@@ -15,6 +16,7 @@ from skrankfair.metrics import (
     item_dissatisfaction,
     matched_pair_calibration,
     matched_pair_curve,
+    ndcg,
     normalized_discounted_difference,
     normalized_discounted_kl,
     normalized_discounted_ratio,
@@ -32,6 +34,8 @@ WEIGHTED = {
     normalized_discounted_ratio: {"step": 1},
     normalized_discounted_kl: {"step": 1},
 }
+#: Those in which `k` cuts any weights.
+VALUES = {ndcg: {}, boost_value: {"boost": 0.25}}
 NAMED = {
     "uniform": ({}, lambda r: np.ones(r.size)),
     "dcg": ({}, lambda r: 1 / np.log2(r + 1)),
@@ -54,7 +58,9 @@ def measure(metric, n_items=14, **options):
         "sensitive_features": rng.choice(["a", "b"], n),
         "qid": np.repeat(np.arange(12), n_items),
     }
-    return metric(y, s, **columns, **WEIGHTED[metric], **options)
+    if metric is ndcg:
+        del columns["sensitive_features"]
+    return metric(y, s, **columns, **{**WEIGHTED, **VALUES}[metric], **options)
 
 
 def assert_same(a, b):
@@ -69,11 +75,11 @@ def test_no_metric_is_left_out():
         if inspect.isfunction(function := getattr(metrics, name))
         and "position_weight" in inspect.signature(function).parameters
     }
-    others = {expected_advantage, item_dissatisfaction}
+    others = {*VALUES, expected_advantage, item_dissatisfaction}
     assert takes == {*WEIGHTED, *others} - {matched_pair_curve}
 
 
-@each_metric
+@together("metric", [pytest.param(m, id=m.__name__) for m in (*WEIGHTED, *VALUES)])
 @pytest.mark.parametrize("case", NAMED)
 def test_name_function_and_array(metric, case):
     options, function = NAMED[case]

@@ -17,6 +17,8 @@ from skrankfair.inference import predictive_parity_test
 from skrankfair.metrics import (
     brier_score,
     calibration_error,
+    dips,
+    exposure_gap,
     log_loss,
     matched_pair_calibration,
     matched_pair_curve,
@@ -248,6 +250,35 @@ class TestMissing:
         expected = audit(**{n: v[kept] for n, v in whole.items()}, metrics=INTER)
         same(found.results[INTER], expected.results[INTER])
         assert found.n_rows == expected.n_rows
+
+    def test_rows_without_an_outcome_keep_their_place(self):
+        _, lacking = self.columns()
+        names = ["dips", "exposure_gap", "precision_at_k", "ndcg"]
+        lacking |= {"metrics": [*names, "pairwise_exposure"], "k": 4}
+        with pytest.warns(UserWarning, match=self.DROPPED):
+            found = audit(**lacking, missing="drop")
+        given = {n: lacking[n] for n in ("y_true", "y_score", "qid")}
+        who = {"sensitive_features": lacking["sensitive_features"], "missing": "drop"}
+        top = {"position_weight": "top", "k": 4}
+        with pytest.warns(UserWarning, match="left out"):
+            expected = [
+                *(dips(**given, **who, **top), exposure_gap(**given, **who, **top)),
+                precision_at_k(**given, **who, k=4),
+            ]
+        for result in expected:
+            same(found.results[result.name], result)
+        known = ~np.isnan(lacking["y_true"])
+        with pytest.warns(UserWarning, match="left out"):
+            fewer = audit(
+                **{
+                    n: v[known] if isinstance(v, np.ndarray) else v
+                    for n, v in lacking.items()
+                },
+                missing="drop",
+            )
+        for name in names:
+            gap = found.results[name].estimate - fewer.results[name].estimate
+            assert np.abs(gap).max() > 1e-6
 
     def test_group_keeps_rows_without_a_label(self):
         whole, lacking = self.columns()

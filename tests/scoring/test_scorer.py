@@ -328,6 +328,7 @@ class TestByName:
         assert measured == functions - {
             *("exposure", "pairwise_preference"),
             *("expected_advantage", "item_dissatisfaction", "matched_pair_curve"),
+            "boost_value",  # which asks what another model would be worth
             *("make_metric", "group_mean"),  # which are of anything
             *DISPARITIES,  # which are numbers of other metrics
         }

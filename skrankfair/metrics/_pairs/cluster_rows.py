@@ -270,7 +270,7 @@ def _subtract_below(
     signed = [(-1.0, below)]
     tied = (chance > 0) & (chance < 1)
     if tied.any():
-        first, last = block.ranking.tie_bounds()
+        first, last = block.ranking.place_bounds()
         others = np.maximum(last - first - 1, 1)
         share = np.sqrt(tied * (1 - chance) * chance / others)
         signed.append((1.0, block.times_items(share)))

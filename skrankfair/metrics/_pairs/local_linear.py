@@ -1,11 +1,11 @@
-"""Matched pairs by local linear regression: the difference of outcomes at equal scores.
+"""Matched pairs by local regression: the difference of outcomes at equal scores.
 
 A pair at score difference d = s_j - s_i has the kernel weight ``K = 1 - |d| / epsilon``
 and adds to six columns: K v, 1, K, K u, K u², K u v, with v = y_i - y_j and
-u = d / epsilon. These are sums of powers of u times powers of the outcomes over a
-range of partners, which come from prefix sums. So that nothing cancels, the scores are
-cut into cells about as wide as the threshold, and powers are taken of the distance to
-the middle of the cell.
+u = d / epsilon; for a parabola in place of a line also to K u³, K u⁴, K u² v. These are
+sums of powers of u times powers of the outcomes over a range of partners, which come
+from prefix sums. So that nothing cancels, the scores are cut into cells about as wide
+as the threshold, and powers are taken of the distance to the middle of the cell.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from ..._inputs.validation import Array
 from .cluster_rows import times
 from .matched import MatchedPairs, PartnerRanges
 
-#: The powers (p, q) of the sums of u**p y**q.
-_POWERS = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))
 #: Smaller variances of u, whose scale is the threshold, mean that it does not vary.
 _SAME = 1e-12
 #: A smaller mean of the kernel is what rounding leaves of pairs at the threshold.
@@ -61,6 +59,50 @@ class LocalLinear:
         return self.parts(by_group, shared)[0][..., 0]
 
 
+@stored("LocalQuadratic")
+@dataclass(frozen=True)
+class LocalQuadratic(LocalLinear):
+    """The value at u = 0 of the weighted regression of v on u and u², by bucket.
+
+    At one bandwidth it is the local linear value less its estimated bias.
+    """
+
+    def parts(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
+        """Return intercepts and numbers of pairs, shape (..., G, B)."""
+        size = self.n_buckets
+        y0, count, s0, s1, s2, y1, s3, s4, y2 = (
+            by_group[..., block * size : (block + 1) * size] for block in range(9)
+        )
+        a, b, c = s2 * s4 - s3 * s3, s2 * s3 - s1 * s4, s1 * s3 - s2 * s2
+        determinant = s0 * a + s1 * b + s2 * c
+        value, _ = super().parts(by_group, shared)
+        tied = s2.real <= _SAME * s0.real
+        value[~tied] = np.nan
+        weighted = (count.real > 0) & (s0.real > _NO_WEIGHT * count.real)
+        varied = weighted & (determinant.real > _SAME * s0.real**3)
+        np.divide(a * y0 + b * y1 + c * y2, determinant, out=value, where=varied)
+        return value, count
+
+
+@dataclass(frozen=True)
+class LinearMinusQuadratic:
+    """The estimated bias of the local linear value."""
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the differences, shape (..., G), of one bucket."""
+        line, parabola = LocalLinear()(by_group, shared), LocalQuadratic()
+        return line - parabola(by_group, shared)
+
+
+def quadratic_columns(value: Array, difference: Array, epsilon: Array) -> Array:
+    """Return the columns that pairs add to, shape (9, k)."""
+    columns = linear_columns(value, difference, epsilon)
+    scaled = (epsilon > 0) & (epsilon < np.inf)
+    u = difference / np.where(scaled, epsilon, 1.0)
+    more = columns[4] * u, columns[4] * u * u, columns[5] * u
+    return np.concatenate([columns, more])
+
+
 def linear_columns(value: Array, difference: Array, epsilon: Array) -> Array:
     """Return the columns that pairs add to, shape (6, k)."""
     scaled = (epsilon > 0) & (epsilon < np.inf)
@@ -78,16 +120,17 @@ class LinearPairs(MatchedPairs):
 
     n_columns = 6
     mirror = np.array([-1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
+    degree = 1
 
     def _range_columns(self, ranges: PartnerRanges) -> Array:
-        """Return the columns of focal rows over their partners, (6, k).
+        """Return the columns of focal rows over their partners, (n_columns, k).
 
         Cells are as wide as the threshold or up to twice that, a power of 2, so that
         many groups have few units, of which each is summed once.
         """
         low, high, focal = ranges.low, ranges.high, ranges.focal
         limits = self._epsilons[ranges.group]
-        out = np.zeros((6, low.size))
+        out = np.zeros((self.n_columns, low.size))
         scale = np.where((limits > 0) & (limits < np.inf), limits, 1.0)
         units = np.exp2(np.ceil(np.log2(scale)))
         units[np.isinf(limits)] = np.inf  # no cells
@@ -108,37 +151,46 @@ class LinearPairs(MatchedPairs):
                     if (side or self.ranking.has_ties) and (begin < end).any():
                         powers = sums.between(begin, end, focal[at], sided=side != 0)
                         out[:, at] += _columns(
-                            powers, y, ratio, side * (width < np.inf)
+                            powers, y, ratio, side * (width < np.inf), self.degree
                         )
         return out
 
 
+@dataclass(frozen=True)
+class QuadraticPairs(LinearPairs):
+    """Pairs within a threshold with the columns of a local quadratic regression."""
+
+    n_columns = 9
+    mirror = np.array([-1.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, -1.0])
+    degree = 2
+
+
 def _columns(
-    powers: dict[tuple[int, int], Array], y: Array, ratio: Array, r: int
+    powers: dict[tuple[int, int], Array],
+    y: Array,
+    ratio: Array,
+    r: int,
+    degree: int,
 ) -> Array:
-    """Return the six columns from sums of powers of u, the kernel being ``1 - r u``.
+    """Return the columns from sums of powers of u, the kernel being ``1 - r u``.
 
     `ratio` is that of the unit of u to the threshold.
     """
-    scale = _powers(ratio)
-    u = [powers[p, 0] * scale[p] for p in range(4)]
-    v = [y * u[p] - powers[p, 1] * scale[p] for p in range(3)]
-    return np.stack(
-        [
-            v[0] - r * v[1],
-            u[0],
-            u[0] - r * u[1],
-            u[1] - r * u[2],
-            u[2] - r * u[3],
-            v[1] - r * v[2],
-        ]
-    )
+    scale = _powers(ratio, degree)
+    u = [powers[p, 0] * scale[p] for p in range(2 * degree + 2)]
+    v = [y * u[p] - powers[p, 1] * scale[p] for p in range(degree + 2)]
+    kernel_u = [u[p] - r * u[p + 1] for p in range(2 * degree + 1)]
+    kernel_v = [v[p] - r * v[p + 1] for p in range(degree + 1)]
+    columns = [kernel_v[0], u[0], *kernel_u[:3], kernel_v[1]]
+    return np.stack([*columns, *kernel_u[3:], *kernel_v[2:]])
 
 
-def _powers(values: Array) -> list[Array]:
-    """Return the powers 0 to 3 of values, by multiplication, which is fast."""
-    square = values * values
-    return [np.ones(values.size), values, square, square * values]
+def _powers(values: Array, degree: int) -> list[Array]:
+    """Return the powers of values that are needed, by multiplication, which is fast."""
+    powers = [np.ones(values.size), values]
+    for _ in range(2 * degree):
+        powers.append(powers[-1] * values)
+    return powers
 
 
 class _PrefixSums(NamedTuple):
@@ -187,6 +239,7 @@ class _RangeSums:
     distance: Array
     ends: Array
     before: dict[tuple[int, int], _PrefixSums]
+    degree: int
 
     @classmethod
     def of(cls, pairs: LinearPairs, width: float, rows: Array | slice) -> _RangeSums:
@@ -206,12 +259,15 @@ class _RangeSums:
         new = np.flatnonzero((query[1:] != query[:-1]) | (cell[1:] != cell[:-1])) + 1
         starts = np.concatenate([[0], new, [score.size]])
         y, weight = pairs.y[rows], pairs.item_weight
-        weight, power = None if weight is None else weight[rows], _powers(distance)
-        for p, q in _POWERS:
+        weight = None if weight is None else weight[rows]
+        power = _powers(distance, pairs.degree)
+        # The powers (p, q) of the sums of u**p y**q.
+        keys = [(p, 0) for p in range(2 * pairs.degree + 2)]
+        for p, q in keys + [(p, 1) for p in range(pairs.degree + 2)]:
             values = times(power[p] * y if q else power[p], weight)
             before[p, q] = _PrefixSums.of(values, apart=ranking.n_queries > 1)
         ends = np.repeat(starts[1:], np.diff(starts))
-        return cls(ranking, unit, score, distance, ends, before)
+        return cls(ranking, unit, score, distance, ends, before, pairs.degree)
 
     def _pieces(self, low: Array, high: Array) -> Iterator[tuple[Array, Array, Array]]:
         """Cut ranges where cells end: which range, begin and end of the piece."""
@@ -230,12 +286,13 @@ class _RangeSums:
 
         Not `sided`: all have the score of the focal row, so that u is 0.
         """
-        sums = {key: np.zeros(low.size) for key in _POWERS}
-        keys = [(p, q) for p, q in _POWERS if sided or not p]
+        sums = {key: np.zeros(low.size) for key in self.before}
+        keys = [(p, q) for p, q in self.before if sided or not p]
         for row, start, end in self._pieces(low, high):
             inside = {key: self.before[key].between(start, end) for key in keys}
             origin, first = self.ranking.score[focal[row]], self.score[start]
-            shift = _powers((first - origin) / self.unit - self.distance[start])
+            origin = (first - origin) / self.unit - self.distance[start]
+            shift = _powers(origin, self.degree)
             for p, q in keys:
                 power_sum = inside[p, q]
                 for k in range(p):

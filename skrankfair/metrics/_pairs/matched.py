@@ -172,8 +172,7 @@ class MatchedPairs(NearPairs):
     ) -> tuple[Array, Array, Array]:
         """Return cells, rows below a member of theirs, and the columns of these."""
         ranking, members = self.ranking, matching.members
-        first, _ = ranking.tie_bounds()
-        position = first - ranking.starts[ranking.query]
+        position, _ = ranking.place_bounds()
         at_top = np.flatnonzero(position < self.n_positions)
         edges = np.searchsorted(at_top, ranking.starts)
         begin, size = edges[:-1][members.cells.query], np.diff(edges)
@@ -215,18 +214,17 @@ class MatchedPairs(NearPairs):
         shape = columns.shape[0], members.sizes.size, n_positions
         out = np.zeros(shape)
         if rows.size:
-            low, high = ranking.tie_bounds(rows)
+            low, high = ranking.place_bounds(rows)
             new = np.ones(rows.size, dtype=bool)
             new[1:] = (cell[1:] != cell[:-1]) | (low[1:] != low[:-1])
             first = np.flatnonzero(new)
             size = (high - low)[first]
             columns = np.add.reduceat(columns, first, axis=1) / size
-            position = (low - ranking.starts[ranking.query[rows]])[first]
-            times_there = np.clip(n_positions - position, 0, size)
+            times_there = np.clip(n_positions - low[first], 0, size)
             at = np.repeat(np.arange(first.size), times_there)
             offset = np.arange(at.size)
             offset -= np.repeat(np.cumsum(times_there) - times_there, times_there)
-            key = cell[first][at] * n_positions + position[at] + offset
+            key = (cell * n_positions + low)[first][at] + offset
             for total, column in zip(out, columns, strict=True):
                 total.ravel()[key] = column[at]
         return out.transpose(1, 0, 2)
@@ -377,7 +375,7 @@ class AdjacentPairs(NearPairs):
         shape = members.sizes.size, self.n_buckets
         key = cell * self.n_buckets
         if self.n_positions:
-            position = self.ranking.position()[np.maximum(i, j)]
+            position = np.maximum(*(self.ranking.place[rows] for rows in (i, j)))
             some = np.flatnonzero(position < self.n_positions)
             key, columns = key[some] + position[some], columns[:, some]
         size = shape[0] * shape[1]
@@ -407,14 +405,17 @@ def neighbours(ranking: Ranking, outer: Ranking) -> tuple[Array, Array]:
     The two rankings are the same, or the first ranks the items of the outer list
     within their clusters.
     """
-    at = np.arange(ranking.n_rows)
-    if outer is not ranking:
-        place = np.empty_like(outer.order)
-        place[outer.order] = np.arange(outer.n_rows)
-        at = np.argsort(place[ranking.order])
-    query = ranking.query[at]
-    upper = np.flatnonzero(query[1:] == query[:-1])
-    return at[upper], at[upper + 1]
+    at = outer.by_place
+    next_place = np.diff(outer.place[at]) == 1  # within a query, or at a list's end
+    upper = np.flatnonzero(next_place & (np.diff(outer.query[at]) == 0))
+    above, below = at[upper], at[upper + 1]
+    if outer is ranking:
+        return above, below
+    row = np.empty_like(ranking.order)
+    row[ranking.order] = np.arange(ranking.n_rows)
+    above, below = row[outer.order[above]], row[outer.order[below]]
+    together = ranking.query[above] == ranking.query[below]
+    return above[together], below[together]
 
 
 def across_groups(

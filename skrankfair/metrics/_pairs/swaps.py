@@ -108,15 +108,20 @@ def _of_members(
     if rule.comparison == "inter":
         smaller, equal, larger = smaller - lowest, equal - alike + 1, larger - highest
     out[0], out[2] = better[rows] - out[6], worse[rows] - out[6]
-    cumulated = np.concatenate(([0.0], np.cumsum(rule.visits)))
-    below, out[7] = cumulated[smaller + equal], smaller + equal + larger
+    visits, start = rule.visits, np.zeros(1, dtype=np.int64)
+    if ranking.shown is not None:
+        visits, start = ranking.values_held(visits), ranking.starts[ranking.query[rows]]
+    cumulated = np.concatenate(([0.0], np.cumsum(visits)))
+    below, out[7] = cumulated[start + smaller + equal], smaller + equal + larger
     if rule.comparison == "all" and not by_item:
         # The worst ranking has the members last among the items of equal outcomes.
-        first, sums = smaller + equal - alike + 1, np.cumsum([0.0, *cumulated])
+        first, sums = start + smaller + equal - alike + 1, np.cumsum([0.0, *cumulated])
         below = (sums[first + alike] - sums[first]) / alike
         equal = equal - (alike - 1) / 2  # a pair within the group counts once
-    out[1] = (1 - tie_cost) * cumulated[smaller] + tie_cost * below
+    out[1] = (1 - tie_cost) * cumulated[start + smaller] + tie_cost * below
+    out[1] -= cumulated[start]
     # The worst ranking has the members j in increasing order of their outcomes.
+    lowest = start + lowest
     visited = (cumulated[lowest + alike] - cumulated[lowest]) / alike
     out[3] = (larger + tie_cost * equal) * visited
     ties = equal if tie_cost > 0 else 0
@@ -144,15 +149,16 @@ class _Visits:
         random orders of the m rows of the block: ``Σ_k F(k) (end - 1 - k)`` of the
         ``m (m - 1)`` places of a pair.
         """
-        by_row = visits[ranking.position()]
+        single = ranking.values_at(visits)
         if not ranking.has_ties:
-            return cls(by_row, None)
-        first, last = ranking.tie_bounds()
-        below = last - np.arange(ranking.n_rows) - 1
-        total = np.bincount(ranking.tie, weights=by_row * below)[ranking.tie]
+            return cls(single, None)
+        first, last = ranking.place_bounds(ranking.block_starts)
+        block, place = ranking.places_of_blocks()
+        total = np.bincount(block, visits[place] * (last[block] - place - 1))
         size = (last - first).astype(float)
         np.divide(total, size * (size - 1), out=total, where=size > 1)
-        return cls(ranking.tie_means(by_row), total)
+        total = total[ranking.tie]
+        return cls(single, total)
 
     def take(self, rows: Array) -> _Visits:
         """Return the visits to some rows."""

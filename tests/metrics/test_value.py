@@ -1,0 +1,179 @@
+"""The value of a ranking, and what a boost of a group changes; Theorem 1."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import dcg_score
+
+from skrankfair.datasets import make_confounded_queries
+from skrankfair.inference import compare
+from skrankfair.metrics import boost_value, matched_pair_calibration, ndcg
+from tests.reference import value as naive
+
+WEIGHTS = ("dcg", "reciprocal", "uniform", [1.0, 0.5, 0.25])
+
+
+def ties(seed=0, n_queries=12, size=5):
+    """Return short queries with tied scores and outcomes."""
+    rng = np.random.default_rng(seed)
+    n = n_queries * size
+    s, y = rng.integers(0, 6, n) / 4, rng.integers(0, 3, n).astype(float)
+    return y, s, np.repeat(np.arange(n_queries), size), rng.choice(["a", "b", "c"], n)
+
+
+@pytest.mark.parametrize("weight", WEIGHTS, ids=str)
+@pytest.mark.parametrize("normalize", [False, True])
+def test_boost_value_is_the_mean_difference_of_values(weight, normalize):
+    y, s, q, g = ties()
+    for boost in (0.25, -0.5, 0.3):
+        r = boost_value(
+            *(y, s), sensitive_features=g, qid=q, boost=boost,
+            position_weight=weight, normalize=normalize,
+        )  # fmt: skip
+        for group, estimate, error in zip(
+            r.groups, r.estimate, r.standard_error, strict=True
+        ):
+            args = y.tolist(), s.tolist(), q.tolist(), (g == group).tolist()
+            by_query = naive.boosts(*args, boost, weight, normalize)
+            values = np.array(list(by_query.values()))
+            assert estimate == pytest.approx(values.mean(), abs=1e-13)
+            number = len(set(q[g == group].tolist()))
+            squares = (number - 1) / number * np.sum((values - values.mean()) ** 2)
+            expected = squares**0.5 / (values.size - 1)
+            assert error == pytest.approx(expected, abs=1e-12)
+
+
+def test_value_is_that_of_scikit_learn_and_of_hand():
+    rng = np.random.default_rng(0)
+    y, s = rng.random((2, 30, 8))
+    given = {"qid": np.repeat(np.arange(30), 8), "normalize": False}
+    r = ndcg(y.ravel(), s.ravel(), **given)
+    assert r.estimate[0] == pytest.approx(dcg_score(y, s))
+    assert ndcg(y.ravel(), s.ravel(), k=3, **given).estimate[0] == pytest.approx(
+        dcg_score(y, s, k=3)
+    )
+    y, s, q, _ = ties(1)
+    for weight in WEIGHTS:
+        values = [
+            naive.value_of(y.tolist(), s.tolist(), rows, weight)
+            for rows in np.split(np.arange(y.size), np.unique(q).size)
+        ]
+        r = ndcg(-y, s, qid=q, position_weight=weight, normalize=False)
+        assert r.estimate[0] == pytest.approx(-np.mean(values))
+
+
+def test_boost_value_is_the_paired_comparison():
+    data = make_confounded_queries(600, random_state=1)
+    both = np.isin(data.qid, np.unique(data.qid[data.sensitive_features == 1]))
+    y, s, g, q = (
+        column[both]
+        for column in (data.y_true, data.y_score, data.sensitive_features, data.qid)
+    )
+    r = boost_value(y, s, sensitive_features=g, qid=q, boost=0.06)
+    before, after = (
+        ndcg(y, score, qid=q, normalize=False) for score in (s, s + 0.06 * (g == 1))
+    )
+    paired = compare(after, before)
+    assert r.estimate[0] == pytest.approx(paired.estimate[0])
+    assert r.standard_error[0] == pytest.approx(paired.standard_error[0])
+    assert r.pvalue[0] == pytest.approx(paired.pvalue[0])
+
+
+def test_theorem_1():
+    """A boost swaps pairs that it covers, and what these are worth is its value."""
+    data = make_confounded_queries(4000, random_state=0)
+    who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+    alpha = 0.03
+    for epsilon in (0.01, 0.02, 0.03):
+        near = matched_pair_calibration(
+            data.expected, data.y_score, epsilon=epsilon, **who
+        )
+        assert near.estimate[0] > 0 > near.estimate[1]
+    for weight in ("dcg", "reciprocal"):
+        r = boost_value(
+            *(data.expected, data.y_score), boost=alpha, position_weight=weight, **who
+        )
+        assert r.estimate[0] > 3 * r.standard_error[0]
+        assert r.estimate[1] < -3 * r.standard_error[1]
+    # With weights that fall by one each place, Δ is Σ (y_i - y_j) over the swaps.
+    q = data.qid
+    first, rows = q < 50, np.flatnonzero(q < 50)
+    columns = [c[first] for c in (data.expected, data.y_score, data.sensitive_features)]
+    y, s, g = columns
+    r = boost_value(
+        *(y, s), sensitive_features=g, qid=q[first], boost=alpha,
+        position_weight=np.arange(10, 0, -1),
+    )  # fmt: skip
+    pairs = [
+        pair
+        for some in np.split(rows, 50)
+        for pair in naive.swapped(s, some.tolist(), g == 1, alpha)
+    ]
+    assert r.estimate[0] == pytest.approx(sum(y[i] - y[j] for i, j in pairs) / 50)
+
+
+def test_parts_without_a_group_add_up():
+    y, s, q, g = ties(3, 20)
+    g[q < 8] = "a"
+    g[(q < 8) & (np.arange(y.size) % 2 == 0)] = "b"
+    parts = [
+        boost_value(y[r], s[r], sensitive_features=g[r], qid=q[r], boost=0.25)
+        for r in (q < 8, q >= 8)
+    ]
+    whole = boost_value(y, s, sensitive_features=g, qid=q, boost=0.25)
+    total = parts[0] + parts[1]
+    assert_allclose(total.estimate, whole.estimate, atol=1e-14)
+    assert_allclose(total.covariance, whole.covariance, atol=1e-14)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_invariances(normalize):
+    """Order of rows, names of queries and groups, and the scale of scores."""
+    y, s, q, g = ties(4, 20)
+
+    def measure(rows=slice(None), scale=1.0, shift=0.0, names=None, number=1):
+        group = g if names is None else np.array([names[label] for label in g])
+        return boost_value(
+            *(y[rows], scale * s[rows] + shift), qid=number * q[rows],
+            sensitive_features=group[rows], boost=0.25 * scale, normalize=normalize,
+        )  # fmt: skip
+
+    whole = measure()
+    order = np.random.default_rng(0).permutation(y.size)
+    for other in (measure(order), measure(scale=4.0, shift=1.0), measure(number=-3)):
+        assert_allclose(other.estimate, whole.estimate, atol=1e-14)
+        assert_allclose(other.covariance, whole.covariance, atol=1e-14)
+    renamed = measure(names={"a": "z", "b": "y", "c": "x"})
+    assert_allclose(renamed.estimate[::-1], whole.estimate, atol=1e-14)
+
+
+def test_a_fair_ranking_is_best_without_a_boost():
+    data = make_confounded_queries(
+        4000, bias=((1.3, 1.3), (0.8, 0.8)), share=(1 / 7, 5 / 7), random_state=0
+    )
+    who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+    for boost in (-0.1, 0.1):
+        r = boost_value(data.expected, data.y_score, boost=boost, **who)
+        assert (r.estimate < 0).all()
+    r = boost_value(data.expected, data.y_score, boost=0.0, **who)
+    assert not r.estimate.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"boost": np.inf}, "boost must be a number"),
+        (
+            {"position_weight": [0.5, 1.0], "normalize": True},
+            "position_weight must not increase",
+        ),
+        ({"position_weight": [0.0, 0.0]}, "position_weight must be positive at rank 1"),
+        ({"normalize": "yes"}, "normalize must be one of True, False"),
+        ({"k": 0}, "k must be an integer"),
+        ({"patience": 0.5}, "patience must be None unless"),
+    ],
+)
+def test_refused(options, message):
+    y, s, q, g = ties()
+    with pytest.raises(ValueError, match=message):
+        boost_value(y, s, sensitive_features=g, qid=q, **{"boost": 0.1, **options})
