@@ -51,7 +51,7 @@ numpydoc_validation_exclude = {
     r"\.(MetricRecommendation|MonotonicityTest)$",
     r"\.(FairnessConstrained|FairnessScore|FairnessScorer|SmoothCurve)$",
     r"\.(MarginalOutcomeTest|PredictiveParityTest|PrefixTest|ScoreOrderTest)$",
-    r"\.(MitigationReport|ObjectiveParity)$",
+    r"\.(DrawnPairs|MitigationReport|ObjectiveParity|PairwisePenalty)$",
     r"\.ConfidenceInterval\.",
     r"Report\.(settings|texts)$",  # for the pages that reports write
     r"\.(as_gap|as_pilot)$",  # for tests and plans
