@@ -69,6 +69,9 @@ OF_SCORES = {
         positive_rate_shift, threshold=0.5, bandwidth=0.2, n_resamples=3
     ),
     "rank_shift": partial(rank_shift, bandwidth=0.2, n_resamples=3),
+    "boost_value": lambda cluster, **columns: metrics.boost_value(
+        **columns, qid=cluster, boost=0.1
+    ),
 }
 
 
