@@ -81,7 +81,7 @@ class ShownPlaces:
     def by_score(cls, score: Array, codes: Array | None) -> ShownPlaces:
         """Return the places of rows that are ranked by score."""
         ranking = Ranking.from_scores(score, codes)
-        rows = np.lexsort((ranking.order, ranking.tie))
+        rows = ranking.ties_in_row_order()
         row, out = ranking.order[rows], np.empty((3, score.size), dtype=np.int64)
         out[0, row] = ranking.position()
         out[1:, ranking.order] = ranking.place_bounds()
@@ -267,6 +267,10 @@ class Ranking(Places):
         differs[starts[:-1]] = True
         ties = None if differs.all() else np.flatnonzero(differs)
         return cls(starts, ties, order, score, shown and shown.take(order))
+
+    def ties_in_row_order(self) -> Array:
+        """Return the ranked rows, tied ones in the order of the input."""
+        return np.lexsort((self.order, self.tie))
 
     @property
     def n_places(self) -> int:
@@ -559,6 +563,10 @@ class RankedData:
             return first
         return None
 
+    def with_groups(self, groups: Groups) -> RankedData:
+        """Return the same rows with other groups, of which nothing is cached."""
+        return replace(self, sensitive_features=groups, cache={})
+
     @property
     def memberships(self) -> Memberships:
         """The rows by query and group, sorted once however many metrics ask."""
@@ -622,7 +630,7 @@ class RankedData:
         ranking = self.ranking
         if not ranking.has_ties:
             return self
-        rows = np.lexsort((ranking.order, ranking.tie))
+        rows = ranking.ties_in_row_order()
         shown = ranking.shown and ranking.shown.take(rows)
         ranking = replace(ranking, order=ranking.order[rows], shown=shown)
         return self._ranked(ranking, rows)

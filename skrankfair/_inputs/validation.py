@@ -303,6 +303,16 @@ def check_magnitude(**columns: Array) -> None:
             )
 
 
+def unique_rows(rows: Array) -> tuple[Array, Array]:
+    """Return the distinct rows in order, and the place of each row among them."""
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.cumsum(new) - 1
+    return ordered[new], place
+
+
 def weighted_quantile(values: Array, levels: Any, weight: Array | None) -> Array:
     """Return quantiles in which a weight of 2 is the value twice, in any order.
 

@@ -11,7 +11,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
 from .._inputs.ranking import ranked_data
-from .._inputs.validation import Array, check_given, check_number
+from .._inputs.validation import Array, check_given, check_number, unique_rows
 from ._prefix_counts import CountLattice, PrefixLaw
 
 
@@ -192,17 +192,16 @@ def _exact(
 ) -> tuple[Array, Array]:
     """Return tails of the counts of lists of one length, and p-values of the lists."""
     keys = np.column_stack([share, share if pool is None else pool])
-    kinds, kind = np.unique(keys, axis=0, return_inverse=True)
-    kind = kind.ravel()  # numpy 2.0 keeps an axis
+    kinds, kind = unique_rows(keys)
     law = _law_of(lattice, kinds, pool)
     tails = law.tails
     tail = np.column_stack([tails[j][kind, c] for j, c in enumerate(count.T)])
     keys = np.column_stack([kind, tail.min(axis=1)])
-    cases, case = np.unique(keys, axis=0, return_inverse=True)
+    cases, case = unique_rows(keys)
     failure = _law_of(lattice, kinds[cases[:, 0].astype(int)], pool).failure(
         cases[:, 1]
     )
-    return tail, np.minimum(failure, 1.0)[case.ravel()]
+    return tail, np.minimum(failure, 1.0)[case]
 
 
 def _law_of(lattice: CountLattice, kinds: Array, pool: Array | None) -> PrefixLaw:

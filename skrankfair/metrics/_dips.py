@@ -243,7 +243,7 @@ def dips_estimates(
         data, partner = _without(data, against)
         options["against"] = against
         rule = replace(rule, comparison="against", partner=partner)
-    sums = swap_sums(data.ranking, data.y_true, data.groups, rule)
+    sums = swap_sums(data, rule)
 
     def means(units: QuerySums) -> QuerySums:
         means_of_units(units.by_cell[:, :4, None], 2)
@@ -298,7 +298,7 @@ def _without(data: RankedData, group: Hashable) -> tuple[RankedData, Array]:
         )
     labels = tuple(groups.labels[index] for index in others)
     member = groups.values[:, None] == np.array(others, dtype=groups.values.dtype)
-    data = replace(data, sensitive_features=Groups(labels, member))
+    data = data.with_groups(Groups(labels, member))
     return data, ~member.any(axis=1)
 
 
@@ -390,7 +390,7 @@ def item_dissatisfaction(
     weight = PositionWeight.of(position_weight, k, patience)
     comparison = "all" if sensitive_features is None else "inter"
     rule = _rule(data, weight, tie_cost, comparison, divisor)
-    value, largest, pairs = swaps_of_items(data.ranking, data.y_true, data.groups, rule)
+    value, largest, pairs = swaps_of_items(data, rule)
     if divisor is not None:
         most = largest if divisor == "maximum" else pairs
         value = np.divide(value, most, out=np.full(value.size, np.nan), where=most > 0)

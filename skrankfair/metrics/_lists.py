@@ -269,7 +269,7 @@ def with_target(
             f"overlap); got {target!r}."
         )
     aligned = Groups(tuple(shares), _aligned(groups, tuple(shares)))
-    data = replace(data, sensitive_features=aligned)
+    data = data.with_groups(aligned)
     return data, tuple(shares.values()), {"target": shares}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,7 @@ def _weight_of_places(
     """Return the weight of places, 0 after the first k."""
     if k is not None:
         check_number(k, "k", 1, np.inf, integer=True)
-    top = isinstance(position_weight, str) and position_weight == "top"
-    weight = PositionWeight.of(position_weight, k if top else None, patience)
+    weight = PositionWeight.of_first(position_weight, k, patience)
     discounts = weight.visits(n_places)
     if normalize:
         check_decreasing(discounts)
@@ -133,7 +132,7 @@ def ndcg_estimates(
         better="high",
     )
     parameters = {"k": k, "gain": gain, **_said(weight, normalize)}
-    data = replace(data, sensitive_features=groups)
+    data = data.with_groups(groups)
     return query_estimates(data, metric, sums, parameters)
 
 

@@ -68,6 +68,14 @@ class PositionWeight:
         options["patience"] = self.patience
         return {name: value for name, value in options.items() if value is not None}
 
+    @classmethod
+    def of_first(
+        cls, position_weight: Any, k: int | None, patience: Any = None
+    ) -> PositionWeight:
+        """Return the weight where `k` cuts off any, and so says what "top" is."""
+        top = isinstance(position_weight, str) and position_weight == "top"
+        return cls.of(position_weight, k if top else None, patience)
+
     def at(self, ranks: Array) -> Array:
         """Return the weights of these ranks, finite and not negative."""
         if isinstance(self.model, tuple):

@@ -44,6 +44,7 @@ from .._inputs.validation import (
     check_choice,
     check_number,
     generator,
+    unique_rows,
     warn_user,
 )
 from ..inference._prefix_counts import FairCounts, fair_counts
@@ -60,7 +61,7 @@ from ._floors import (
     reassigned,
     shortage,
 )
-from ._wrapper import check_table, scores_of
+from ._wrapper import check_table, check_target_given, scores_of
 
 #: From the name of a method to the function that re-ranks a block of queries: it takes
 #: their lists, the number of places and the plan, and returns rows in the new order.
@@ -546,9 +547,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     def _position_weights(self, n_ranks: int) -> Array:
         """Return what the first places are worth; nothing after the first `k`."""
-        model = self.position_weight
-        k = self.k if isinstance(model, str) and model == "top" else None
-        weights = PositionWeight.of(model, k).up_to(n_ranks)
+        weight = PositionWeight.of_first(self.position_weight, self.k)
+        weights = weight.up_to(n_ranks)
         weights[n_ranks if self.k is None else self.k :] = 0.0
         return weights
 
@@ -565,11 +565,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self, X: Any, y: Any, weight: Array | None, metadata: Mapping[str, Any]
     ) -> Any:
         """Return a clone of the estimator, fitted to what it takes."""
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but "
-                "the target y is None."
-            )
+        check_target_given(self, y)
         given = {"sample_weight": weight, **metadata}
         given = {name: values for name, values in given.items() if values is not None}
         if routing_enabled():  # It raises for what nobody requests.
@@ -656,7 +652,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             ranking = Ranking.from_scores(scores[rows, column], codes)
             order = ranking.order
             if ranking.has_ties:
-                order = order[np.lexsort((order, ranking.tie))]
+                order = order[ranking.ties_in_row_order()]
             order = rows[order]
             lists = QueryLists(ranking.starts, ranking.score, group[order], len(number))
             sums = books[:, :, column]
@@ -724,8 +720,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         protected = np.array([self.groups_.index(g) for g in self.protected_])
         if finite:
             pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
-            kinds, pool = np.unique(pools, axis=0, return_inverse=True)
-            pool = pool.ravel()  # numpy 2.0 keeps an axis
+            kinds, pool = unique_rows(pools)
             counts = FairCounts.of(k, kinds[:, :-1], kinds[:, -1], self.alpha)
             return lambda queries: CountPlan(counts, protected, pool[queries])
         counts = self._fair_counts(k if self.k is None else self.k)

@@ -313,11 +313,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         units = take_column(self, X, "cluster", cluster)
         columns = {"sensitive_features": labels, "cluster": units}
         check_aligned(X=X, y=y, sample_weight=sample_weight, **columns)
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but "
-                "the target y is None."
-            )
+        check_target_given(self, y)
         check_table(X)
         self._check_names(X, reset=True)
         y = column_or_1d(y, warn=True)
@@ -462,6 +458,15 @@ class ScoresByGroup:
 def _is_known(y: Array) -> Array:
     """Return which outcomes are known."""
     return ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
+
+
+def check_target_given(estimator: Any, y: Any) -> None:
+    """Raise a ValueError, in the words of scikit-learn, where y is None."""
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but "
+            "the target y is None."
+        )
 
 
 def check_table(X: Any) -> None:

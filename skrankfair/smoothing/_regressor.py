@@ -24,6 +24,7 @@ from .._inputs.validation import (
     as_numbers,
     check_aligned,
     check_choice,
+    unique_rows,
     warn_user,
 )
 from ._bandwidth import (
@@ -90,12 +91,9 @@ class Pooled:
 
 def _by_row(features: Array, total: Array, weight: Array) -> tuple[Array, Array, Array]:
     """Return distinct rows in order, with the sums over each."""
-    order = np.lexsort(features.T[::-1])
-    rows = features[order]
-    new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))
-    place = np.cumsum(new) - 1
-    totals, weights = (np.bincount(place, v[order]) for v in (total, weight))
-    return rows[new], totals, weights
+    distinct, place = unique_rows(features)
+    totals, weights = (np.bincount(place, v) for v in (total, weight))
+    return distinct, totals, weights
 
 
 def adds_up(rule: Any) -> bool:

@@ -1,9 +1,11 @@
 """Rows ordered by query and score, exactly."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from skrankfair._inputs.groups import encode
+from skrankfair._inputs.groups import Groups, encode
 from skrankfair._inputs.ranking import Ranking, order_rows, ranked_data, stable_order
 from tests.seeds import one_in
 
@@ -127,3 +129,14 @@ def test_blocks_are_whole_queries(n_rows):
         np.testing.assert_array_equal(part.lengths, ranking.lengths[queries])
         np.testing.assert_array_equal(part.position(), ranking.position()[rows])
     assert (next_row, next_query) == (ranking.n_rows, ranking.n_queries)
+
+
+def test_other_groups_have_memberships_of_their_own():
+    """What is cached of the rows is there for every metric of the same groups."""
+    group = ["a", "b", "a", "b"]
+    data = ranked_data(None, [4, 3, 2, 1], sensitive_features=group)
+    assert data.memberships.sizes.tolist() == [2, 2]
+    assert data.memberships is replace(data, query_weight=None).memberships
+    everyone = data.with_groups(Groups.of_everyone(4))
+    assert everyone.memberships.sizes.tolist() == [4]
+    assert data.memberships.sizes.tolist() == [2, 2]

@@ -14,8 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ..._estimates.finalize import NOTHING
-from ..._inputs.groups import Groups
-from ..._inputs.ranking import Memberships, Ranking, stable_order
+from ..._inputs.ranking import RankedData, Ranking, stable_order
 from ..._inputs.validation import Array
 from .cluster_rows import QuerySums, exclusive_cumsum
 from .pairwise import Level, outcome_codes, outcome_levels
@@ -34,44 +33,36 @@ class SwapRule:
     partner: Array  # shape (n,): whether ranked rows may be the j of a pair
 
 
-def swap_sums(ranking: Ranking, y: Array, groups: Groups, rule: SwapRule) -> QuerySums:
+def swap_sums(data: RankedData, rule: SwapRule) -> QuerySums:
     """Return the sums of queries and groups, six of each.
 
     Of the pairs (i in the group, j outside) the numerator and the divisor, then those
-    of (i outside, j in the group), then the number of pairs of both kinds. Rows are in
-    ranked order.
+    of (i outside, j in the group), then the number of pairs of both kinds.
     """
     parts = []
-    for rows, _, block in ranking.blocks():
-        members = Memberships.of(block, groups.take(rows))
-        columns = _of_members(block, y[rows], members, rule, rule.partner[rows])
-        sums = members.sums(columns)
+    for rows, _, block in data.blocks():
+        columns = _of_members(block, rule, rule.partner[rows])
+        sums = block.memberships.sums(columns)
         # What rounding leaves of the sums of all pairs.
         sums[0, sums[0] <= NOTHING * (sums[0] + sums[6])] = 0.0
-        parts.append(QuerySums.of_cells(members.cells, sums[:6].T))
+        parts.append(QuerySums.of_cells(block.memberships.cells, sums[:6].T))
     return QuerySums.joined(parts)
 
 
-def swaps_of_items(ranking: Ranking, y: Array, groups: Groups, rule: SwapRule) -> Array:
+def swaps_of_items(data: RankedData, rule: SwapRule) -> Array:
     """Return the sum of each ranked row i, its largest, and its number of pairs."""
     parts = []
-    for rows, _, block in ranking.blocks():
-        members = Memberships.of(block, groups.take(rows))
-        columns = _of_members(block, y[rows], members, rule, rule.partner[rows], True)
+    for rows, _, block in data.blocks():
+        columns = _of_members(block, rule, rule.partner[rows], True)
         columns[0, columns[0] <= NOTHING * (columns[0] + columns[6])] = 0.0
-        of_rows = np.empty((3, block.n_rows))
-        of_rows[:, members.rows] = columns[[0, 1, 7]]
+        of_rows = np.empty((3, block.ranking.n_rows))
+        of_rows[:, block.memberships.rows] = columns[[0, 1, 7]]
         parts.append(of_rows)
     return np.concatenate(parts, axis=1)
 
 
 def _of_members(
-    ranking: Ranking,
-    y: Array,
-    members: Memberships,
-    rule: SwapRule,
-    partner: Array,
-    by_item: bool = False,
+    data: RankedData, rule: SwapRule, partner: Array, by_item: bool = False
 ) -> Array:
     """Return the columns of each membership, shape (8, M).
 
@@ -79,10 +70,11 @@ def _of_members(
     less what has both, which is the seventh column: it is that of the worse item, or
     `by_item` of the better one, with the same sum. The last is the number of pairs.
     """
+    ranking, members = data.ranking, data.memberships
     rows, tie_cost, out = members.rows, rule.tie_cost, np.zeros((8, members.rows.size))
     if not rows.size:
         return out
-    every = _Lists(ranking, outcome_codes(y, ranking), partner)
+    every = _Lists(ranking, outcome_codes(data.y_true, ranking), partner)
     of_row = _Visits.of(ranking, rule.visits)
     better, worse = np.zeros((2, ranking.n_rows))
     for level in outcome_levels(ranking, every.codes, tie_cost > 0):
