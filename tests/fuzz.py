@@ -199,6 +199,7 @@ def columns(rng):
         "engagement": np.round(rng.random(n), 2),
         "values": rng.normal(size=n),
         "position": 1 + rng.permutation(n),
+        "covariates": np.round(rng.random((n, 2)), 1),
     }
 
 
@@ -207,9 +208,12 @@ def column_call(name, rng):
     function = of_columns()[name]
     parameters = set(inspect.signature(function).parameters)
     given = {k: v for k, v in columns(rng).items() if k in parameters}
-    for optional in ("cluster", "sample_weight", "engagement", "position", "qid"):
+    some = ("cluster", "sample_weight", "engagement", "position", "covariates", "qid")
+    for optional in some:
         if optional in given and rng.random() < (0.2 if optional == "qid" else 0.5):
             del given[optional]
+    if "covariates" in given:
+        given["epsilon"] = 0.3
     if name.startswith("pairwise") and "engagement" not in given:
         parameters -= {"bins"}
     if name == "calibration_error":
@@ -662,7 +666,8 @@ def polite(call, rng):
 
 def row_order(call, rng):
     """The order of the rows does not matter."""
-    if "y_score" in call.arguments and not call.arguments.get("adjacent"):
+    in_order = {"adjacent", "covariates"} & call.arguments.keys()  # tied items
+    if "y_score" in call.arguments and not in_order:
         assert differences(outcome(call), outcome(call.shuffled(rng))) == []
 
 

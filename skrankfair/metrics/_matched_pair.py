@@ -18,9 +18,12 @@ from .._estimates.finalize import (
 )
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
+from .._inputs.groups import as_columns
 from .._inputs.ranking import Memberships, RankedData, measured
 from .._inputs.validation import (
+    Array,
     check_choice,
+    check_given,
     check_magnitude,
     check_number,
     collected_warnings,
@@ -37,10 +40,11 @@ from ._pairs.local_linear import (
     quadratic_columns,
 )
 from ._pairs.matched import (
-    AdjacentPairs,
     DistantPairs,
+    ListedPairs,
     MatchedPairs,
     centred,
+    close_pairs,
     kth_smallest_adjacent,
     mean_columns,
     neighbours,
@@ -55,6 +59,8 @@ _REGRESSIONS: dict[str, tuple[type[MatchedPairs], Any, Any]] = {
 }
 #: Shares of the possible pairs whose largest distance may be the bandwidth.
 _BANDWIDTHS = np.geomspace(0.005, 0.5, 12)
+#: Beyond it queries could not be further apart than epsilon.
+_WIDEST = 1e60
 
 
 def _quantile(epsilon: Any, n_pairs: Any, quantile: Any) -> float | None:
@@ -147,6 +153,24 @@ def _epsilon_of_groups(
     return dict(zip(groups.labels, smallest.tolist(), strict=True))
 
 
+def _in_row_order(
+    data: RankedData, covariates: Any, epsilon: Any, adjacent: bool
+) -> Array | None:
+    """Return covariates in the order of the rows that are left, (n, d), if given."""
+    if covariates is None:
+        return None
+    if adjacent:
+        raise ValueError("adjacent must be False with covariates; got True.")
+    check_given(epsilon=epsilon)
+    check_number(epsilon, "epsilon", 0, _WIDEST)
+    arrays, _ = as_columns(covariates, "covariates")
+    columns = [data.column(array, "covariates") for array in arrays]
+    check_magnitude(covariates=np.array(columns))
+    in_order = np.empty((data.ranking.n_rows, len(columns)))
+    in_order[data.ranking.order] = np.transpose(columns)
+    return in_order
+
+
 def matched_pair_estimates(
     data: RankedData,
     *,
@@ -155,6 +179,7 @@ def matched_pair_estimates(
     quantile: float | None = None,
     direction: str = "below",
     adjacent: bool = False,
+    covariates: Any = None,
     estimator: str = "mean",
     position_weight: Any = None,
     k: int | None = None,
@@ -169,10 +194,11 @@ def matched_pair_estimates(
     check_choice(estimator, "estimator", ("mean", *_REGRESSIONS))
     check_choice(average, "average", ("pairs", "queries", "clusters"))
     quantile = _quantile(epsilon, n_pairs, quantile)
-    linear = estimator in _REGRESSIONS
-    if adjacent:
+    linear, listed = estimator in _REGRESSIONS, adjacent or covariates is not None
+    if listed:
         direction = "both"
         data = data.with_ties_in_row_order()
+        covariates = _in_row_order(data, covariates, epsilon, adjacent)
     if _is_mse(epsilon):
         options = {"direction": direction, "adjacent": adjacent, "variance": variance}
         epsilon = _best_bandwidths(data, estimator, average, **options)
@@ -180,12 +206,12 @@ def matched_pair_estimates(
     one_sided = direction == "below" and not linear
     plain = (DistantPairs if one_sided else MatchedPairs, mean_columns, MeanOfRatios)
     kind, columns, value = _REGRESSIONS.get(estimator, plain)
-    n_columns = n_columns_of_pair = kind.n_columns
+    n_columns = kind.n_columns
     of_rank, weights = None, None
     if position_weight is not None or k is not None or patience is not None:
         of_rank = PositionWeight.of(position_weight, k, patience)
-        n_columns_of_rank = n_columns * len(data.groups)
-        weights = of_rank.strata(data.ranking.n_places, n_columns_of_rank)
+        n_columns_of_groups = n_columns * len(data.groups)
+        weights = of_rank.strata(data.ranking.n_places, n_columns_of_groups)
         if variance == "item":
             raise ValueError(
                 "position_weight needs variance='cluster': one list has one item at a "
@@ -194,19 +220,19 @@ def matched_pair_estimates(
         variance = "cluster"
     n_positions = 0 if weights is None else weights.size
 
-    def make_pairs(ranked: RankedData) -> MatchedPairs | AdjacentPairs:
+    def make_pairs(ranked: RankedData) -> MatchedPairs | ListedPairs:
         ranking = ranked.ranking
         given = (ranking, centred(ranked.y_true, ranking), ranked.groups, chosen)
         options = direction, n_positions, ranked.item_weight
-        if not adjacent:
+        if not listed:
             return kind(*given, *options)
-        whole = ranking.n_rows == data.ranking.n_rows
-        return AdjacentPairs(
-            *given,
-            *options,
-            neighbours=neighbours(ranking, data.ranking if whole else ranking),
-            columns=columns,
-            n_columns=n_columns_of_pair,
+        if covariates is not None:
+            pairs = close_pairs(ranking, covariates[ranking.order], float(epsilon))
+        else:
+            whole = ranking.n_rows == data.ranking.n_rows
+            pairs = neighbours(ranking, data.ranking if whole else ranking)
+        return ListedPairs(
+            *(*given, *options), listed=pairs, columns=columns, n_columns=kind.n_columns
         )
 
     n_buckets = max(n_positions, 1)
@@ -220,18 +246,17 @@ def matched_pair_estimates(
     parameters = {
         "direction": direction,
         **({"adjacent": True} if adjacent else {}),
+        **({} if covariates is None else {"covariates": covariates.shape[1]}),
         **({"estimator": estimator} if linear else {}),
         **({} if of_rank is None else of_rank.parameters),
         "average": average,
     }
     support: Finalize = support_columns(average, n_columns, n_buckets)
-    if weights is not None:
-        support = PairsAtPositions(support)
     result = GroupEstimates(
         metric=Metric(
             name="matched_pair_calibration",
             finalize=finalize,
-            support=support,
+            support=support if weights is None else PairsAtPositions(support),
             fair_value=0.0,
             slope=SlopeTerm(finalize, n_buckets) if one_sided else None,
             disparity="max_abs",
@@ -257,6 +282,7 @@ def matched_pair_calibration(
     quantile: float | None = None,
     direction: str = "below",
     adjacent: bool = False,
+    covariates: Any = None,
     estimator: str = "mean",
     position_weight: Any = None,
     k: int | None = None,
@@ -318,6 +344,12 @@ def matched_pair_calibration(
         Only neighbours in the ranking, whichever of the two is above (so `direction`
         is "both"; §4.1.3), tied items in the order of the rows. `n_pairs` and
         `quantile` are then of these pairs; ``quantile=1.0`` takes them all.
+    covariates : array-like of shape (n,) or (n, d), or None, default=None
+        Other scores or features of the items, such as the logarithm of the price, in
+        units in which `epsilon` is close: the items of a pair differ by at most
+        `epsilon` in the score and in each of them (§6). `epsilon` must be a number,
+        and either item may be above (so `direction` is "both"), tied items in the order
+        of the rows. These pairs are listed: memory is linear in their number.
     estimator : {"mean", "local_linear", "local_quadratic"}, default="mean"
         "mean" averages over the pairs within `epsilon`. "local_linear" regresses
         ``y_i - y_j`` on ``s_j - s_i`` with the triangular kernel of bandwidth

@@ -27,6 +27,8 @@ COLUMNS = (
     *("sensitive_features", "qid", "cluster", "engagement"),
     *("sample_weight", "item_weight"),
 )
+#: Those of few metrics of rankings.
+OF_RANKINGS = ("position", "covariates")
 
 
 def unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,8 +39,10 @@ def unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def own_columns(metric: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the columns that only this metric has, if `make_metric` made it."""
-    return tuple(getattr(unwrapped(metric), "own_columns", ()))
+    """Return the columns that few metrics have, or only this, as `make_metric` made."""
+    plain = unwrapped(metric)
+    few = [name for name in OF_RANKINGS if name in inspect.signature(plain).parameters]
+    return (*getattr(plain, "own_columns", ()), *few)
 
 
 @dataclass(frozen=True)

@@ -311,7 +311,8 @@ def make_fairness_scorer(
         categorical of pandas or an Enum of polars, whose categories are all expected.
     **metric_params : dict
         Further options of the metric, such as ``comparison="inter"``, and where the
-        columns of its own come from, if `make_metric` made it.
+        columns of its own come from: `position` and `covariates`, and those of a metric
+        that `make_metric` made.
 
     Returns
     -------

@@ -210,6 +210,21 @@ class TestColumns:
         assert score == gap_of(fitted.decision_function(frame), **extra)
         assert score != column_scorer()(fitted, frame, Y)
 
+    def test_position_and_covariates(self):
+        place = X.groupby("query").cumcount() + 1
+        frame = X.assign(position=place, price=np.arange(len(X)) % 7 / 7)
+        scores = LogisticRegression().fit(frame, Y).decision_function(frame)
+        who = {"sensitive_features": X["group"], "qid": X["query"], "epsilon": 0.3}
+        for name, spec in (("position", "position"), ("covariates", ["price", "z"])):
+            options = {"epsilon": 0.3, "position_weight": "dcg", name: spec}
+            scorer = make_fairness_scorer(
+                matched_pair_calibration, **COLUMNS, **options
+            )
+            options[name] = frame[spec]
+            expected = matched_pair_calibration(Y, scores, **{**who, **options})
+            score = scorer(LogisticRegression().fit(frame, Y), frame, Y)
+            assert score == -expected.disparity()
+
     def test_metadata_wins_over_a_column(self, model):
         other = np.roll(DATA.group, 1)
         score = column_scorer()(model, X, Y, sensitive_features=other)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._estimates.arrays import check_memory
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import Memberships, Ranking
+from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
 from .cluster_rows import Pairs, QuerySums, exclusive_cumsum, sum_between, times
 from .near import (
@@ -25,6 +26,8 @@ from .near import (
 
 #: Scores beyond it count as this when distances are summed, so that squares are finite.
 _LARGEST_SCORE = 1e100
+#: By so much `with_rounding` may extend a threshold.
+_SLACK = 1e-6
 
 
 @dataclass(frozen=True)
@@ -345,21 +348,21 @@ def mean_columns(value: Array, difference: Array, epsilon: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdjacentPairs(NearPairs):
-    """Pairs of neighbours in the ranking, one of them in the group, either above.
+class ListedPairs(NearPairs):
+    """Pairs that are written down, one item in the group, either above.
 
-    There are fewer of them than rows, so they are written down.
+    They are neighbours in the ranking, or items that are alike in other numbers too.
     """
 
-    #: Ranked rows that are next to each other: the upper and the lower.
-    neighbours: tuple[Array, Array]
+    #: The two ranked rows of each pair.
+    listed: tuple[Array, Array]
     #: From y_i - y_j, s_j - s_i and the threshold to the columns of a pair.
     columns: Callable[[Array, Array, Array], Array]
     n_columns: int
 
     def _pairs(self, members: Memberships) -> tuple[Array, Array, Array, Array]:
         """Return cell, focal row, partner and columns of each pair."""
-        cell, i, j = across_groups(self.neighbours, members)
+        cell, i, j = across_groups(self.listed, members)
         limit = self._epsilons[members.cells.group[cell]]
         difference = self.ranking.score[j] - self.ranking.score[i]
         within = with_rounding(limit, self.ranking.score[i])
@@ -418,24 +421,47 @@ def neighbours(ranking: Ranking, outer: Ranking) -> tuple[Array, Array]:
     return above[together], below[together]
 
 
+def close_pairs(
+    ranking: Ranking, covariates: Array, epsilon: float
+) -> tuple[Array, Array]:
+    """Return rows of one query within epsilon in the score and all covariates, (n, d).
+
+    The queries are further apart than that, along an axis of their own.
+    """
+    from scipy.spatial import KDTree
+
+    axis = (2.0 * epsilon or 1.0) * ranking.query
+    points = np.column_stack([ranking.score, covariates])
+    tree, reach = KDTree(np.column_stack([points, axis])), epsilon * (1 + _SLACK)
+    number = tree.count_neighbors(tree, reach, p=np.inf)
+    check_memory(
+        40.0 * number,
+        f"{number // 2:,} pairs of items that are alike in all covariates",
+        "pass a smaller epsilon, or queries by qid=.",
+    )
+    one, other = tree.query_pairs(reach, p=np.inf, output_type="ndarray").T
+    limit = with_rounding(np.array(epsilon), points[one])
+    near = (np.abs(points[one] - points[other]) <= limit).all(axis=1)
+    return one[near], other[near]
+
+
 def across_groups(
-    neighbours: tuple[Array, Array], members: Memberships
+    listed: tuple[Array, Array], members: Memberships
 ) -> tuple[Array, Array, Array]:
-    """Return the neighbours of which one is in a group and the other is not.
+    """Return the pairs of which one item is in a group and the other is not.
 
     The cell of the one, the one and the other, for every group.
     """
-    upper, lower = neighbours
-    pairs = []
-    for one, other in ((upper, lower), (lower, upper)):
-        neighbour = np.full(members.groups.n_rows, -1)
-        neighbour[one] = other
-        partner = neighbour[members.rows]
-        group = members.cells.group[members.cell]
-        some = np.flatnonzero((partner >= 0) & ~members.contain(partner, group))
-        pairs.append((members.cell[some], members.rows[some], partner[some]))
-    cell, i, j = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    return cell, i, j
+    i, j = np.concatenate(listed), np.concatenate(listed[::-1])
+    by_row = stable_order(members.rows)
+    starts = np.cumsum(np.bincount(members.rows, minlength=members.groups.n_rows + 1))
+    size = np.diff(starts, prepend=0)
+    first, size = (starts - size)[i], size[i]
+    pair = np.repeat(np.arange(i.size), size)
+    place = np.arange(pair.size) + np.repeat(first - (np.cumsum(size) - size), size)
+    cell, i, j = members.cell[by_row[place]], i[pair], j[pair]
+    some = np.flatnonzero(~members.contain(j, members.cells.group[cell]))
+    return cell[some], i[some], j[some]
 
 
 def kth_smallest_adjacent(

@@ -1,0 +1,137 @@
+"""Matched pairs that are alike in other scores or features too."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skrankfair.metrics import matched_pair_calibration
+from tests import seeds
+from tests.metrics.problems import make_problem
+from tests.metrics.test_matched_pair import assert_same, jackknife, on_a_grid
+from tests.reference import matched_pairs as naive
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
+OPTIONS = {
+    "mean": {},
+    "linear": {"estimator": "local_linear"},
+    "queries": {"average": "queries"},
+}
+
+
+def of_near_items(near):
+    """The naive matched pairs, of which only those of a matrix of rows count."""
+    plain = naive.matched_pairs
+
+    def matched_pairs(*args, **kwargs):
+        return (pair for pair in plain(*args, **kwargs) if near[pair[0], pair[1]])
+
+    return matched_pairs
+
+
+@seeds.in_chunks(12, always=3)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_against_loops(seeds, options, monkeypatch):
+    known, plain = 0, naive.matched_pairs
+    for seed, epsilon in itertools.product(seeds, (0.0, 0.25, 0.6)):
+        p = on_a_grid(make_problem(seed, (6, 20)))
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 8, (len(p.q), 1 + seed % 2)) / 8
+        kept = [row for row, weight in enumerate(p.weights) if weight]
+        near = (np.abs(x[kept, None] - x[kept]) <= epsilon).all(axis=2)
+        seen = p.seen()
+        variances = ("cluster", "item") if "average" not in options else ("cluster",)
+        for variance in variances:
+            r = matched_pair_calibration(
+                *(p.y, p.s), **p.who, covariates=x, epsilon=epsilon,
+                variance=variance, **options,
+            )  # fmt: skip
+            unit = seen.q if variance == "cluster" else range(len(seen.q))
+            monkeypatch.setattr(naive, "matched_pairs", of_near_items(near))
+            strata = {"strata": variance == "item", "direction": "both"}
+            expected = jackknife(seen, unit, epsilon, **strata, **options)
+            monkeypatch.setattr(naive, "matched_pairs", plain)
+            known += np.count_nonzero(~np.isnan(r.standard_error))
+            assert_same(r, expected, (seed, epsilon, variance))
+    assert known > 5
+
+
+def made(seed=0, n_queries=400):
+    """Columns in which the group is cheap, and the outcome falls with the price."""
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(n_queries), 12)
+    group, score = rng.permutation(query.size) % 2, rng.random(query.size)
+    price = rng.random(query.size) - 0.5 * group
+    y = score - price + 0.1 * group + rng.normal(0, 0.2, query.size)
+    return y, score, price, {"sensitive_features": group, "qid": query}
+
+
+def test_what_covariates_that_say_nothing_new_change():
+    y, score, _, who = made()
+    plain = matched_pair_calibration(y, score, direction="both", epsilon=0.1, **who)
+    for x in (np.ones(y.size), score, np.stack([score, -score], axis=1)):
+        r = matched_pair_calibration(y, score, covariates=x, epsilon=0.1, **who)
+        assert_allclose(r.estimate, plain.estimate, rtol=1e-12)
+        assert_allclose(r.standard_error, plain.standard_error, rtol=1e-9)
+        assert_allclose(r.support, plain.support)
+
+
+def test_the_truth_at_equal_prices():
+    """A group of lower prices seems to be undervalued by more than it is."""
+    hidden, found, covered = [], [], []
+    for seed in range(40):
+        y, score, price, who = made(seed, 100)
+        plain = matched_pair_calibration(y, score, direction="both", epsilon=0.1, **who)
+        r = matched_pair_calibration(y, score, covariates=price, epsilon=0.1, **who)
+        hidden.append(plain.estimate[1])
+        found.append(r.estimate[1])
+        low, high = r.confidence_interval()
+        # Prices of matched items differ by what their densities make of them.
+        covered.append(low[1] < 0.1 < high[1])
+    assert np.mean(hidden) > 0.5
+    assert abs(np.mean(found) - 0.1) < 4 * np.std(found) / np.sqrt(40) + 0.005
+    assert sum(covered) >= 33  # 38 are expected, 4 standard deviations are 5.5
+
+
+def test_parts_add_up_and_rows_have_no_order():
+    y, score, price, who = made(1, 60)
+    x = np.stack([price, score**2], axis=1)
+    group, query = who["sensitive_features"], who["qid"]
+
+    def measure(rows):
+        return matched_pair_calibration(
+            y[rows],
+            score[rows],
+            sensitive_features=group[rows],
+            qid=query[rows],
+            covariates=x[rows],
+            epsilon=0.2,
+        )
+
+    whole = measure(np.arange(y.size))
+    parts = sum(measure(np.flatnonzero(query % 3 == part)) for part in range(3))
+    shuffled = measure(np.random.default_rng(0).permutation(y.size))
+    for other in (parts, shuffled):
+        assert_allclose(other.estimate, whole.estimate, rtol=1e-12)
+        assert_allclose(other.standard_error, whole.standard_error, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "^epsilon must be given; got None"),
+        ({"epsilon": "mse"}, "^epsilon must be a number in .*; got 'mse'"),
+        ({"epsilon": {0: 0.1, 1: 0.2}}, "^epsilon must be a number"),
+        ({"epsilon": np.inf}, "^epsilon must be a number"),
+        ({"epsilon": 0.1, "adjacent": True}, "^adjacent must be False with covar"),
+        ({"epsilon": 0.1, "covariates": [1, 2]}, "rows; got y_score: 720, covaria"),
+        ({"epsilon": 0.1, "covariates": [np.nan] * 720}, "^covariates must be finite"),
+    ],
+)
+def test_refused(options, message):
+    y, score, price, who = made(0, 60)
+    with pytest.raises(ValueError, match=message):
+        matched_pair_calibration(y, score, **{"covariates": price, **who, **options})
