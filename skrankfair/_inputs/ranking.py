@@ -602,17 +602,28 @@ class RankedData:
             )
             yield rows, queries, part
 
-    def ranked_by(self, score: Array, codes: Array | None = None) -> RankedData:
-        """Return the same rows with another score (in ranked order).
-
-        `codes` are other queries, of the input rows; None keeps the queries.
-        """
+    def ranked_by(self, score: Array) -> RankedData:
+        """Return the same rows with another score (in ranked order)."""
         back = np.empty_like(self.ranking.order)
         back[self.ranking.order] = np.arange(back.size)
-        if codes is None:
-            codes = self.ranking.query.astype(np.int64)[back]
+        codes = self.ranking.query.astype(np.int64)[back]
         ranking = Ranking.from_scores(score[back], codes)
         return self._ranked(ranking, back[ranking.order])
+
+    def split_by(self, codes: Array, rows: Array) -> RankedData:
+        """Return some ranked rows as lists, one for each code, at the same places."""
+        whole = self.ranking
+        shown = whole.shown or ShownPlaces(whole.position(), *whole.place_bounds())
+        rows = rows[stable_order(codes[rows])]
+        new, tied = (np.diff(c[rows], prepend=-1) != 0 for c in (codes, whole.tie))
+        ranking = Ranking(
+            np.append(np.flatnonzero(new), rows.size),
+            np.flatnonzero(new | tied),
+            whole.order[rows],
+            whole.score[rows],
+            shown.take(rows),
+        )
+        return self._ranked(ranking, rows)
 
     def as_shown(self) -> RankedData:
         """Return the same rows in the order of their places, whatever their scores."""

@@ -226,11 +226,10 @@ def matched_pair_estimates(
         options = direction, n_positions, ranked.item_weight
         if not listed:
             return kind(*given, *options)
-        if covariates is not None:
-            pairs = close_pairs(ranking, covariates[ranking.order], float(epsilon))
+        if adjacent:
+            pairs = neighbours(ranking)
         else:
-            whole = ranking.n_rows == data.ranking.n_rows
-            pairs = neighbours(ranking, data.ranking if whole else ranking)
+            pairs = close_pairs(ranking, covariates[ranking.order], float(epsilon))
         return ListedPairs(
             *(*given, *options), listed=pairs, columns=columns, n_columns=kind.n_columns
         )

@@ -16,7 +16,7 @@ from ..._estimates.sums import ClusterSums
 from ..._estimates.two_way import TwoWaySums
 from ..._inputs.columns import OneWayError
 from ..._inputs.groups import Codes, Groups
-from ..._inputs.ranking import RankedData
+from ..._inputs.ranking import RankedData, stable_order
 from ..._inputs.validation import (
     Array,
     check_choice,
@@ -276,27 +276,25 @@ def _item_clusters(
     ranking, size = data.ranking, cluster.size
     ranked = cluster.codes[ranking.order]
     rows, shared = sum_rows(rows, ranked, size), sum_rows(shared, ranked, size)
-    if not apart:
-        parts, part_of_row = np.unique(
-            ranking.query * np.int64(size) + ranked, return_inverse=True
-        )
-    if apart or parts.size == ranking.n_rows:
+    key = ranking.query * np.int64(size) + ranked
+    order = np.arange(0) if apart else stable_order(key)
+    first = np.flatnonzero(np.diff(key[order], prepend=-1))
+    length = np.diff(first, append=order.size)
+    if not (length > 1).any():
         return rows, shared, sum_rows(_members(data.groups), ranked, size).astype(bool)
-    of_input = np.empty_like(part_of_row)
-    of_input[ranking.order] = part_of_row
-    inner = data.ranked_by(ranking.score, of_input)
+    inner = data.split_by(key, order[np.repeat(length > 1, length)])
     pairs = make_pairs(inner)
     sums = pairs.sums(inner.memberships)
     if data.item_weight is not None:
         exact = make_pairs(inner.with_equal_items).sums(inner.memberships)
         sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
     subtract_shared(sums, pairs)
-    query, owner = np.divmod(parts, size)
-    weight = np.ones(parts.size)
+    query, owner = np.divmod(key[order[first[length > 1]]], size)
+    weight = np.ones(query.size)
     if data.query_weight is not None:
         weight = data.query_weight[query]
-    within = np.zeros_like(rows)
-    by_cell = sums.by_cell.reshape(-1, rows.shape[2]) * weight[sums.cells.query, None]
-    np.add.at(within, (owner[sums.cells.query], sums.cells.group), by_cell)
-    of_all = sums.shared.reshape(parts.size, -1) * weight[:, None]
+    cells, within = sums.cells, np.zeros_like(rows)
+    by_cell = sums.by_cell.reshape(-1, rows.shape[2]) * weight[cells.query, None]
+    np.add.at(within, (owner[cells.query], cells.group), by_cell)
+    of_all = sums.shared.reshape(query.size, -1) * weight[:, None]
     return rows - within, shared - sum_rows(of_all, owner, size), None

@@ -402,23 +402,12 @@ class ListedPairs(NearPairs):
         return out
 
 
-def neighbours(ranking: Ranking, outer: Ranking) -> tuple[Array, Array]:
-    """Return the rows of one query that are next to each other in the outer ranking.
-
-    The two rankings are the same, or the first ranks the items of the outer list
-    within their clusters.
-    """
-    at = outer.by_place
-    next_place = np.diff(outer.place[at]) == 1  # within a query, or at a list's end
-    upper = np.flatnonzero(next_place & (np.diff(outer.query[at]) == 0))
-    above, below = at[upper], at[upper + 1]
-    if outer is ranking:
-        return above, below
-    row = np.empty_like(ranking.order)
-    row[ranking.order] = np.arange(ranking.n_rows)
-    above, below = row[outer.order[above]], row[outer.order[below]]
-    together = ranking.query[above] == ranking.query[below]
-    return above[together], below[together]
+def neighbours(ranking: Ranking) -> tuple[Array, Array]:
+    """Return the rows of one query that are next to each other where they are shown."""
+    at = ranking.by_place
+    next_place = np.diff(ranking.place[at]) == 1  # within a query, or at a list's end
+    upper = np.flatnonzero(next_place & (np.diff(ranking.query[at]) == 0))
+    return at[upper], at[upper + 1]
 
 
 def close_pairs(
@@ -472,7 +461,7 @@ def kth_smallest_adjacent(
     weight: PairWeight,
 ) -> Array:
     """Return the K-th smallest score difference of neighbours of every group."""
-    cell, i, j = across_groups(neighbours(ranking, ranking), members)
+    cell, i, j = across_groups(neighbours(ranking), members)
     differences = np.abs(ranking.score[j] - ranking.score[i])
     group, of_pairs = members.cells.group[cell], weight.of_pairs(i, j)
     total = np.bincount(group, of_pairs, members.cells.n_groups)
