@@ -154,7 +154,7 @@ class RequiredSize(ReadOnlyArrays):
         >>> size.weeks(per_week=100), size.weeks(per_week=100, returning=0.5)
         (array([17., 17.]), array([32., 32.]))
         """
-        check_number(per_week, "per_week", 0, np.inf, inclusive=(False, False))
+        check_number(per_week, "per_week", 0, MOST_DATA, inclusive=(False, True))
         check_number(returning, "returning", 0, 1)
         shared = as_numbers(np.atleast_1d(correlation), "correlation")
         if not ((shared >= 0) & (shared <= 1)).all():
@@ -205,6 +205,7 @@ class PlannedTests(ABC):
         -------
         ndarray
         """
+        check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
         error, df = self._errors(n_clusters)
         return power_at(error, df, gap, alpha / self.n_tests, self.pilot_df)
 

@@ -27,8 +27,9 @@ _LINKS: dict[str, tuple[Any, Any]] = {
 
 def _outcome(score: Array, b0: Any, b1: Any, link: str) -> Array:
     to_link, from_link = _LINKS[link]
-    with np.errstate(divide="ignore"):
-        return np.asarray(from_link(b0 + b1 * to_link(score)))
+    inside = np.clip(score, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+    with np.errstate(over="ignore"):
+        return np.asarray(from_link(b0 + b1 * to_link(inside)))
 
 
 def _errors(
