@@ -29,6 +29,8 @@ _SAME = 1e-12
 _NO_WEIGHT = 1e-9
 #: Focal rows whose sums are held at once.
 _CHUNK = 1 << 14
+#: Of 2 in double precision.
+_LARGEST_POWER = 1023
 
 
 @stored("LocalLinear")
@@ -132,7 +134,7 @@ class LinearPairs(MatchedPairs):
         limits = self._epsilons[ranges.group]
         out = np.zeros((self.n_columns, low.size))
         scale = np.where((limits > 0) & (limits < np.inf), limits, 1.0)
-        units = np.exp2(np.ceil(np.log2(scale)))
+        units = np.exp2(np.minimum(np.ceil(np.log2(scale)), _LARGEST_POWER))
         units[np.isinf(limits)] = np.inf  # no cells
         first, last = self.ranking.tie_bounds(focal)
         level, below = (np.clip(ranges.place(end), low, high) for end in (first, last))
