@@ -50,8 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except OSError as error:
         if error.filename is None:  # of standard output, which Python flushes at last
-            with Path(os.devnull).open("wb") as nowhere:
-                os.dup2(nowhere.fileno(), sys.stdout.fileno())
+            with Path(os.devnull).open("wb") as devnull:
+                os.dup2(devnull.fileno(), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader has gone, and knows why
             return BROKEN_PIPE
         what = error.filename or "standard output"

@@ -223,9 +223,9 @@ def check_lengths(**lengths: int | None) -> int:
     """Raise a ValueError unless all given lengths are the same, which is returned."""
     given = {name: length for name, length in lengths.items() if length is not None}
     if len(set(given.values())) > 1:
-        listed = ", ".join(f"{name}: {length}" for name, length in given.items())
+        counts = ", ".join(f"{name}: {length}" for name, length in given.items())
         raise ValueError(
-            f"All columns must have the same number of rows; got {listed}."
+            f"All columns must have the same number of rows; got {counts}."
         )
     return next(iter(given.values()))
 

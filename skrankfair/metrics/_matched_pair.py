@@ -41,8 +41,8 @@ from ._pairs.local_linear import (
 )
 from ._pairs.matched import (
     DistantPairs,
-    ListedPairs,
     MatchedPairs,
+    WrittenPairs,
     centred,
     close_pairs,
     kth_smallest_adjacent,
@@ -194,8 +194,8 @@ def matched_pair_estimates(
     check_choice(estimator, "estimator", ("mean", *_REGRESSIONS))
     check_choice(average, "average", ("pairs", "queries", "clusters"))
     quantile = _quantile(epsilon, n_pairs, quantile)
-    linear, listed = estimator in _REGRESSIONS, adjacent or covariates is not None
-    if listed:
+    linear, written = estimator in _REGRESSIONS, adjacent or covariates is not None
+    if written:
         direction = "both"
         data = data.with_ties_in_row_order()
         covariates = _in_row_order(data, covariates, epsilon, adjacent)
@@ -220,18 +220,18 @@ def matched_pair_estimates(
         variance = "cluster"
     n_positions = 0 if weights is None else weights.size
 
-    def make_pairs(ranked: RankedData) -> MatchedPairs | ListedPairs:
+    def make_pairs(ranked: RankedData) -> MatchedPairs | WrittenPairs:
         ranking = ranked.ranking
         given = (ranking, centred(ranked.y_true, ranking), ranked.groups, chosen)
         options = direction, n_positions, ranked.item_weight
-        if not listed:
+        if not written:
             return kind(*given, *options)
         if adjacent:
             pairs = neighbours(ranking)
         else:
             pairs = close_pairs(ranking, covariates[ranking.order], float(epsilon))
-        return ListedPairs(
-            *(*given, *options), listed=pairs, columns=columns, n_columns=kind.n_columns
+        return WrittenPairs(
+            *(*given, *options), pairs=pairs, columns=columns, n_columns=kind.n_columns
         )
 
     n_buckets = max(n_positions, 1)

@@ -111,8 +111,8 @@ class FairnessScorer(BaseScorer):
         if self._response_method != _default_response(function):
             options["response_method"] = self._response_method
         shown |= {name: repr(value) for name, value in options.items()}
-        listed = "".join(f", {name}={text}" for name, text in shown.items())
-        return f"make_fairness_scorer({function.__name__}{listed})"
+        given = "".join(f", {name}={text}" for name, text in shown.items())
+        return f"make_fairness_scorer({function.__name__}{given})"
 
     def __call__(
         self, estimator: Any, X: Any, y_true: Any = None, **metadata: Any

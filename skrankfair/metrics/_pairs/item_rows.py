@@ -174,12 +174,12 @@ def _item_table(
     rows: Array,
     shared: Array,
     total: Array,
-    apart: bool = False,
+    distinct: bool = False,
 ) -> Rows:
     """Return the table of the sums of ranked items, or of clusters of them.
 
-    `total` are the column totals by group over the pairs. `apart`: whether it is known
-    that no list has two items of one cluster.
+    `total` are the column totals by group over the pairs. `distinct`: whether it is
+    known that no list has two items of one cluster.
     """
     order = data.ranking.order
     labels = order if data.kept is None else data.kept[order]
@@ -187,7 +187,7 @@ def _item_table(
     member: Array | None = _members(data.groups)
     if cluster is not None:
         rows, shared, member = _item_clusters(
-            data, cluster, make_pairs, rows, shared, apart
+            data, cluster, make_pairs, rows, shared, distinct
         )
         labels = cluster.all_labels
     if data.item_weight is not None:
@@ -266,7 +266,7 @@ def _item_clusters(
     make_pairs: MakePairs,
     rows: Array,
     shared: Array,
-    apart: bool,
+    distinct: bool,
 ) -> tuple[Array, Array, Array | None]:
     """Sum the items' rows by cluster; a pair inside a cluster counts once in it.
 
@@ -277,7 +277,7 @@ def _item_clusters(
     ranked = cluster.codes[ranking.order]
     rows, shared = sum_rows(rows, ranked, size), sum_rows(shared, ranked, size)
     key = ranking.query * np.int64(size) + ranked
-    order = np.arange(0) if apart else stable_order(key)
+    order = np.arange(0) if distinct else stable_order(key)
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
     length = np.diff(first, append=order.size)
     if not (length > 1).any():

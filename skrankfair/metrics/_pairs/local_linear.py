@@ -205,14 +205,14 @@ class _PrefixSums(NamedTuple):
     lost: Array | None
 
     @classmethod
-    def of(cls, values: Array, *, apart: bool) -> _PrefixSums:
+    def of(cls, values: Array, *, several: bool) -> _PrefixSums:
         """Return the prefix sums of the values of rows.
 
-        `apart`: rows of several queries, which must not depend on each other.
+        `several`: rows of several queries, which must not depend on each other.
         """
         sums, lost = np.zeros(values.size + 1), None
         np.cumsum(values, out=sums[1:])
-        if apart:
+        if several:
             lost = np.zeros(values.size + 1)
             # The errors of `two_sum`, whose totals are known, in few arrays.
             before, error = sums[:-1], lost[1:]
@@ -267,7 +267,7 @@ class _RangeSums:
         keys = [(p, 0) for p in range(2 * pairs.degree + 2)]
         for p, q in keys + [(p, 1) for p in range(pairs.degree + 2)]:
             values = times(power[p] * y if q else power[p], weight)
-            before[p, q] = _PrefixSums.of(values, apart=ranking.n_queries > 1)
+            before[p, q] = _PrefixSums.of(values, several=ranking.n_queries > 1)
         ends = np.repeat(starts[1:], np.diff(starts))
         return cls(ranking, unit, score, distance, ends, before, pairs.degree)
 

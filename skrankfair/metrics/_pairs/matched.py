@@ -150,8 +150,8 @@ class MatchedPairs(NearPairs):
         columns[1] = sum_between(ranges.low, ranges.high, weight)
         for number, values in self._compared.items():
             np.multiply(columns[1], values[ranges.focal], out=columns[number])
-            listed = times(values[ranges.rows], weight)
-            columns[number] -= sum_between(ranges.low, ranges.high, listed)
+            in_list = times(values[ranges.rows], weight)
+            columns[number] -= sum_between(ranges.low, ranges.high, in_list)
         return columns
 
     @property
@@ -299,8 +299,8 @@ class DistantPairs(MatchedPairs):
         if self.ranking.has_ties:
             # What is left of the sums within tied items is rounding.
             tie = self.ranking.tie
-            listed, origin = np.append(tie[ranges.rows], -1), tie[ranges.focal]
-            level = (listed[ranges.low] == origin) & (listed[ranges.high - 1] == origin)
+            tie_of, origin = np.append(tie[ranges.rows], -1), tie[ranges.focal]
+            level = (tie_of[ranges.low] == origin) & (tie_of[ranges.high - 1] == origin)
             columns[2, level] = 0.0
         return columns
 
@@ -348,21 +348,21 @@ def mean_columns(value: Array, difference: Array, epsilon: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedPairs(NearPairs):
+class WrittenPairs(NearPairs):
     """Pairs that are written down, one item in the group, either above.
 
     They are neighbours in the ranking, or items that are alike in other numbers too.
     """
 
     #: The two ranked rows of each pair.
-    listed: tuple[Array, Array]
+    pairs: tuple[Array, Array]
     #: From y_i - y_j, s_j - s_i and the threshold to the columns of a pair.
     columns: Callable[[Array, Array, Array], Array]
     n_columns: int
 
     def _pairs(self, members: Memberships) -> tuple[Array, Array, Array, Array]:
         """Return cell, focal row, partner and columns of each pair."""
-        cell, i, j = across_groups(self.listed, members)
+        cell, i, j = across_groups(self.pairs, members)
         limit = self._epsilons[members.cells.group[cell]]
         difference = self.ranking.score[j] - self.ranking.score[i]
         within = with_rounding(limit, self.ranking.score[i])
@@ -435,13 +435,13 @@ def close_pairs(
 
 
 def across_groups(
-    listed: tuple[Array, Array], members: Memberships
+    pairs: tuple[Array, Array], members: Memberships
 ) -> tuple[Array, Array, Array]:
     """Return the pairs of which one item is in a group and the other is not.
 
     The cell of the one, the one and the other, for every group.
     """
-    i, j = np.concatenate(listed), np.concatenate(listed[::-1])
+    i, j = np.concatenate(pairs), np.concatenate(pairs[::-1])
     by_row = stable_order(members.rows)
     starts = np.cumsum(np.bincount(members.rows, minlength=members.groups.n_rows + 1))
     size = np.diff(starts, prepend=0)
