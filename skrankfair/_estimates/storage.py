@@ -216,48 +216,85 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
 
 
 def decoded(encoded: Any) -> Any:
-    """Return the value that JSON stands for, once all of it is known to be sound."""
-    if (n_bytes := _unwritten(encoded)) > _MOST_UNWRITTEN:
-        raise ValueError(f"{n_bytes:,} bytes that are not in the text")
-    return _decoded(encoded)
+    """Return the value that JSON stands for; a ValueError for what is not sound."""
+    return _Reader().value(encoded)
 
 
-def _unwritten(encoded: Any) -> int:
-    """Return the bytes that arrays take beyond their values; refuse other schemas."""
-    if isinstance(encoded, list):
-        return sum(map(_unwritten, encoded))
-    if not isinstance(encoded, dict):
-        return 0
-    if "object" in encoded:
-        if encoded["object"] not in (*_REGISTERED, *_OF_0_1_0):
-            raise ValueError(f"an unknown object, {encoded['object']!r}")
-        return sum(map(_unwritten, encoded["fields"].values()))
-    ((kind, value),) = encoded.items()
-    if kind in ("array", "scalar"):
-        return _unwritten_array(value)
-    if kind == "sparse":
-        n_rows, _ = _checked_shape(value["shape"])
-        parts = (value[name] for name in ("row", "column", "values"))
-        return 8 * n_rows + sum(map(_unwritten, parts))
-    if kind not in _types() and kind not in _DECODERS:
-        raise ValueError(f"an unknown kind of value, {kind!r}")
-    return _unwritten(value)
+class _Reader:
+    """Values of JSON, of which arrays are checked before they are made."""
 
+    def __init__(self) -> None:
+        self.room = _MOST_UNWRITTEN
 
-def _unwritten_array(encoded: Mapping[str, Any]) -> int:
-    """Return the bytes of an array that are not among its values in the text."""
-    values, name = encoded["values"], encoded["type"]
-    size = math.prod(_checked_shape(encoded["shape"]))
-    if not (_TYPE.fullmatch(name) and isinstance(values, list)):
-        raise ValueError(f"an array of type {name!r}")
-    if len(values) != len(encoded.get("places", range(size))):
-        raise ValueError(f"{len(values)} values of an array of {size}")
-    n_bytes = (size - len(values)) * np.dtype(name).itemsize
-    if name == "object":
-        return n_bytes + _unwritten(values)
-    if name.startswith("<U"):
-        n_bytes += sum(np.dtype(name).itemsize - 4 * len(value) for value in values)
-    return n_bytes
+    def take(self, n_bytes: int) -> None:
+        """Count bytes that are not in the text; a ValueError if they are too many."""
+        self.room -= n_bytes
+        if self.room < 0:
+            raise ValueError(f"{_MOST_UNWRITTEN:,} bytes and more that are not written")
+
+    def value(self, encoded: Any) -> Any:
+        """Return the value that some JSON stands for."""
+        if isinstance(encoded, list):
+            return [self.value(value) for value in encoded]
+        if not isinstance(encoded, dict):
+            return encoded
+        if "object" in encoded:
+            if encoded["object"] not in (*_REGISTERED, *_OF_0_1_0):
+                raise ValueError(f"an unknown object, {encoded['object']!r}")
+            parts = {k: self.value(v) for k, v in encoded["fields"].items()}
+            return _object(encoded["object"], parts)
+        ((kind, value),) = encoded.items()
+        if kind in _types():
+            made_of = [value] if isinstance(value, str) else self.value(value)
+            return _types()[kind][2](*made_of)
+        readers: dict[str, Callable[[Any], Any]] = {
+            "integer": int,
+            "function": _function,
+            "array": self.array,
+            "scalar": lambda of_one: self.array(of_one)[()],
+            "sparse": self.sparse,
+        }
+        if kind not in readers:
+            raise ValueError(f"an unknown kind of value, {kind!r}")
+        return readers[kind](value)
+
+    def sparse(self, encoded: Mapping[str, Any]) -> Any:
+        """Return a sparse array of its shape."""
+        from scipy import sparse
+
+        n_rows, n_columns = _checked_shape(encoded["shape"])
+        self.take(8 * n_rows)
+        row, column, values = (
+            self.value(encoded[k]) for k in ("row", "column", "values")
+        )
+        return sparse.csr_array((values, (row, column)), shape=(n_rows, n_columns))
+
+    def array(self, encoded: Mapping[str, Any]) -> Array:
+        """Return an array of its type and shape."""
+        shape, values = _checked_shape(encoded["shape"]), encoded["values"]
+        size, name = math.prod(shape), encoded["type"]
+        if not (_TYPE.fullmatch(name) and isinstance(values, list)):
+            raise ValueError(f"an array of type {name!r}")
+        if len(values) != len(encoded.get("places", range(size))):
+            raise ValueError(f"{len(values)} values of an array of {size}")
+        dtype = np.dtype(name)
+        self.take((size - len(values)) * dtype.itemsize)
+        if name == "object":
+            array = np.empty(size, dtype=object)
+            array[:] = self.value(values)
+            return array.reshape(shape)
+        if dtype.kind == "U":
+            self.take(sum(dtype.itemsize - 4 * len(value) for value in values))
+        if dtype.kind in "fiumM":
+            cast: Any = float if dtype.kind == "f" else int
+            values = [cast(value) for value in values]
+        raw = np.dtype(np.int64) if dtype.kind in "mM" else dtype
+        given = np.array(values, dtype=raw)
+        if "places" in encoded:
+            array = np.zeros(size, dtype=raw)
+            array[encoded["places"]] = given
+            given = array
+        return given.view(dtype).reshape(shape)
 
 
 def _checked_shape(shape: Any) -> list[int]:
@@ -267,19 +304,11 @@ def _checked_shape(shape: Any) -> list[int]:
     return list(shape)
 
 
-def _decoded(encoded: Any) -> Any:
-    """Return the value that sound JSON stands for."""
-    if isinstance(encoded, list):
-        return [_decoded(value) for value in encoded]
-    if not isinstance(encoded, dict):
-        return encoded
-    if "object" in encoded:
-        parts = {k: _decoded(v) for k, v in encoded["fields"].items()}
-        return _object(encoded["object"], parts)
-    ((kind, value),) = encoded.items()
-    if kind not in _types():
-        return _DECODERS[kind](value)
-    return _types()[kind][2](*([value] if isinstance(value, str) else _decoded(value)))
+def _function(name: str) -> Any:
+    function = _REGISTERED[name]
+    if isinstance(function, type):
+        raise TypeError(f"{name!r} is no function")
+    return function
 
 
 def _object(name: str, parts: dict[str, Any]) -> Any:
@@ -363,47 +392,3 @@ def _of_0_1_0(name: str, parts: dict[str, Any]) -> Any:
         return Rows.of_all(**parts)
     times = sparse.diags_array(weight[parts["row"]])
     return Rows(**parts | {"values": times @ parts["values"]})
-
-
-def _decode_sparse(encoded: Mapping[str, Any]) -> Any:
-    """Return a sparse array of its shape."""
-    from scipy import sparse
-
-    row, column, values = (_decoded(encoded[k]) for k in ("row", "column", "values"))
-    return sparse.csr_array((values, (row, column)), shape=encoded["shape"])
-
-
-def _function(name: str) -> Any:
-    function = _REGISTERED[name]
-    if isinstance(function, type):
-        raise TypeError(f"{name!r} is no function")
-    return function
-
-
-def _decode_array(encoded: Mapping[str, Any]) -> Array:
-    """Return an array of its type and shape."""
-    shape, values = tuple(encoded["shape"]), encoded["values"]
-    if encoded["type"] == "object":
-        array = np.empty(math.prod(shape), dtype=object)
-        array[:] = [_decoded(value) for value in values]
-        return array.reshape(shape)
-    dtype = np.dtype(encoded["type"])
-    if dtype.kind in "fiumM":
-        cast: Any = float if dtype.kind == "f" else int
-        values = [cast(value) for value in values]
-    raw = np.dtype(np.int64) if dtype.kind in "mM" else dtype
-    given = np.array(values, dtype=raw)
-    if "places" in encoded:
-        array = np.zeros(math.prod(shape), dtype=raw)
-        array[encoded["places"]] = given
-        given = array
-    return given.view(dtype).reshape(shape)
-
-
-_DECODERS: dict[str, Callable[[Any], Any]] = {
-    "integer": int,
-    "array": _decode_array,
-    "sparse": _decode_sparse,
-    "scalar": lambda encoded: _decode_array(encoded)[()],
-    "function": _function,
-}
