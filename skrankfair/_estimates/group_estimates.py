@@ -965,11 +965,9 @@ class GroupEstimates(ReadOnlyArrays):
         Those at 5% (by Bonferroni over the strata of the group) of another sign than
         the gap of the mean, or where that is not significant itself.
         """
-        if self.metric.breakdown is None or not self.has_pvalue:
+        if "engagement_edges" not in self.first_pass or not self.has_pvalue:
             return ""
         table, gap = self.breakdown(), self.as_gap()
-        if "pvalue_corrected" not in table:
-            return ""
         mean = np.sign(gap.estimate - (gap.fair_value or 0.0))
         shown = dict(zip(self.groups, mean * (self.pvalue < _LEVEL), strict=True))
         names = ["group", "low", "high", "gap"]
