@@ -254,24 +254,26 @@ class MatchedPairs(NearPairs):
         """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
         (matching, ranges), columns = self._of_all_items, self._of_members
         some, n_rows = np.flatnonzero(matching.group == group), self.ranking.n_rows
-        rows, every = matching.members.rows[some], np.arange(n_rows)
+        members, mask = matching.members.rows[some], self.groups.mask(group)
+        others = np.flatnonzero(~mask)
         # Members that have a row in their range are next to each other.
         low, high = (
-            np.cumsum(np.bincount(end[some], minlength=n_rows + 1))[:-1]
+            np.cumsum(np.bincount(end[some], minlength=n_rows + 1))[others]
             for end in (ranges.high, ranges.low)
         )
 
         def place(at: Array) -> Array:
-            return exclusive_cumsum(self.groups.mask(group))[at]
+            return exclusive_cumsum(mask)[at]
 
-        of_group = np.broadcast_to(group, n_rows)
-        out = self._range_columns(
-            PartnerRanges(rows, place, low, high, every, of_group)
+        of_group = np.broadcast_to(group, others.size)
+        of_others = self._range_columns(
+            PartnerRanges(members, place, low, high, others, of_group)
         )
-        out *= self.mirror[:, None]
-        out[:, low == high] = 0.0  # what is left of the sums there is rounding
-        out = times(out, self.item_weight)
-        out[:, rows] = columns[:, some]
+        of_others *= self.mirror[:, None]
+        of_others[:, low == high] = 0.0  # what is left of the sums there is rounding
+        out = np.empty((self.n_columns, n_rows))
+        out[:, others] = times(of_others, self._own(others))
+        out[:, members] = columns[:, some]
         return out[:, None]
 
 
