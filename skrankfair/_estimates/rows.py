@@ -175,6 +175,8 @@ class Rows:
     def starts(self) -> Array:
         """First entry of each row, and the number of entries."""
         rows = np.arange(self.n_rows + 1, dtype=self.row.dtype)
+        if self.complete:
+            return rows * np.int64(self.n_groups)
         return np.searchsorted(self.row, rows)
 
     @property
