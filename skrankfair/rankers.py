@@ -263,7 +263,7 @@ def _up_to_last_step(
 def _options_of(
     ranker: Any, rows: _SortedRows, watched: list[_SortedRows]
 ) -> dict[str, Any]:
-    """Return what the ranker's `fit` takes of queries, weights and evaluation sets."""
+    """Return the queries, weights and evaluation sets that the ranker's `fit` takes."""
     known = inspect.signature(ranker.fit).parameters
     for name, given in (("sample_weight", rows.weight), ("eval_set", watched or None)):
         if given is not None and name not in known:

@@ -200,7 +200,7 @@ def _file() -> Parser:
 
 
 def _judging() -> Parser:
-    """Return what a report says of the numbers."""
+    """Return the options of the words and verdicts of a report."""
     it = Parser(add_help=False)
     text = (
         "which end of the score is good for the person that it is about (default: high "

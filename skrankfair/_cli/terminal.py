@@ -62,7 +62,7 @@ def _is_rich(stream: TextIO | None) -> bool:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], object]]:
-    """Yield what shows a line of text, on standard error if that is a terminal."""
+    """Yield a function that shows a line of text, if standard error is a terminal."""
     from .._estimates import formatting as fmt
     from .._inputs.progress import shown
 

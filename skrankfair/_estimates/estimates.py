@@ -478,7 +478,7 @@ def contrasts_of(
 
 
 def _unseen(*sides: Sequence[Array]) -> list[Array]:
-    """Return what each variance lacks where the rows of the other side have a larger.
+    """Return the variance that each of two sides lacks beside the other's rows.
 
     Each side is a variance, its effective clusters and degrees of freedom, and its
     concentration. A small group into which no rare event fell shows no variance of such
@@ -497,7 +497,7 @@ def _unseen(*sides: Sequence[Array]) -> list[Array]:
 
 
 def unseen_in_rests(sums: ClusterSums, *both: Finalize) -> Array:
-    """Return what the variances of groups and of their rests lack, (G,); see above."""
+    """Return the variance that groups and their rests lack, (G,); see `_unseen`."""
     sides = []
     for finalize in both:
         df, n_effective = degrees_of_freedom(sums, finalize)

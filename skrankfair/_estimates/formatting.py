@@ -177,12 +177,12 @@ def small_groups(result: GroupEstimates) -> list[str]:
 
 
 def units(variance: str) -> str:
-    """Return what is independent in a kind of variance."""
+    """Return the name of the independent units of a kind of variance."""
     return {"item": "items", "two-way": "clusters or items"}.get(variance, "clusters")
 
 
 def sample_words(sample: Mapping[str, Any]) -> str:
-    """Return what was chosen from a sample of the data, and how large that was."""
+    """Return the choice that a sample of the data made, and its size, in words."""
     return (
         f"{sample['gives']} from a sample of {sample['rows']:,} of "
         f"{sample['of_rows']:,} rows ({sample['clusters']:,} clusters)"

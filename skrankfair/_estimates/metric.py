@@ -101,7 +101,7 @@ def metric_of_totals(
     share: bool,
     better: str | None,
 ) -> Metric:
-    """Return what a function of totals is as a metric; see `make_metric`."""
+    """Return the metric of a function of totals; see `make_metric`."""
     if not callable(finalize):
         raise ValueError(f"finalize must be a function; got {finalize!r}.")
     for title, text in (("name", name), ("unit", unit)):

@@ -59,7 +59,7 @@ _FAR = 1e3
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-6, 1e12
 #: Who plans for more weeks has no plan.
 _MOST_WEEKS = 520
-# After so many a range of sizes is halved to less than 1e-4 of them.
+# Halvings that leave less than 1e-4 of a range of sizes.
 _HALVINGS = 20
 # Levels and weights of a mean over the error of the test: right to 1e-4.
 _LEVELS, _WEIGHTS = (
@@ -114,7 +114,7 @@ class RequiredSize(ReadOnlyArrays):
     def weeks(
         self, per_week: float, returning: float = 0.0, correlation: Any = 1.0
     ) -> Array:
-        """Return after how many weeks there are so many clusters.
+        """Return the number of weeks after which there are enough clusters.
 
         Parameters
         ----------

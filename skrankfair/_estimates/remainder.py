@@ -13,7 +13,7 @@ from .finalize import Finalize
 from .rows import Layout, Rows
 from .storage import stored
 
-#: At most so many products of columns are kept, those of two groups too.
+#: No more products of columns than this are kept, those of two groups too.
 MOST_PRODUCTS = 1 << 20
 
 
@@ -181,7 +181,7 @@ class Remainder:
 
     @classmethod
     def of(cls, rows: Rows, supports: Sequence[Finalize], most: int) -> Remainder:
-        """Return the sums over the rows of a table, and at most so many products."""
+        """Return the sums over the rows of a table, with at most `most` products."""
         strata = [rows.support_by_stratum(support) for support in supports]
         shape = len(supports), len(strata[0]), rows.n_groups + 1
         samples = [sample for of_support in strata for sample in of_support]

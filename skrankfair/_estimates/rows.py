@@ -20,7 +20,7 @@ from .storage import stored
 
 # Numbers of a block of entries, which stay in the cache from one step to the next.
 _BLOCK = 1 << 17
-# At most so many resamples, and so many counts and totals of them, at once; but some.
+# Resamples that are drawn at once, and their counts and totals: at most, and at least.
 _CHUNK, _MOST_COUNTS, _FEWEST = 64, 1 << 20, 4
 
 
@@ -250,7 +250,7 @@ class Rows:
         return [of_members, self.entries(value, *without_entry)]
 
     def blocks(self, size: int) -> Iterator[Rows]:
-        """Yield the rows, those of about so many entries at a time."""
+        """Yield the rows in parts that have about `size` entries."""
         if not self.n_rows:
             yield self
         start = 0

@@ -78,7 +78,7 @@ def from_text(
 
 
 def read_json(text: Any) -> Any:
-    """Return what strict JSON holds; a ValueError for anything else."""
+    """Return the content of strict JSON; a ValueError for anything else."""
     if not isinstance(text, str | bytes | bytearray):
         raise ValueError(
             f"text must be what to_json() returned, a string; got {type(text)}."
@@ -312,7 +312,7 @@ def _function(name: str) -> Any:
 
 
 def _object(name: str, parts: dict[str, Any]) -> Any:
-    """Return a registered object, or what stands today for an older one."""
+    """Return a registered object, or that of today for an older one."""
     if name in _OF_0_1_0:
         return _of_0_1_0(name, parts)
     if "folded" in parts:
@@ -354,7 +354,7 @@ _OF_0_1_0 = (
 
 
 def _of_0_1_0(name: str, parts: dict[str, Any]) -> Any:
-    """Return what stands today for an object that only version 0.1.0 writes."""
+    """Return the object of today for one that only version 0.1.0 writes."""
     from scipy import sparse
 
     from .finalize import ratios_minus_rest

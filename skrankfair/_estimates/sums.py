@@ -31,7 +31,7 @@ _BLOCK = 1 << 17
 _MOST_LEADING = 1 << 20
 #: A row with a larger share of the data of a group is left out exactly.
 LARGE_SHARE = 1 / 400
-# Up to so many pairs of a row and a group, all are computed exactly.
+# Up to this many pairs of a row and a group, all are computed exactly.
 _FEW_PLACES = 1 << 20
 # Rounding of a left-out estimate, in units of its terms.
 _NOISE = 16 * np.finfo(float).eps
@@ -251,7 +251,7 @@ class ClusterSums:
         return slopes_at(finalize, self.by_group[None], self.shared[None])[0]
 
     def influence(self, finalize: Finalize) -> Iterator[Entries]:
-        """Yield what rows add to the jackknife, shape (Q, G), block by block.
+        """Yield the terms of rows in the jackknife, shape (Q, G), block by block.
 
         ``sqrt((n - 1) / n) (θ_(-q) - θ)``: the estimate without row q minus that of
         all, n the number of rows with data of the group in the stratum of q.

@@ -236,7 +236,7 @@ class TakesMetadata:
     """
 
     def get_metadata_routing(self) -> Any:
-        """Return what metadata the estimator requests.
+        """Return the metadata that the estimator requests.
 
         Returns
         -------

@@ -345,7 +345,7 @@ def check_one_way(item: Codes | None) -> None:
 
 
 def users_of(cluster: Any) -> Any:
-    """Return the users of two columns of clusters, or the only column as it is."""
+    """Return the users of two columns of clusters, or the only column."""
     if cluster is None:
         return None
     columns, _ = as_columns(cluster, "cluster")

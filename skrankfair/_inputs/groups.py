@@ -216,7 +216,7 @@ class Groups:
 
 
 def frame_of(values: Any) -> Any:
-    """Return a frame of pandas as it is, another one as narwhals', and else None.
+    """Return a frame: of pandas unchanged, of other libraries as narwhals', else None.
 
     Pandas may name two columns alike, or by integers, which narwhals does not take.
     """

@@ -14,7 +14,7 @@ from .validation import check_choice
 def shown(
     progress: bool | Callable[[str], object],
 ) -> Iterator[Callable[[str], object]]:
-    """Yield what takes a line of text: the caller's function, or rich's status.
+    """Yield a function that takes a line of text: the caller's, or rich's status.
 
     Without rich the lines are written to standard error. What is neither a function nor
     True or False raises a ValueError.

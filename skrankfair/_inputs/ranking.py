@@ -306,7 +306,7 @@ class Ranking(Places):
         return block, place + first[block]
 
     def values_at(self, of_places: Array) -> Array:
-        """Return what the place of each ranked row has, the mean for tied ones."""
+        """Return the value of the place of each ranked row, the mean of tied ones."""
         if self.shown is None:
             return self.tie_means(of_places[self.position()])
         if self.shown.known:
@@ -316,7 +316,7 @@ class Ranking(Places):
         return mean[self.tie]
 
     def values_held(self, of_places: Array) -> Array:
-        """Return what the places that the rows of each query hold have, from the top.
+        """Return the values of the places that rows of each query hold, from the top.
 
         Of a tied block with rows that are gone, any of its places is held.
         """

@@ -143,7 +143,7 @@ def make_biased_rankings(
         )
 
     def chance(position: int, taken: Array) -> Array:
-        """Return the probability of a protected item below so many others."""
+        """Return the probability of a protected item after `taken` of them."""
         probability = np.full(taken.size, float(advantage))
         if pattern == "decreasing":
             probability *= 1 - position / n_items

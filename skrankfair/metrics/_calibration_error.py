@@ -243,7 +243,7 @@ class _BinSquares:
     n_bins: int
 
     def linear(self) -> Array:
-        """Return what a unit of weight of each row adds to their sum, to first order.
+        """Return the first-order share in their sum of a unit of weight of each row.
 
         Shape (n,). Tied rows are in all the bins of their block, in parts.
         """
@@ -322,7 +322,7 @@ class _SmoothSquares:
     kernel: Kernel
 
     def linear(self) -> Array:
-        """Return what a unit of weight of each row adds to their sum, to first order.
+        """Return the first-order share in their sum of a unit of weight of each row.
 
         A row also moves the curve: at score s by ``w K (y - f(s)) / B(s)``, which
         changes the sum of squares by ``-2 Σ w r δf``; these changes sum to 0 over all

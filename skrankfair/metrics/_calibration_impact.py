@@ -128,7 +128,7 @@ def shift_estimates(
     bias: float = 1.0,
     missing: Mapping[str, int],
 ) -> GroupEstimates:
-    """Return what calibration would change on average, a mean by group.
+    """Return the mean change that calibration would make, by group.
 
     The metric counts in units. Rows of the table are clusters; the sum of changes is
     divided by the support, and `refit` gives the totals with the curves fitted anew.

@@ -84,7 +84,7 @@ def means_of_shares(units: QuerySums) -> QuerySums:
 def _target_values(
     target: str, ranking: Ranking, y: Array | None, visits: Array
 ) -> Array:
-    """Return what each ranked row merits, to be summed by group."""
+    """Return the merit of each ranked row, to be summed by group."""
     if target == "population" or y is None:
         return np.ones(ranking.n_rows)
     if target == "relevance":

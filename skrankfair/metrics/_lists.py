@@ -76,7 +76,7 @@ class Lists(Places):
         return self.members.sizes.astype(float)
 
     def of_cells(self, by_list: Array) -> Array:
-        """Return what the list of each cell has."""
+        """Return the value of the list of each cell."""
         return by_list[self.cells.query]
 
     def compared(
@@ -130,7 +130,7 @@ class Lists(Places):
         return low + (above(last) - low) * (cuts.ends - first) / (last - first)
 
     def parts(self) -> Iterator[Lists]:
-        """Yield parts of whole lists, of so many rows that they stay in the cache."""
+        """Yield parts of whole lists, small enough for the processor's cache."""
         for rows, queries in self.spans(_PART):
             places = self.starts_within(rows, queries)
             yield Lists(*places, self.groups.take(rows))
@@ -321,7 +321,7 @@ class Permutation:
         return self.alternative == "two-sided" and 1 < n_clusters < self.lists.n_queries
 
     def _size(self) -> int:
-        """Return how much of a block one shuffle takes."""
+        """Return the rows of a block that one shuffle takes."""
         groups, n_rows = self.lists.groups, self.lists.n_rows
         size = max(n_rows, 8 * len(groups))
         if not groups.overlapping:

@@ -214,7 +214,7 @@ class MadeMetric:
     def _query_table(
         self, data: RankedData, columns: dict[str, Array], options: dict[str, Any]
     ) -> Array:
-        """Return what each query adds to the columns of each group, (Q, G, C)."""
+        """Return the columns of each query and group, shape (Q, G, C)."""
         ranking, groups = data.ranking, data.groups
         entries, size = {}, 0
         for group in range(len(groups)):

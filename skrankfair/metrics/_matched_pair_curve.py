@@ -384,7 +384,7 @@ def _curve(
 
 
 def _kept(result: GroupEstimates, n_results: int) -> GroupEstimates:
-    """Return one of so many results without its table of clusters."""
+    """Return a result without its table, as one of several that are kept."""
     sums = result.sums.compact_among(n_results)
     return replace(result, sums=sums, permutation=None)
 

@@ -198,7 +198,7 @@ def _mean_loss(
 
 
 def _of_probabilities(name: str) -> Callable[[ScoreRows], None]:
-    """Return what refuses values outside [0, 1]."""
+    """Return a check that refuses values outside [0, 1]."""
 
     def check(rows: ScoreRows) -> None:
         for column, values in (("y_true", rows.y), ("y_score", rows.x)):

@@ -33,7 +33,7 @@ _ENOUGH, _CAUTION = 8, 3.0**2
 # Log-likelihood that a change point may lack in an interval of 95%: the largest of two
 # exponential variables is below it.
 _LACKING = -np.log1p(-np.sqrt(0.95))
-# After so many a half of the unit interval is below rounding.
+# Halvings after which a part of the unit interval is below rounding.
 _HALVINGS = 60
 
 

@@ -193,7 +193,7 @@ class ScoreFunction:
             return result.disparity(self.kind)
 
     def _why(self, value: float, result: Result, absent: list[Hashable]) -> str:
-        """Return what a test set lacks for a finite number."""
+        """Return the reason why a test set has no finite number."""
         rates = result.rates if isinstance(result, EqualizedOdds) else (result,)
         if "sensitive_features" not in self.accepted:
             return f"it has no {rates[0].metric.unit} that count."
