@@ -17,9 +17,11 @@ import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import peers
 import sklearn
 
@@ -95,7 +97,7 @@ class Row:
     """A line of the table: what, the bars in units of L, and the work.
 
     Of a model the unit is not L but `unit`, the fit without what the row is about; of
-    many groups it is the time of two.
+    many groups it is the time of two, and of users and items that of users alone.
     """
 
     work: str
@@ -214,8 +216,35 @@ def rows_of(p: Problem) -> list[Row]:
                 p.binary, p.score, sensitive_features=p.group, qid=p.query
             ),
         ),
+        *two_ways(p),
         *many_groups(p),
         *regularised(p),
+    ]
+
+
+def two_ways(p: Problem) -> list[Row]:
+    """Errors of users and of items that recur among them, in units of one way."""
+    rng, n = np.random.default_rng(4), p.score.size
+    item = rng.integers(0, max(1, n // 50), n)
+    both = np.stack([p.query, item], axis=1)
+    calls = {
+        "pairwise_accuracy": partial(metrics.pairwise_accuracy, p.binary),
+        "pairwise_exposure": partial(metrics.pairwise_exposure, None),
+        "matched_pair_calibration": partial(
+            metrics.matched_pair_calibration, p.real, epsilon=500 / n
+        ),
+    }
+    who = {"sensitive_features": item % 2, "qid": p.query}
+    return [
+        Row(
+            f"`{name}`, users and items",
+            3.0,
+            2.0,
+            lambda call=call: call(p.score, cluster=pd.DataFrame(both), **who),
+            lambda call=call: call(p.score, **who),
+            of="times users alone",
+        )
+        for name, call in calls.items()
     ]
 
 
