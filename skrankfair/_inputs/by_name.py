@@ -67,6 +67,11 @@ def frame_names(X: Any) -> list[Any] | None:
     return None if frame is None else list(frame.columns)
 
 
+def metadata_columns(estimator: Any) -> list[Name]:
+    """Return the names of the columns of X that the constructor names as metadata."""
+    return named_columns(*(getattr(estimator, name, None) for name in NAMES))
+
+
 def without_columns(X: Any, names: Iterable[Name]) -> Any:
     """Return X without the named columns, if it is a frame that has them."""
     frame = frame_of(X)

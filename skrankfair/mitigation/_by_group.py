@@ -12,11 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.by_name import (
-    Name,
     TakesMetadata,
     frame_names,
     frame_numbers,
-    named_columns,
+    metadata_columns,
     numeric_features,
     take_column,
 )
@@ -35,10 +34,17 @@ from .._inputs.validation import (
 
 
 def columns_of_rows(
-    n_rows: int, labels: Any, units: Any = None, sample_weight: Any = None
+    n_rows: int,
+    labels: Any,
+    units: Any = None,
+    sample_weight: Any = None,
+    name: str = "cluster",
 ) -> tuple[Groups, Codes | None, Array | None]:
-    """Return disjoint groups, and clusters and weights or None, of all rows of X."""
-    columns = {"sensitive_features": labels, "cluster": units}
+    """Return disjoint groups, and units and weights or None, of all rows of X.
+
+    `name` is the argument that the units come from.
+    """
+    columns = {"sensitive_features": labels, name: units}
     groups, codes, weights, _ = read_labels(
         {"X": n_rows}, **columns, sample_weight=sample_weight
     )
@@ -52,9 +58,9 @@ def columns_of_rows(
             "crossed."
         )
     check_one_way(codes.get("item"))
-    clusters = codes.get("cluster")
-    clusters = None if clusters is None else clusters.dense()
-    return groups, clusters, weights.get("sample_weight")
+    of_rows = codes.get(name)
+    of_rows = None if of_rows is None else of_rows.dense()
+    return groups, of_rows, weights.get("sample_weight")
 
 
 def two_classes(y: Array) -> Array:
@@ -96,8 +102,8 @@ def warn_of_unseen(groups: Groups, known: Collection[Hashable], fate: str) -> No
     """Warn of groups that `fit` has not seen, and say what becomes of them."""
     if unseen := [label for label in groups.labels if label not in known]:
         warn_user(
-            f"Groups that fit has not seen {fate} all rows together: "
-            f"{quoted(unseen)} (seen: {quoted(list(known))}).",
+            f"Groups that fit has not seen {fate}: {quoted(unseen)} "
+            f"(seen: {quoted(list(known))}).",
             UserWarning,
         )
 
@@ -232,7 +238,7 @@ class CalibratesByGroup(
         ndarray of str
             The names of the scores, or of the objectives.
         """
-        return self._names_out(self._score_names(input_features))
+        return self._names_out(score_names(self, input_features))
 
     def _check_options(self) -> None:
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
@@ -254,9 +260,6 @@ class CalibratesByGroup(
 
     def _names_out(self, score_names: Array) -> Array:
         return score_names
-
-    def _left_out(self) -> list[Name]:
-        return named_columns(self.sensitive_features, self.cluster)
 
     def _read(
         self,
@@ -291,11 +294,11 @@ class CalibratesByGroup(
 
     def _scores(self, X: Any) -> Array:
         """Return the columns of X that are scores, shape (n, d)."""
-        return numeric_features(self, X, self._left_out(), "scores")
+        return numeric_features(self, X, metadata_columns(self), "scores")
 
     def _checked_fit(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         """Return scores, shape (n, d), and outcomes, shape (n, K), as floats."""
-        left_out, several = self._left_out(), self._multi_output
+        left_out, several = metadata_columns(self), self._multi_output
         if (left_out and y is not None) or (several and frame_names(y) is not None):
             y = outcome_matrix(y) if several else as_numbers(y, "y")
         options = {"y": y, "reset": reset, "y_numeric": True, "multi_output": several}
@@ -354,7 +357,7 @@ class CalibratesByGroup(
         if labels is None:
             return function(self.pooled_calibrator_, score)
         groups, _, _ = columns_of_rows(len(score), labels)
-        warn_of_unseen(groups, self.groups_, "are calibrated like")
+        warn_of_unseen(groups, self.groups_, "are calibrated like all rows together")
         out = np.empty(0)
         for g, label in enumerate(groups.labels):
             rows = np.flatnonzero(groups.values == g)
@@ -365,17 +368,18 @@ class CalibratesByGroup(
             out[rows] = values
         return out
 
-    def _score_names(self, input_features: Any) -> Array:
-        """Return the names of the columns of X that are scores."""
-        check_is_fitted(self)
-        names = names_of_features(self, input_features)
-        left_out = self._left_out()
-        return np.array([name for name in names if name not in left_out], dtype=object)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def score_names(estimator: Any, input_features: Any) -> Array:
+    """Return the names of the columns of X that are scores."""
+    check_is_fitted(estimator)
+    others = metadata_columns(estimator)
+    names = names_of_features(estimator, input_features)
+    return np.array([name for name in names if name not in others], dtype=object)
 
 
 def rows_by_group(rows: ScoreRows) -> Iterator[tuple[Hashable, ScoreRows]]:

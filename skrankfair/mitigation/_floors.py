@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._inputs.ranking import stable_order
+from .._inputs.ranking import Places, stable_order
 from .._inputs.validation import Array
 from ..inference._prefix_counts import FairCounts
 
@@ -27,47 +27,36 @@ _NONE = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
-class QueryLists:
-    """Ranked rows of whole queries, without tied ones: these are in row order.
+class QueryLists(Places):
+    """Ranked rows of whole queries, tied ones in the order of the input.
 
     Attributes
     ----------
-    starts : ndarray of shape (Q + 1,), int64
-        First row of each query, and n.
     score : ndarray of shape (n,)
     group : ndarray of shape (n,), int
         Group of each row, 0, 1, ..., G - 1.
     n_groups : int
     """
 
-    starts: Array
     score: Array
     group: Array
     n_groups: int
 
-    @property
-    def lengths(self) -> Array:
-        """Number of rows of each query."""
-        return np.diff(self.starts)
-
     @cached_property
-    def query(self) -> Array:
-        """Query of each row."""
-        return np.repeat(np.arange(self.starts.size - 1), self.lengths)
+    def cell(self) -> Array:
+        """Number of the query and group of each row."""
+        return self.query * np.int64(self.n_groups) + self.group
 
     @cached_property
     def sizes(self) -> Array:
         """Number of rows by query and group, shape (Q, G)."""
-        n_queries = self.starts.size - 1
-        cell = self.query * self.n_groups + self.group
-        return np.bincount(cell, minlength=n_queries * self.n_groups).reshape(
-            n_queries, self.n_groups
-        )
+        shape = self.n_queries, self.n_groups
+        return np.bincount(self.cell, minlength=shape[0] * shape[1]).reshape(shape)
 
     @cached_property
     def _by_group(self) -> tuple[Array, Array]:
         """The rows by query and group, in order, and the first of each, (Q, G)."""
-        rows = stable_order(self.query * self.n_groups + self.group)
+        rows = stable_order(self.cell)
         ends = np.cumsum(self.sizes).reshape(self.sizes.shape)
         return np.append(rows, _NONE), ends - self.sizes
 
@@ -140,8 +129,6 @@ class CountPlan:
         """Return which groups may have a place, given the counts before it."""
         lattice, fair = self.counts.lattice, self.counts.fair
         out = np.zeros_like(available)
-        if place >= lattice.k:
-            return out
         state = lattice.find(count[:, self.protected])
         out[:] = fair[self.pool, place, state][:, None]
         for g, group in enumerate(self.protected):
@@ -166,10 +153,9 @@ def fill(lists: QueryLists, k: int, plan: SharePlan | CountPlan) -> Array:
     Where no allowed group has an item left, the best of all items is taken. Items
     without a place among the first k follow, ranked as they were.
     """
-    n_queries = lists.starts.size - 1
-    count = np.zeros((n_queries, lists.n_groups), dtype=np.int64)
-    chosen, every = np.full((n_queries, k), _NONE), np.arange(n_queries)
-    for place in range(min(k, int(lists.lengths.max()))):
+    count, every = np.zeros_like(lists.sizes), np.arange(lists.n_queries)
+    chosen = np.full((lists.n_queries, k), _NONE)
+    for place in range(k):
         following = lists.next_rows(count)
         available = following < _NONE
         allowed = plan.allowed(place, count, available)
@@ -189,15 +175,13 @@ def const_sort(lists: QueryLists, k: int, plan: SharePlan) -> Array:
     climbs over items that are ranked lower, as long as these stay within their limits:
     the places up to which their own floors let them fall.
     """
-    n_queries = lists.starts.size - 1
-    share = np.broadcast_to(plan.share, lists.sizes.shape)
-    count, filled = np.zeros_like(lists.sizes), np.zeros(n_queries, dtype=np.int64)
-    chosen, limit = np.full((n_queries, k), _NONE), np.zeros((n_queries, k))
-    full = np.minimum(lists.lengths, k)
+    count, filled = np.zeros_like(lists.sizes), np.zeros_like(lists.lengths)
+    chosen, full = np.full((filled.size, k), _NONE), np.minimum(lists.lengths, k)
+    limit = np.zeros(chosen.shape)
     while True:
         following = lists.next_rows(count)
         with np.errstate(divide="ignore"):
-            rises = np.ceil((count + 1) / share - _CLOSE)
+            rises = np.ceil((count + 1) / plan.share - _CLOSE)
         rises[(following == _NONE) | (filled >= full)[:, None]] = np.inf
         first = rises.min(axis=1, keepdims=True)
         if not np.isfinite(first).any():
@@ -211,15 +195,14 @@ def const_sort(lists: QueryLists, k: int, plan: SharePlan) -> Array:
             limit[active, place] = first[active, 0] - 1
             filled[active] += 1
             while active.size:
-                above = np.maximum(place - 1, 0)
+                above = place - 1
                 climbs = (place > 0) & (chosen[active, above] > chosen[active, place])
                 climbs &= limit[active, above] >= place
-                active, place = active[climbs], place[climbs]
+                active, place, above = active[climbs], place[climbs], above[climbs]
                 for table in (chosen, limit):
-                    upper = table[active, place - 1]
-                    table[active, place - 1] = table[active, place]
-                    table[active, place] = upper
-                place = place - 1
+                    pair = table[active, place], table[active, above]
+                    table[active, above], table[active, place] = pair
+                place = above
 
 
 def shortage(
@@ -237,12 +220,11 @@ def shortage(
 
 def _in_order(lists: QueryLists, chosen: Array) -> Array:
     """Return the chosen rows of each query, and then the others, ranked as before."""
-    taken = chosen[chosen < _NONE]
-    left = np.ones(lists.group.size, dtype=bool)
-    left[taken] = False
-    others = np.flatnonzero(left)
-    query = np.concatenate([lists.query[taken], lists.query[others]])
-    return np.concatenate([taken, others])[stable_order(query)]
+    query, place = np.nonzero(chosen < _NONE)
+    n_places = chosen.shape[1]
+    key = lists.query * np.int64(n_places + 1) + n_places
+    key[chosen[query, place]] -= n_places - place
+    return stable_order(key)
 
 
 def reassigned(lists: QueryLists, order: Array) -> Array:
@@ -252,26 +234,15 @@ def reassigned(lists: QueryLists, order: Array) -> Array:
     items of other groups, or items that were not tied, the lower ones become smaller by
     the last bit.
     """
-    score = lists.score
-    group, before = lists.group[order], score[order]
-    first = np.zeros(score.size, dtype=bool)
-    first[lists.starts[:-1]] = True
-    tied = np.r_[False, score[1:] == score[:-1]] & ~first
-    stays = np.r_[False, (group[1:] == group[:-1]) & (before[1:] == before[:-1])]
-    rows = np.flatnonzero(np.isin(lists.query, lists.query[tied & ~stays]))
-    if not rows.size:
+    group, before, score = lists.group[order], lists.score[order], lists.score.copy()
+    tied = np.append(False, np.diff(lists.tie) == 0)
+    stays = (group[1:] == group[:-1]) & (before[1:] == before[:-1])
+    stays = tied & np.append(False, stays)
+    if (tied == stays).all():
         return score
-    query, start = lists.query[rows], lists.starts[:-1][lists.query[rows]]
-    place = np.cumsum(~(tied & stays)[rows])
-    # Floats as integers of the same order: one less is the next lower float.
-    bits = (score[rows] + 0.0).view(np.int64)
-    magnitude = np.iinfo(np.int64).max
-    whole = np.where(bits < 0, -(bits & magnitude), bits)
-    rank = np.unique(query, return_inverse=True)[1]
-    table = np.full((int(rank[-1]) + 1, int(lists.lengths[query].max())), magnitude)
-    table[rank, rows - start] = whole + place
-    whole = np.minimum.accumulate(table, axis=1)[rank, rows - start] - place
-    bits = np.where(whole < 0, -whole | np.iinfo(np.int64).min, whole)
-    out = score.copy()
-    out[rows] = bits.view(np.float64)
-    return out
+    for place in range(1, int(lists.lengths.max())):
+        row = lists.starts[:-1][lists.lengths > place] + place
+        above = score[row - 1]
+        lower = np.where(stays[row], above, np.nextafter(above, -np.inf))
+        score[row] = np.minimum(score[row], lower)
+    return score

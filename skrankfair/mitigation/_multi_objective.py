@@ -26,6 +26,7 @@ from ..smoothing import NadarayaWatsonRegressor
 from ._by_group import (
     CalibratesByGroup,
     outcome_matrix,
+    score_names,
 )
 from ._curves import (
     check_calibrator,
@@ -437,7 +438,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         """Return the names of the objectives."""
         size = rows.y.shape[1]
         if names is None:
-            scores = [str(name) for name in self._score_names(None)]
+            scores = [str(name) for name in score_names(self, None)]
             names = [f"objective{k}" for k in range(size)]
             names = scores if len(scores) == size else names
         if COMPOSITE in names:

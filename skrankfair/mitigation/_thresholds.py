@@ -631,7 +631,9 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         score = scores_of(self.estimator_, features, metadata, self._methods())
         groups, _, _ = columns_of_rows(score.size, labels)
-        warn_of_unseen(groups, self.thresholds_, "get the threshold of")
+        warn_of_unseen(
+            groups, self.thresholds_, "get the threshold of all rows together"
+        )
         cuts = [self._cuts.get(g, {self._pooled_cut: 1.0}) for g in groups.labels]
         threshold = np.array([min(shares) for shares in cuts])[groups.values]
         self._draw(groups, cuts, threshold)
