@@ -23,6 +23,8 @@ _MOST = 20_000_000
 _AT_A_TIME = 1 << 22
 #: Probabilities that differ by less are equal, and one table of floors.
 _SLACK = 1 + 1e-12
+#: Levels are known to a part of 2^40 of alpha, which is that slack.
+_HALVINGS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,23 +182,21 @@ class PrefixLaw:
         """Return the levels whose chance of failure is nearest to alpha, and these.
 
         The chance is a step function of the level. Of the levels of the right step,
-        alpha itself or the first point that halving [0, alpha] meets is returned.
+        the first that halving [0, alpha] meets is returned, as in Zehlike et al.
         """
-        values = np.sort(np.concatenate(self.tails, axis=1), axis=1)
-        none, end = np.zeros((len(values), 1)), np.full((len(values), 1), np.inf)
-        steps, rows = np.hstack([none, values, end]), np.arange(len(values))
-        high = (steps <= alpha * _SLACK).sum(axis=1)  # one after that of alpha
-        low, failed = np.zeros_like(high), np.tile([0.0, np.inf], (len(high), 1))
-        while (high - low > 1).any():
-            middle = (low + high) // 2  # of a finished search it is low again
-            chance = self.failure(steps[rows, middle])
-            below = chance <= alpha
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-            failed[rows, np.where(below, 0, 1)] = chance
-        upper = failed[:, 1] - alpha < alpha - failed[:, 0]
-        chosen = np.where(upper, high, low)
-        level = _first_half(steps[rows, chosen], steps[rows, chosen + 1], alpha)
-        return level, np.where(upper, failed[:, 1], failed[:, 0])
+        n = len(self.share)
+        ends, rows = np.array([[0.0] * n, [alpha] * n]), np.arange(n)
+        levels, failed = ends.copy(), np.array([[-np.inf] * n, [np.inf] * n])
+        level = ends[1]
+        for _ in range(_HALVINGS):
+            chance = self.failure(level)
+            side = (chance > alpha).astype(int)
+            first = failed[side, rows] != chance
+            levels[side[first], rows[first]] = level[first]
+            failed[side, rows], ends[side, rows] = chance, level
+            level = ends.mean(axis=0)
+        nearest = (failed[1] - alpha < alpha - failed[0]).astype(int)
+        return levels[nearest, rows], failed[nearest, rows]
 
     def fair(self, level: Array) -> Array:
         """Return which states pass at each place, shape (B, k, n)."""
@@ -204,19 +204,6 @@ class PrefixLaw:
         for place, tail in enumerate(self.tails):
             out[:, place, : tail.shape[1]] = tail > level[:, None] * _SLACK
         return out
-
-
-def _first_half(first: Array, last: Array, alpha: float) -> Array:
-    """Return alpha, or the first point of halving [0, alpha], in [first, last)."""
-    low, high = np.zeros_like(first), np.full_like(first, alpha)
-    level = high
-    for _ in range(60):
-        under, over = level < first, level >= last
-        if not (under | over).any():
-            return level
-        low, high = np.where(under, level, low), np.where(over, level, high)
-        level = np.where(under | over, (low + high) / 2, level)
-    return np.where(under | over, first, level)
 
 
 @dataclass(frozen=True, eq=False)

@@ -322,8 +322,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             length.
         """
         self._check_options()
-        options = {"y": y, "sample_weight": sample_weight, "reset": True}
-        scores, groups, _, given = self._read(X, sensitive_features, qid, **options)
+        scores, groups, _, given = self._read(
+            X, sensitive_features, qid, y=y, sample_weight=sample_weight
+        )
         weight = given.get("sample_weight")
         rows = np.bincount(groups.values, weight, minlength=len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
@@ -409,8 +410,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self._check_options()
         _, labels, books = self._reranked(X, sensitive_features, qid)
         attention, relevance = books.tolist()
-        self.attention_ |= zip(labels, attention, strict=True)
-        self.relevance_ |= zip(labels, relevance, strict=True)
+        self.attention_ = self.attention_ | dict(zip(labels, attention, strict=True))
+        self.relevance_ = self.relevance_ | dict(zip(labels, relevance, strict=True))
         return self
 
     def predict(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Array:
@@ -511,24 +512,18 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             check_non_negative(scores, whom)
 
     def _read(
-        self,
-        X: Any,
-        sensitive_features: Any,
-        qid: Any,
-        *,
-        y: Any = None,
-        sample_weight: Any = None,
-        reset: bool = False,
+        self, X: Any, sensitive_features: Any, qid: Any, **of_fit: Any
     ) -> tuple[Array | None, Groups, Array | None, dict[str, Any]]:
         """Return scores, (n, d), groups and queries of all rows, and what is given.
 
-        Scores are None where the estimator makes them.
+        Scores are None where the estimator makes them. `of_fit` are `y` and
+        `sample_weight`, for a fit.
         """
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         queries = take_column(self, X, "qid", qid)
         given = {"sensitive_features": labels, "qid": queries}
-        check_aligned(X=X, y=y, sample_weight=sample_weight, **given)
-        scores = None
+        check_aligned(X=X, **of_fit, **given)
+        scores, reset = None, bool(of_fit)
         if self.estimator is None:
             others = metadata_columns(self)
             scores = numeric_features(self, X, others, "scores", reset=reset)
@@ -536,7 +531,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             check_table(X)
             validate_data(self, with_names(X), reset=reset, skip_check_array=True)
         groups, codes, given["sample_weight"] = columns_of_rows(
-            n_rows_of(X), labels, queries, sample_weight, "qid"
+            n_rows_of(X), labels, queries, of_fit.get("sample_weight"), "qid"
         )
         given = {name: values for name, values in given.items() if values is not None}
         return scores, groups, None if codes is None else codes.codes, given
