@@ -209,6 +209,15 @@ def take_column(estimator: Any, X: Any, name: str, given: Any) -> Any:
     return given
 
 
+def take_columns(
+    estimator: Any, X: Any, given: Mapping[str, Any], **others: Any
+) -> dict[str, Any]:
+    """Return the columns that `take_column` finds, in the order of X and of others."""
+    columns = {n: take_column(estimator, X, n, values) for n, values in given.items()}
+    check_aligned(X=X, **others, **columns)
+    return columns
+
+
 def resolved_columns(X: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return columns that are given by name, by a function of X, or as values.
 

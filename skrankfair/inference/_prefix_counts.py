@@ -90,8 +90,8 @@ class CountLattice:
         return np.column_stack([self.find(below + row) for row in more])
 
     @cached_property
-    def _lines(self) -> list[tuple[Array, Array]]:
-        """By group: an order of the states by line along it, and starts of the lines.
+    def _lines(self) -> list[tuple[Array, Array, Array]]:
+        """By group: the states by line along it, and starts and lengths of the lines.
 
         A line is of states that differ in the count of this group alone.
         """
@@ -100,20 +100,18 @@ class CountLattice:
             others = np.delete(self.states, g, axis=1)
             order = np.lexsort((self.states[:, g], *others.T))
             starts = np.flatnonzero(self.states[order, g] == 0)
-            lines.append((order, starts))
+            lines.append((order, starts, np.diff(starts, append=len(order))))
         return lines
 
     def cumulated(self, mass: Array) -> Array:
         """Return P(X_1 <= c_1, ..., X_P <= c_P) of distributions, shape (B, n_j)."""
         out = np.zeros((len(mass), len(self.states)))
         out[:, : mass.shape[1]] = mass
-        for order, starts in self._lines:
-            sums = np.cumsum(out[:, order], axis=1)
-            if starts.size > 1:
-                length = np.diff(np.append(starts, len(order)))
-                before = np.insert(sums[:, starts[1:] - 1], 0, 0.0, axis=1)
-                sums -= np.repeat(before, length, axis=1)
-            out[:, order] = sums
+        for order, starts, lengths in self._lines:
+            values = out[:, order]
+            sums = np.cumsum(values, axis=1)
+            before = (sums - values)[:, starts]
+            out[:, order] = sums - np.repeat(before, lengths, axis=1)
         return out[:, : mass.shape[1]]
 
 
@@ -198,13 +196,6 @@ class PrefixLaw:
         nearest = (failed[1] - alpha < alpha - failed[0]).astype(int)
         return levels[nearest, rows], failed[nearest, rows]
 
-    def fair(self, level: Array) -> Array:
-        """Return which states pass at each place, shape (B, k, n)."""
-        out = np.ones((len(level), self.lattice.k, len(self.lattice.states)), bool)
-        for place, tail in enumerate(self.tails):
-            out[:, place, : tail.shape[1]] = tail > level[:, None] * _SLACK
-        return out
-
 
 @dataclass(frozen=True, eq=False)
 class FairCounts:
@@ -241,7 +232,10 @@ class FairCounts:
             drawn = None if pool is None else pool[some]
             law = PrefixLaw(lattice, share[some], drawn)
             level, failed = law.adjusted(alpha)
-            parts.append((level, failed, law.fair(level)))
+            fair = np.ones((level.size, k, len(lattice.states)), dtype=bool)
+            for place, tail in enumerate(law.tails):
+                fair[:, place, : tail.shape[1]] = tail > level[:, None] * _SLACK
+            parts.append((level, failed, fair))
         joined = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return cls(lattice, *joined)
 

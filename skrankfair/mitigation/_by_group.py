@@ -18,6 +18,7 @@ from .._inputs.by_name import (
     metadata_columns,
     numeric_features,
     take_column,
+    take_columns,
 )
 from .._inputs.columns import check_one_way, read_labels
 from .._inputs.groups import Codes, Groups
@@ -26,7 +27,6 @@ from .._inputs.sklearn_private import names_of_features
 from .._inputs.validation import (
     Array,
     as_numbers,
-    check_aligned,
     check_choice,
     check_number,
     warn_user,
@@ -275,9 +275,9 @@ class CalibratesByGroup(
 
         `reset`: whether X may have other columns than those that are known.
         """
-        labels, units = self._columns(X, sensitive_features, cluster)
-        columns = {"sensitive_features": labels, "cluster": units}
-        check_aligned(X=X, y=y, sample_weight=sample_weight, **columns)
+        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
+        labels, units = columns.values()
         score, outcome = self._checked_fit(X, y, reset)
         n_rows = len(score)
         groups, clusters, weight = columns_of_rows(n_rows, labels, units, sample_weight)
@@ -286,11 +286,6 @@ class CalibratesByGroup(
         self._grouped = labels is not None
         rows = ScoreRows(outcome, score, groups, clusters, weight, np.arange(n_rows))
         return rows.of_positive_weight()
-
-    def _columns(self, X: Any, sensitive_features: Any, cluster: Any) -> Any:
-        """Return labels of groups and of clusters, each None if there are none."""
-        given = {"sensitive_features": sensitive_features, "cluster": cluster}
-        return tuple(take_column(self, X, *item) for item in given.items())
 
     def _scores(self, X: Any) -> Array:
         """Return the columns of X that are scores, shape (n, d)."""

@@ -163,11 +163,7 @@ def exposure_mixture(
             unit[some],
         )
     chances[chances < _CHANCE] = 0.0
-    n_mixed = (chances > 0).sum(axis=0).max()
-    likely = np.argsort(-chances, axis=0, kind="stable")[:n_mixed]
-    chances = np.take_along_axis(chances / chances.sum(axis=0), likely, axis=0)
-    mixed = np.take_along_axis(np.array(ranks), likely[:, query], axis=0)
-    return mixed, chances, relaxed
+    return np.array(ranks), chances / chances.sum(axis=0), relaxed
 
 
 def _least_move(

@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimates import formatting as fmt
+from .._inputs.by_name import take_columns
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, as_numbers, as_weights
 from ..inference import compare, predictive_parity_test
@@ -563,7 +564,8 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
             different lengths.
         """
         calibrated = self._calibrated(X, sensitive_features)
-        labels, units = self._columns(X, sensitive_features, cluster)
+        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        labels, units = take_columns(self, X, passed, y=y).values()
         if labels is None:
             raise ValueError(
                 "sensitive_features must be given to audit the objectives; the "

@@ -9,18 +9,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_is_fitted,
-    check_non_negative,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from .._estimates import formatting as fmt
 from .._inputs.by_name import (
     TakesMetadata,
     metadata_columns,
     numeric_features,
-    take_column,
+    take_columns,
 )
 from .._inputs.groups import Groups
 from .._inputs.ranking import Ranking
@@ -34,7 +30,6 @@ from .._inputs.sklearn_private import (
 from .._inputs.validation import (
     Array,
     as_numbers,
-    check_aligned,
     check_choice,
     check_number,
     generator,
@@ -489,7 +484,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
         check_choice(self.constraint, "constraint", CONSTRAINTS)
         check_number(self.quality, "quality", 0, 1)
-        self._position_weights(1)
+        PositionWeight.of_first(self.position_weight, self.k).up_to(1)
         generator(self.random_state)
 
     @property
@@ -498,18 +493,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         by_merit = self.method == "exposure_lp" and self.constraint != "parity"
         return self.method == "amortized" or by_merit
 
-    def _position_weights(self, n_ranks: int) -> Array:
-        """Return what the first places are worth; nothing after the first `k`."""
-        weight = PositionWeight.of_first(self.position_weight, self.k)
-        weights = weight.up_to(n_ranks)
-        weights[n_ranks if self.k is None else self.k :] = 0.0
-        return weights
-
     def _check_relevance(self, scores: Array) -> None:
         if self._takes_relevance:
-            name, method = type(self).__name__, self.method
-            whom = f"{name}, whose {method=} takes scores for relevance"
-            check_non_negative(scores, whom)
+            whom = f"FairReranker, whose method={self.method!r} takes scores"
+            check_non_negative(scores, f"{whom} for relevance")
 
     def _read(
         self, X: Any, sensitive_features: Any, qid: Any, **of_fit: Any
@@ -519,10 +506,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         Scores are None where the estimator makes them. `of_fit` are `y` and
         `sample_weight`, for a fit.
         """
-        labels = take_column(self, X, "sensitive_features", sensitive_features)
-        queries = take_column(self, X, "qid", qid)
-        given = {"sensitive_features": labels, "qid": queries}
-        check_aligned(X=X, **of_fit, **given)
+        passed = {"sensitive_features": sensitive_features, "qid": qid}
+        given = take_columns(self, X, passed, **of_fit)
         scores, reset = None, bool(of_fit)
         if self.estimator is None:
             others = metadata_columns(self)
@@ -531,7 +516,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             check_table(X)
             validate_data(self, with_names(X), reset=reset, skip_check_array=True)
         groups, codes, given["sample_weight"] = columns_of_rows(
-            n_rows_of(X), labels, queries, of_fit.get("sample_weight"), "qid"
+            n_rows_of(X), *given.values(), of_fit.get("sample_weight"), "qid"
         )
         given = {name: values for name, values in given.items() if values is not None}
         return scores, groups, None if codes is None else codes.codes, given
@@ -540,12 +525,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         """Return the target share of each group, given their numbers of rows."""
         if self.target == "candidates" or self.method in _SHARING:
             return {}
-        given: dict[Hashable, float] = {}
+        given = dict.fromkeys(counts, 1 / len(counts)) if self.target == "equal" else {}
         if isinstance(self.target, Mapping):
             numbers = as_numbers([0.0, *self.target.values()], "target")[1:]
             given = dict(zip(self.target, numbers.tolist(), strict=True))
-        elif self.target == "equal":
-            given = dict.fromkeys(counts, 1 / len(counts))
         if unknown := [label for label in given if label not in counts]:
             raise ValueError(
                 f"target must have labels of groups of the fit, {quoted(list(counts))};"
@@ -567,10 +550,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self, counts: Mapping[Hashable, float]
     ) -> tuple[Hashable, ...]:
         """Return the groups that must not be too rare, in the order of labels."""
-        if self.group is None:
-            largest = max(counts, key=lambda label: counts[label])
-            return tuple(label for label in counts if label != largest)
         labels = self.group if isinstance(self.group, list) else [self.group]
+        if self.group is None:
+            labels = sorted(counts, key=lambda label: -counts[label])[1:]
         if not set(labels) < set(counts):
             raise ValueError(
                 "group must be some of the groups of the fit, "
@@ -614,13 +596,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             order = rows[ranking.order]
             if ranking.has_ties:
                 order = order[ranking.ties_in_row_order()]
-            lists = QueryLists(
-                ranking.starts,
-                ranking.tie_starts,
-                ranking.score,
-                group[order],
-                len(labels),
-            )
+            columns = ranking.score, group[order], len(labels)
+            lists = QueryLists(ranking.starts, ranking.tie_starts, *columns)
             longest = int(lists.lengths.max())
             k = longest if self.k is None else min(self.k, longest)
             plan = self._plan(lists, k, books[:, :, column])
@@ -645,13 +622,14 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     def _plan(self, lists: QueryLists, k: int, books: Array) -> Any:
         """Return what the method needs to know beside the lists."""
+        longest = int(lists.lengths.max())
         if self.method in _SHARING:
-            weights = self._position_weights(int(lists.lengths.max()))
+            model = PositionWeight.of_first(self.position_weight, self.k)
+            weights, discounts = (of.up_to(longest) for of in (model, DCG))
+            weights[k:] = discounts[k:] = 0.0
             if self.method == "exposure_lp":
                 rng = generator(self.random_state)
                 return ExposurePlan(weights, self.constraint, rng)
-            discounts = DCG.up_to(weights.size)
-            discounts[k:] = 0.0
             return AttentionPlan(weights, discounts, self.quality, *books)
         finite = self.target == "candidates"
         if self.method != "fa_ir" or not self.protected_:

@@ -28,6 +28,7 @@ from .._inputs.by_name import (
     RESPONSES,
     metadata_columns,
     take_column,
+    take_columns,
     with_requests,
     without_columns,
     without_units,
@@ -303,10 +304,9 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         fit_params: Mapping[str, Any],
     ) -> FitRows:
         """Validate the arguments of `fit`."""
-        labels = take_column(self, X, "sensitive_features", sensitive_features)
-        units = take_column(self, X, "cluster", cluster)
-        columns = {"sensitive_features": labels, "cluster": units}
-        check_aligned(X=X, y=y, sample_weight=sample_weight, **columns)
+        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
+        labels, units = columns.values()
         check_target_given(self, y)
         check_table(X)
         self._check_names(X, reset=True)
@@ -323,12 +323,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         metadata = {"sample_weight": weight, **columns}
         given = {name: value for name, value in metadata.items() if value is not None}
         if routing_enabled():
-            passed = {
-                "sample_weight": sample_weight,
-                "cluster": cluster,
-                "sensitive_features": sensitive_features,
-                **fit_params,
-            }
+            passed = {"sample_weight": sample_weight, **passed, **fit_params}
             # It raises for what nobody requests, and where a request is missing.
             routed = process_routing(self, "fit", **passed)
             fit = fit_parameters(self.estimator, {**fit_params, **given})
