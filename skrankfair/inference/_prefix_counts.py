@@ -242,12 +242,9 @@ class FairCounts:
     @cached_property
     def least(self) -> Array:
         """The fewest members of each group that pass at each place, (B, k, P)."""
-        states = self.lattice.states
-        shape = (*self.fair.shape[:2], states.shape[1])
-        least = np.empty(shape, dtype=np.int64)
-        for g, count in enumerate(states.T):
-            least[..., g] = np.where(self.fair, count, self.lattice.k).min(axis=2)
-        return least
+        counts, k = self.lattice.states.T, self.lattice.k
+        least = [np.where(self.fair, count, k).min(axis=2) for count in counts]
+        return np.stack(least, axis=-1)
 
 
 @lru_cache(maxsize=32)

@@ -54,19 +54,21 @@ class QueryLists(Places):
         return np.bincount(self.cell, minlength=shape[0] * shape[1]).reshape(shape)
 
     @cached_property
-    def _by_group(self) -> tuple[Array, Array]:
-        """The rows by query and group, in order, and the first of each, (Q, G)."""
-        rows = stable_order(self.cell)
-        ends = np.cumsum(self.sizes).reshape(self.sizes.shape)
-        return np.append(rows, _NONE), ends - self.sizes
+    def first(self) -> Array:
+        """The first of the rows of each query and group in `by_cell`, (Q, G)."""
+        return np.cumsum(self.sizes).reshape(self.sizes.shape) - self.sizes
+
+    @cached_property
+    def by_cell(self) -> Array:
+        """The rows by query and group, in order, and `_NONE`."""
+        return np.append(stable_order(self.cell), _NONE)
 
     def next_rows(self, count: Array) -> Array:
         """Return the next row of each query and group, `_NONE` without one.
 
         `count` of each cell, shape (Q, G), are placed already.
         """
-        rows, first = self._by_group
-        return np.where(count < self.sizes, rows[first + count], _NONE)
+        return np.where(count < self.sizes, self.by_cell[self.first + count], _NONE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,38 +173,34 @@ def fill(lists: QueryLists, k: int, plan: SharePlan | CountPlan) -> Array:
 def const_sort(lists: QueryLists, k: int, plan: SharePlan) -> Array:
     """Return all rows in the order of DetConstSort, which sorts the first k places.
 
-    When the floor of a group rises, its best item takes the first empty place and then
+    Where the floor of a group rises, its next item takes the first empty place and then
     climbs over items that are ranked lower, as long as these stay within their limits:
     the places up to which their own floors let them fall.
     """
-    count, filled = np.zeros_like(lists.sizes), np.zeros_like(lists.lengths)
-    chosen, full = np.full((filled.size, k), _NONE), np.minimum(lists.lengths, k)
+    sizes, rows = lists.sizes.ravel(), lists.by_cell[:-1]
+    share = np.repeat(np.broadcast_to(plan.share, lists.sizes.shape), sizes)
+    number = np.arange(1, rows.size + 1) - np.repeat(lists.first, sizes)
+    with np.errstate(divide="ignore"):
+        rise = np.ceil(number / share - _CLOSE)
+    order, place = np.lexsort((rows, rise, lists.query[rows])), lists.position()
+    taken = (place < k) & np.isfinite(rise[order])
+    order, cell = order[taken], (lists.query[taken], place[taken])
+    chosen = np.full((lists.n_queries, k), _NONE)
     limit = np.zeros(chosen.shape)
-    while True:
-        following = lists.next_rows(count)
-        with np.errstate(divide="ignore"):
-            rises = np.ceil((count + 1) / plan.share - _CLOSE)
-        rises[(following == _NONE) | (filled >= full)[:, None]] = np.inf
-        first = rises.min(axis=1, keepdims=True)
-        if not np.isfinite(first).any():
-            return _in_order(lists, chosen)
-        following[(rises > first) | ~np.isfinite(rises)] = _NONE
-        count += following < _NONE
-        for row in np.sort(following, axis=1).T:
-            active = np.flatnonzero((row < _NONE) & (filled < full))
-            place = filled[active]
-            chosen[active, place] = row[active]
-            limit[active, place] = first[active, 0] - 1
-            filled[active] += 1
-            while active.size:
-                above = place - 1
-                climbs = (place > 0) & (chosen[active, above] > chosen[active, place])
-                climbs &= limit[active, above] >= place
-                active, place, above = active[climbs], place[climbs], above[climbs]
-                for table in (chosen, limit):
-                    pair = table[active, place], table[active, above]
-                    table[active, above], table[active, place] = pair
-                place = above
+    chosen[cell], limit[cell] = rows[order], rise[order] - 1
+    for last in range(1, k):
+        active = np.flatnonzero(chosen[:, last] < _NONE)
+        place = np.full(active.size, last)
+        while active.size:
+            above = place - 1
+            climbs = (place > 0) & (chosen[active, above] > chosen[active, place])
+            climbs &= limit[active, above] >= place
+            active, place, above = active[climbs], place[climbs], above[climbs]
+            for table in (chosen, limit):
+                pair = table[active, place], table[active, above]
+                table[active, above], table[active, place] = pair
+            place = above
+    return _in_order(lists, chosen)
 
 
 def shortage(
