@@ -85,9 +85,11 @@ class CountLattice:
     @cached_property
     def above(self) -> Array:
         """The state with one more member of each group, shape (n_below_k, P)."""
-        below = self.states[: self.sizes[-2]]
-        more = np.eye(self.states.shape[1], dtype=np.int64)
-        return np.column_stack([self.find(below + row) for row in more])
+        below, one = (
+            self.states[: self.sizes[-2]],
+            np.eye(self.states.shape[1], dtype=int),
+        )
+        return np.column_stack([self.find(below + more) for more in one])
 
     @cached_property
     def _lines(self) -> list[tuple[Array, Array, Array]]:
@@ -227,17 +229,16 @@ class FairCounts:
                 f"{len(share):,} different pools, of {k * len(lattice.states):,} "
                 "counts each. Pass k, or other targets."
             )
-        parts = []
+        levels, failed = np.empty((2, len(share)))
+        fair = np.ones((len(share), k, len(lattice.states)), dtype=bool)
         for some in lattice.parts(len(share)):
             drawn = None if pool is None else pool[some]
             law = PrefixLaw(lattice, share[some], drawn)
-            level, failed = law.adjusted(alpha)
-            fair = np.ones((level.size, k, len(lattice.states)), dtype=bool)
+            levels[some], failed[some] = law.adjusted(alpha)
             for place, tail in enumerate(law.tails):
-                fair[:, place, : tail.shape[1]] = tail > level[:, None] * _SLACK
-            parts.append((level, failed, fair))
-        joined = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        return cls(lattice, *joined)
+                passes = tail > levels[some, None] * _SLACK
+                fair[some, place, : tail.shape[1]] = passes
+        return cls(lattice, levels, failed, fair)
 
     @cached_property
     def least(self) -> Array:

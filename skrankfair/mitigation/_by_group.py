@@ -34,20 +34,11 @@ from .._inputs.validation import (
 
 
 def columns_of_rows(
-    n_rows: int,
-    labels: Any,
-    units: Any = None,
-    sample_weight: Any = None,
-    name: str = "cluster",
+    n_rows: int, sample_weight: Any = None, *, sensitive_features: Any, **units: Any
 ) -> tuple[Groups, Codes | None, Array | None]:
-    """Return disjoint groups, and units and weights or None, of all rows of X.
-
-    `name` is the argument that the units come from.
-    """
-    columns = {"sensitive_features": labels, name: units}
-    groups, codes, weights, _ = read_labels(
-        {"X": n_rows}, **columns, sample_weight=sample_weight
-    )
+    """Return disjoint groups, and units and weights or None, of all rows of X."""
+    units |= {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    groups, codes, weights, _ = read_labels({"X": n_rows}, **units)
     if groups is None:
         groups = Groups.of_everyone(n_rows)
     if groups.overlapping:
@@ -58,9 +49,8 @@ def columns_of_rows(
             "crossed."
         )
     check_one_way(codes.get("item"))
-    of_rows = codes.get(name)
-    of_rows = None if of_rows is None else of_rows.dense()
-    return groups, of_rows, weights.get("sample_weight")
+    of_rows = [codes[name].dense() for name in units if name in codes]
+    return groups, of_rows[0] if of_rows else None, weights.get("sample_weight")
 
 
 def two_classes(y: Array) -> Array:
@@ -277,10 +267,10 @@ class CalibratesByGroup(
         """
         passed = {"sensitive_features": sensitive_features, "cluster": cluster}
         columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
-        labels, units = columns.values()
+        labels = columns["sensitive_features"]
         score, outcome = self._checked_fit(X, y, reset)
         n_rows = len(score)
-        groups, clusters, weight = columns_of_rows(n_rows, labels, units, sample_weight)
+        groups, clusters, weight = columns_of_rows(n_rows, sample_weight, **columns)
         if not reset:
             check_given_alike(labels, self._grouped)
         self._grouped = labels is not None
@@ -351,7 +341,7 @@ class CalibratesByGroup(
         score = self._scores(X)
         if labels is None:
             return function(self.pooled_calibrator_, score)
-        groups, _, _ = columns_of_rows(len(score), labels)
+        groups, _, _ = columns_of_rows(len(score), sensitive_features=labels)
         warn_of_unseen(groups, self.groups_, "are calibrated like all rows together")
         out = np.empty(0)
         for g, label in enumerate(groups.labels):

@@ -124,7 +124,7 @@ def exposure_mixture(
         share = np.divide(merit, total, out=even.copy(), where=total > 0)
     relaxed = np.zeros(n_queries)
     if constraint == "treatment":
-        relaxed = _least_move(lists, value, np.bincount(cell), of, share, even)
+        relaxed = _least_move(lists, value, of, share, even)
         share += relaxed[of] * (even - share)
     unit = np.where(share > 0, share, 1.0)  # so that small groups count as large ones
     # A stand-in satisfies the equations before rankings do. It is worth less than any
@@ -167,12 +167,7 @@ def exposure_mixture(
 
 
 def _least_move(
-    lists: QueryLists,
-    value: Array,
-    n_items: Array,
-    of: Array,
-    share: Array,
-    even: Array,
+    lists: QueryLists, value: Array, of: Array, share: Array, even: Array
 ) -> Array:
     """Return how far shares must move towards `even` until rankings can give them.
 
@@ -183,7 +178,7 @@ def _least_move(
     """
     order = np.lexsort((-share / even, of))
     first = np.searchsorted(of, np.arange(lists.lengths.size))[of]
-    columns = np.column_stack([n_items, share, even])[order]
+    columns = np.column_stack([even * lists.lengths[of], share, even])[order]
     sums = np.cumsum(columns, axis=0)
     n_first, wanted, of_even = (sums - (sums - columns)[first]).T
     best = np.concatenate([[0.0], np.cumsum(value)])

@@ -426,7 +426,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_scores)
             Of two dimensions if X has several columns of scores.
         """
-        scores = np.asarray(FairReranker.transform(self, X, sensitive_features, qid))
+        scores = self._reranked(X, sensitive_features, qid)[0]
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def fit_transform(
@@ -510,14 +510,14 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         given = take_columns(self, X, passed, **of_fit)
         scores, reset = None, bool(of_fit)
         if self.estimator is None:
-            others = metadata_columns(self)
-            scores = numeric_features(self, X, others, "scores", reset=reset)
+            names = metadata_columns(self)
+            scores = numeric_features(self, X, names, "scores", reset=reset)
         else:
             check_table(X)
             validate_data(self, with_names(X), reset=reset, skip_check_array=True)
-        groups, codes, given["sample_weight"] = columns_of_rows(
-            n_rows_of(X), *given.values(), of_fit.get("sample_weight"), "qid"
-        )
+        weight = of_fit.get("sample_weight")
+        groups, codes, weight = columns_of_rows(n_rows_of(X), weight, **given)
+        given["sample_weight"] = weight
         given = {name: values for name, values in given.items() if values is not None}
         return scores, groups, None if codes is None else codes.codes, given
 

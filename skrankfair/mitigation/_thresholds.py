@@ -630,7 +630,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         score = scores_of(self.estimator_, features, metadata, self._methods())
-        groups, _, _ = columns_of_rows(score.size, labels)
+        groups, _, _ = columns_of_rows(score.size, sensitive_features=labels)
         warn_of_unseen(
             groups, self.thresholds_, "get the threshold of all rows together"
         )

@@ -306,7 +306,6 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Validate the arguments of `fit`."""
         passed = {"sensitive_features": sensitive_features, "cluster": cluster}
         columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
-        labels, units = columns.values()
         check_target_given(self, y)
         check_table(X)
         self._check_names(X, reset=True)
@@ -316,7 +315,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         classifier = isinstance(self, ClassifierMixin)
         if not classifier:
             y = as_numbers(y, "y")
-        groups, clusters, weight = columns_of_rows(len(y), labels, units, sample_weight)
+        groups, clusters, weight = columns_of_rows(len(y), sample_weight, **columns)
         if classifier:
             counted = _is_known(y) if weight is None else _is_known(y) & (weight > 0)
             self.classes_ = two_classes(y[counted])
@@ -333,7 +332,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             split = {"groups": others.pop("groups")} if "groups" in others else {}
             fit = {**fit_parameters(self.estimator, given), **others}
         self._warn_of_weights(given)
-        self._grouped = labels is not None
+        self._grouped = "sensitive_features" in given
         X, given = for_model(self, X), {**fit_params, **given}
         return FitRows(X, y, groups, clusters, weight, given, fit, split)
 
