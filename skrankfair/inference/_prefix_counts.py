@@ -56,8 +56,7 @@ class CountLattice:
         states = np.zeros((1, 0), dtype=np.int64)
         for _ in range(n_groups):
             times = k + 1 - states.sum(axis=1)
-            first = np.repeat(np.cumsum(times) - times, times)
-            value = np.arange(times.sum()) - first
+            value = np.concatenate([np.arange(n) for n in times])
             states = np.column_stack([np.repeat(states, times, axis=0), value])
         total = states.sum(axis=1)
         order = np.argsort(total, kind="stable")
@@ -85,10 +84,8 @@ class CountLattice:
     @cached_property
     def above(self) -> Array:
         """The state with one more member of each group, shape (n_below_k, P)."""
-        below, one = (
-            self.states[: self.sizes[-2]],
-            np.eye(self.states.shape[1], dtype=int),
-        )
+        below, n_groups = self.states[: self.sizes[-2]], self.states.shape[1]
+        one = np.eye(n_groups, dtype=np.int64)
         return np.column_stack([self.find(below + more) for more in one])
 
     @cached_property

@@ -41,13 +41,7 @@ def columns_of_rows(
     groups, codes, weights, _ = read_labels({"X": n_rows}, **units)
     if groups is None:
         groups = Groups.of_everyone(n_rows)
-    if groups.overlapping:
-        raise ValueError(
-            "sensitive_features must be disjoint groups here, one per row, since each "
-            "row counts for one group; got a boolean membership matrix of "
-            f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
-            "crossed."
-        )
+    groups.check_disjoint("mitigations (labels, .astype(str), are crossed)")
     check_one_way(codes.get("item"))
     of_rows = [codes[name].dense() for name in units if name in codes]
     return groups, of_rows[0] if of_rows else None, weights.get("sample_weight")

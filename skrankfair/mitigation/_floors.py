@@ -149,7 +149,11 @@ class CountPlan:
         return out
 
 
-def fill(lists: QueryLists, k: int, plan: SharePlan | CountPlan) -> Array:
+#: What says which groups may have a place, and how many items a group lacks.
+CountsPlan = SharePlan | CountPlan
+
+
+def fill(lists: QueryLists, k: int, plan: CountsPlan) -> Array:
     """Return all rows in the order in which allowed groups fill the first k places.
 
     Where no allowed group has an item left, the best of all items is taken. Items
@@ -203,9 +207,7 @@ def const_sort(lists: QueryLists, k: int, plan: SharePlan) -> Array:
     return _in_order(lists, chosen)
 
 
-def shortage(
-    lists: QueryLists, order: Array, k: int, plan: SharePlan | CountPlan
-) -> Array:
+def shortage(lists: QueryLists, order: Array, k: int, plan: CountsPlan) -> Array:
     """Return the most items that each group lacks in any of k prefixes, (Q, G)."""
     count, most = np.zeros_like(lists.sizes), np.zeros(lists.sizes.shape)
     for place in range(k):

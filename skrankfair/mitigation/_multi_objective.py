@@ -24,11 +24,7 @@ from ..inference import compare, predictive_parity_test
 from ..inference._predictive_parity import PredictiveParityTest
 from ..metrics import GroupEstimates, mean_squared_error
 from ..smoothing import NadarayaWatsonRegressor
-from ._by_group import (
-    CalibratesByGroup,
-    outcome_matrix,
-    score_names,
-)
+from ._by_group import CalibratesByGroup, outcome_matrix, score_names
 from ._curves import (
     check_calibrator,
     estimator_response,

@@ -71,7 +71,6 @@ METHODS: dict[str, Callable[[QueryLists, int, Any], Array]] = {
 }
 #: The methods that share exposure or attention, and so have no counts to reach.
 _SHARING = ("exposure_lp", "amortized")
-TARGETS = ("proportional", "candidates", "equal")
 
 
 class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
@@ -317,15 +316,13 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             length.
         """
         self._check_options()
-        scores, groups, _, given = self._read(
+        _, groups, _, given = self._read(
             X, sensitive_features, qid, y=y, sample_weight=sample_weight
         )
         weight = given.get("sample_weight")
         rows = np.bincount(groups.values, weight, minlength=len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
-        if scores is not None:
-            self._check_relevance(scores)
-        else:
+        if self.estimator is not None:
             check_target_given(self, y)
             if routing_enabled():  # It raises for what nobody requests.
                 process_routing(self, "fit", **given)
@@ -477,7 +474,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
     def _check_options(self) -> None:
         check_choice(self.method, "method", tuple(METHODS))
         if not isinstance(self.target, Mapping):
-            check_choice(self.target, "target", TARGETS)
+            check_choice(self.target, "target", ("proportional", "candidates", "equal"))
         if self.k is not None:
             check_number(self.k, "k", 1, np.inf, integer=True)
         check_number(self.alpha, "alpha", 0, 0.5, inclusive=(False, False))
@@ -512,6 +509,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         if self.estimator is None:
             names = metadata_columns(self)
             scores = numeric_features(self, X, names, "scores", reset=reset)
+            self._check_relevance(scores)
         else:
             check_table(X)
             validate_data(self, with_names(X), reset=reset, skip_check_array=True)
@@ -574,7 +572,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         check_given_alike(given.get("sensitive_features"), self._grouped)
         if scores is None:
             scores = scores_of(self.estimator_, for_model(self, X), given)[:, None]
-        self._check_relevance(scores)
+            self._check_relevance(scores)
         groups = groups.without_unused()
         labels = groups.labels if self.method in _SHARING else self.groups_
         warn_of_unseen(groups, labels, "have no target share and keep their scores")

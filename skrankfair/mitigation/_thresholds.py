@@ -15,13 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.groups import Groups
 from .._inputs.score_rows import ScoreRows
-from .._inputs.validation import (
-    Array,
-    check_choice,
-    check_number,
-    generator,
-    warn_user,
-)
+from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from ..smoothing import nadaraya_watson
 from ._by_group import columns_of_rows, quoted, rows_by_group, warn_of_unseen
 from ._curves import Curve, Line, check_calibrator, fit_curve
