@@ -184,7 +184,7 @@ class PrefixLaw:
         n = len(self.share)
         ends, rows = np.array([[0.0] * n, [alpha] * n]), np.arange(n)
         levels, failed = ends.copy(), np.array([[-np.inf] * n, [np.inf] * n])
-        level = ends[1]
+        level, steps = ends[1], np.concatenate(self.tails, axis=1)
         for _ in range(_HALVINGS):
             chance = self.failure(level)
             side = (chance > alpha).astype(int)
@@ -192,6 +192,10 @@ class PrefixLaw:
             levels[side[first], rows[first]] = level[first]
             failed[side, rows], ends[side, rows] = chance, level
             level = ends.mean(axis=0)
+            low, high = ends[..., None] * _SLACK
+            n_left = ((steps > low) & (steps <= high)).sum(axis=1)
+            if (n_left < 2).all() and np.isfinite(failed[0]).all():
+                break
         nearest = (failed[1] - alpha < alpha - failed[0]).astype(int)
         return levels[nearest, rows], failed[nearest, rows]
 
