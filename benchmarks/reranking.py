@@ -33,7 +33,12 @@ from skrankfair.mitigation._floors import QueryLists
 
 SIZE, K = 100, 50
 #: Queries of `SIZE` candidates.
-N_QUERIES = {"aif360": 20, "FairRankTune": 100, "hyperfair": 20, "fairsearchcore": 1000}
+N_QUERIES = {
+    "aif360": 1000,
+    "FairRankTune": 2000,
+    "hyperfair": 1000,
+    "fairsearchcore": 10_000,
+}
 METHODS = ("det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir")
 
 
