@@ -136,6 +136,18 @@ def test_aif360_counts_the_wrong_group():
         assert found == [0, 4, 1, 5, 2, 3, 6, 7]
 
 
+def test_det_const_sort_of_fair_rank_tune():
+    """Version 0.0.7 lets an item fall one place below its limit, and misses floors.
+
+    Of items with scores 4, 3, 2, 1 of which the last two are of another group, it
+    returns 0, 1, 2, 3 for shares of 1/2: the first two places have none of that group.
+    It agrees where no item climbs.
+    """
+    options = {"method": "det_const_sort", "target": "equal"}
+    assert new_order([4, 3, 2, 1], [0, 0, 1, 1], k=2, **options) == [0, 2, 1, 3]
+    assert new_order([4, 3, 2, 1], [0, 1, 0, 1], k=4, **options) == [0, 1, 2, 3]
+
+
 def test_shares_times_places_are_whole_numbers():
     """0.29 * 100 is 28.999999999999996, which others round down to a floor of 28."""
     group = np.r_[np.zeros(100), np.ones(50)]
