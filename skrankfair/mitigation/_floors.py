@@ -45,7 +45,7 @@ class QueryLists(Places):
     @cached_property
     def cell(self) -> Array:
         """Number of the query and group of each row."""
-        return self.query * np.int64(self.n_groups) + self.group
+        return np.multiply(self.query, self.n_groups, dtype=np.int64) + self.group
 
     @cached_property
     def sizes(self) -> Array:
@@ -222,7 +222,7 @@ def _in_order(lists: QueryLists, chosen: Array) -> Array:
     """Return the chosen rows of each query, and then the others, ranked as before."""
     query, place = np.nonzero(chosen < _NONE)
     n_places = chosen.shape[1]
-    key = lists.query * np.int64(n_places + 1) + n_places
+    key = np.multiply(lists.query, n_places + 1, dtype=np.int64) + n_places
     key[chosen[query, place]] -= n_places - place
     return stable_order(key)
 

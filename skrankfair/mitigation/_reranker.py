@@ -58,7 +58,7 @@ from ._floors import (
 )
 from ._wrapper import check_table, check_target_given, for_model, router_of, scores_of
 
-#: From the name of a method to the function that re-ranks a block of queries: it takes
+#: From the name of a method to the function that re-ranks queries: it takes
 #: their lists, the number of places and the plan, and returns rows in the new order.
 METHODS: dict[str, Callable[[QueryLists, int, Any], Array]] = {
     "det_greedy": fill,
