@@ -332,7 +332,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self._grouped = "sensitive_features" in given
         self.groups_ = tuple(counts)
         self.shares_ = self._target_shares(counts)
-        self.protected_ = self._protected_groups(counts)
+        self.protected_ = self._protected(counts)
         if self.method == "amortized":
             self.attention_: dict[Hashable, list[float]] = {}
             self.relevance_: dict[Hashable, list[float]] = {}
@@ -544,9 +544,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         each = max(0.0, 1 - total) / (sum(others.values()) or 1)
         return {label: given.get(label, each * n) for label, n in counts.items()}
 
-    def _protected_groups(
-        self, counts: Mapping[Hashable, float]
-    ) -> tuple[Hashable, ...]:
+    def _protected(self, counts: Mapping[Hashable, float]) -> tuple[Hashable, ...]:
         """Return the groups that must not be too rare, in the order of labels."""
         labels = self.group if isinstance(self.group, list) else [self.group]
         if self.group is None:
@@ -603,19 +601,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             out[order[placed], column] = reassigned(lists, placed)
             if self.method not in _SHARING:
                 lacking.append(shortage(lists, placed, k, plan))
-        missing = np.concatenate([*lacking, np.zeros((0, len(labels)))])
-        if short := np.count_nonzero(missing.any(axis=1)):
-            names = ", ".join(
-                f"{fmt.label(label)} by up to {most:,.0f}"
-                for label, most in zip(labels, missing.max(axis=0), strict=True)
-                if most
-            )
-            warn_user(
-                f"Targets are not met at every place in {short:,} of {len(missing):,} "
-                f"queries, where too few items of a group are at the top: {names}. "
-                "Either their candidates do not suffice, or the method met a dead end.",
-                UserWarning,
-            )
+        if lacking:
+            _warn_of_shortage(np.concatenate(lacking), labels)
         return out, labels, books
 
     def _plan(self, lists: QueryLists, k: int, books: Array) -> Any:
@@ -652,3 +639,19 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         elif self._takes_relevance:
             tags.input_tags.positive_only = True
         return tags
+
+
+def _warn_of_shortage(missing: Array, labels: tuple[Hashable, ...]) -> None:
+    """Warn of items that groups lack in some prefix, shape (Q, G), if there are any."""
+    if short := np.count_nonzero(missing.any(axis=1)):
+        names = ", ".join(
+            f"{fmt.label(label)} by up to {most:,.0f}"
+            for label, most in zip(labels, missing.max(axis=0), strict=True)
+            if most
+        )
+        warn_user(
+            f"Targets are not met at every place in {short:,} of {len(missing):,} "
+            f"queries, where too few items of a group are at the top: {names}. "
+            "Either their candidates do not suffice, or the method met a dead end.",
+            UserWarning,
+        )
