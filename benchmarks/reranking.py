@@ -44,7 +44,7 @@ METHODS = ("det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir")
 
 @dataclass
 class Lists:
-    """Queries of as many candidates each, in random order of the rows."""
+    """Queries with equal numbers of candidates, each group as often in all of them."""
 
     score: np.ndarray
     group: np.ndarray
