@@ -67,6 +67,11 @@ def frame_names(X: Any) -> list[Any] | None:
     return None if frame is None else list(frame.columns)
 
 
+def metadata_columns(estimator: Any) -> list[Name]:
+    """Return the names of the columns of X that the constructor names as metadata."""
+    return named_columns(*(getattr(estimator, name, None) for name in NAMES))
+
+
 def without_columns(X: Any, names: Iterable[Name]) -> Any:
     """Return X without the named columns, if it is a frame that has them."""
     frame = frame_of(X)
@@ -202,6 +207,15 @@ def take_column(estimator: Any, X: Any, name: str, given: Any) -> Any:
         )
     check_aligned(X=X, **{name: given})
     return given
+
+
+def take_columns(
+    estimator: Any, X: Any, given: Mapping[str, Any], **others: Any
+) -> dict[str, Any]:
+    """Return the columns that `take_column` finds, in the order of X and of others."""
+    columns = {n: take_column(estimator, X, n, values) for n, values in given.items()}
+    check_aligned(X=X, **others, **columns)
+    return columns
 
 
 def resolved_columns(X: Any, given: Mapping[str, Any]) -> dict[str, Any]:

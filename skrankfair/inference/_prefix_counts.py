@@ -23,6 +23,8 @@ _MOST = 20_000_000
 _AT_A_TIME = 1 << 22
 #: Probabilities that differ by less are equal, and one table of floors.
 _SLACK = 1 + 1e-12
+#: Levels are known to a part of 2^40 of alpha, which is that slack.
+_HALVINGS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +56,7 @@ class CountLattice:
         states = np.zeros((1, 0), dtype=np.int64)
         for _ in range(n_groups):
             times = k + 1 - states.sum(axis=1)
-            first = np.repeat(np.cumsum(times) - times, times)
-            value = np.arange(times.sum()) - first
+            value = np.concatenate([np.arange(n) for n in times])
             states = np.column_stack([np.repeat(states, times, axis=0), value])
         total = states.sum(axis=1)
         order = np.argsort(total, kind="stable")
@@ -83,13 +84,13 @@ class CountLattice:
     @cached_property
     def above(self) -> Array:
         """The state with one more member of each group, shape (n_below_k, P)."""
-        below = self.states[: self.sizes[-2]]
-        more = np.eye(self.states.shape[1], dtype=np.int64)
-        return np.column_stack([self.find(below + row) for row in more])
+        below, n_groups = self.states[: self.sizes[-2]], self.states.shape[1]
+        one = np.eye(n_groups, dtype=np.int64)
+        return np.column_stack([self.find(below + more) for more in one])
 
     @cached_property
-    def _lines(self) -> list[tuple[Array, Array]]:
-        """By group: an order of the states by line along it, and starts of the lines.
+    def _lines(self) -> list[tuple[Array, Array, Array]]:
+        """By group: the states by line along it, and starts and lengths of the lines.
 
         A line is of states that differ in the count of this group alone.
         """
@@ -98,20 +99,18 @@ class CountLattice:
             others = np.delete(self.states, g, axis=1)
             order = np.lexsort((self.states[:, g], *others.T))
             starts = np.flatnonzero(self.states[order, g] == 0)
-            lines.append((order, starts))
+            lines.append((order, starts, np.diff(starts, append=len(order))))
         return lines
 
     def cumulated(self, mass: Array) -> Array:
         """Return P(X_1 <= c_1, ..., X_P <= c_P) of distributions, shape (B, n_j)."""
         out = np.zeros((len(mass), len(self.states)))
         out[:, : mass.shape[1]] = mass
-        for order, starts in self._lines:
-            sums = np.cumsum(out[:, order], axis=1)
-            if starts.size > 1:
-                length = np.diff(np.append(starts, len(order)))
-                before = np.insert(sums[:, starts[1:] - 1], 0, 0.0, axis=1)
-                sums -= np.repeat(before, length, axis=1)
-            out[:, order] = sums
+        for order, starts, lengths in self._lines:
+            values = out[:, order]
+            sums = np.cumsum(values, axis=1)
+            before = (sums - values)[:, starts]
+            out[:, order] = sums - np.repeat(before, lengths, axis=1)
         return out[:, : mass.shape[1]]
 
 
@@ -180,43 +179,25 @@ class PrefixLaw:
         """Return the levels whose chance of failure is nearest to alpha, and these.
 
         The chance is a step function of the level. Of the levels of the right step,
-        alpha itself or the first point that halving [0, alpha] meets is returned.
+        the first that halving [0, alpha] meets is returned, as in Zehlike et al.
         """
-        values = np.sort(np.concatenate(self.tails, axis=1), axis=1)
-        none, end = np.zeros((len(values), 1)), np.full((len(values), 1), np.inf)
-        steps, rows = np.hstack([none, values, end]), np.arange(len(values))
-        high = (steps <= alpha * _SLACK).sum(axis=1)  # one after that of alpha
-        low, failed = np.zeros_like(high), np.tile([0.0, np.inf], (len(high), 1))
-        while (high - low > 1).any():
-            middle = (low + high) // 2  # of a finished search it is low again
-            chance = self.failure(steps[rows, middle])
-            below = chance <= alpha
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-            failed[rows, np.where(below, 0, 1)] = chance
-        upper = failed[:, 1] - alpha < alpha - failed[:, 0]
-        chosen = np.where(upper, high, low)
-        level = _first_half(steps[rows, chosen], steps[rows, chosen + 1], alpha)
-        return level, np.where(upper, failed[:, 1], failed[:, 0])
-
-    def fair(self, level: Array) -> Array:
-        """Return which states pass at each place, shape (B, k, n)."""
-        out = np.ones((len(level), self.lattice.k, len(self.lattice.states)), bool)
-        for place, tail in enumerate(self.tails):
-            out[:, place, : tail.shape[1]] = tail > level[:, None] * _SLACK
-        return out
-
-
-def _first_half(first: Array, last: Array, alpha: float) -> Array:
-    """Return alpha, or the first point of halving [0, alpha], in [first, last)."""
-    low, high = np.zeros_like(first), np.full_like(first, alpha)
-    level = high
-    for _ in range(60):
-        under, over = level < first, level >= last
-        if not (under | over).any():
-            return level
-        low, high = np.where(under, level, low), np.where(over, level, high)
-        level = np.where(under | over, (low + high) / 2, level)
-    return np.where(under | over, first, level)
+        n = len(self.share)
+        ends, rows = np.array([[0.0] * n, [alpha] * n]), np.arange(n)
+        levels, failed = ends.copy(), np.array([[-np.inf] * n, [np.inf] * n])
+        level, steps = ends[1], np.concatenate(self.tails, axis=1)
+        for _ in range(_HALVINGS):
+            chance = self.failure(level)
+            side = (chance > alpha).astype(int)
+            first = failed[side, rows] != chance
+            levels[side[first], rows[first]] = level[first]
+            failed[side, rows], ends[side, rows] = chance, level
+            level = ends.mean(axis=0)
+            low, high = ends[..., None] * _SLACK
+            n_left = ((steps > low) & (steps <= high)).sum(axis=1)
+            if (n_left < 2).all() and np.isfinite(failed[0]).all():
+                break
+        nearest = (failed[1] - alpha < alpha - failed[0]).astype(int)
+        return levels[nearest, rows], failed[nearest, rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,24 +230,23 @@ class FairCounts:
                 f"{len(share):,} different pools, of {k * len(lattice.states):,} "
                 "counts each. Pass k, or other targets."
             )
-        parts = []
+        levels, failed = np.empty((2, len(share)))
+        fair = np.ones((len(share), k, len(lattice.states)), dtype=bool)
         for some in lattice.parts(len(share)):
             drawn = None if pool is None else pool[some]
             law = PrefixLaw(lattice, share[some], drawn)
-            level, failed = law.adjusted(alpha)
-            parts.append((level, failed, law.fair(level)))
-        joined = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        return cls(lattice, *joined)
+            levels[some], failed[some] = law.adjusted(alpha)
+            for place, tail in enumerate(law.tails):
+                passes = tail > levels[some, None] * _SLACK
+                fair[some, place, : tail.shape[1]] = passes
+        return cls(lattice, levels, failed, fair)
 
     @cached_property
     def least(self) -> Array:
         """The fewest members of each group that pass at each place, (B, k, P)."""
-        states = self.lattice.states
-        shape = (*self.fair.shape[:2], states.shape[1])
-        least = np.empty(shape, dtype=np.int64)
-        for g, count in enumerate(states.T):
-            least[..., g] = np.where(self.fair, count, self.lattice.k).min(axis=2)
-        return least
+        counts, k = self.lattice.states.T, self.lattice.k
+        least = [np.where(self.fair, count, k).min(axis=2) for count in counts]
+        return np.stack(least, axis=-1)
 
 
 @lru_cache(maxsize=32)

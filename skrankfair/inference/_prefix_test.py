@@ -11,7 +11,7 @@ import numpy as np
 from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
 from .._inputs.ranking import ranked_data
-from .._inputs.validation import Array, check_given, check_number, unique_rows
+from .._inputs.validation import Array, check_given, check_number
 from ._prefix_counts import CountLattice, PrefixLaw
 
 
@@ -155,24 +155,26 @@ def prefix_test(
     member = data.groups.mask(data.groups.labels.index(group))
     ranking = data.ranking
     n_places = np.minimum(ranking.lengths, ranking.lengths.max() if k is None else k)
-    n_members = np.add.reduceat(member.astype(float), ranking.starts[:-1])
-    place = ranking.position()
-    top = place < n_places[ranking.query]
-    at = ranking.query[top], place[top]
-    count = np.full((ranking.n_queries, int(n_places.max())), np.nan)
-    count[at] = member[top]
-    count = np.cumsum(count, axis=1)
-    tail, pvalues = np.full(count.shape, np.nan), np.empty(ranking.n_queries)
+    chance = np.full((ranking.n_queries, 1), share, dtype=float)
+    if share is None:
+        chance = np.add.reduceat(member.astype(float), ranking.starts[:-1])[:, None]
+    place = np.arange(n_places.max())
+    row = ranking.starts[:-1, None] + np.minimum(place, n_places[:, None] - 1)
+    count = np.cumsum(member[row], axis=1)
+    pvalues, tail = np.empty(ranking.n_queries), np.empty(count.shape)
     for length in np.unique(n_places).tolist():
         lattice, lists = CountLattice.of(length, 1), np.flatnonzero(n_places == length)
         for part in lattice.parts(lists.size):
             some = lists[part]
-            tail[some, :length], pvalues[some] = _exact(
-                lattice,
-                count[some, :length].astype(np.int64),
-                n_members[some] if share is None else np.full(some.size, share),
-                ranking.lengths[some] if share is None else None,
-            )
+            pool = ranking.lengths[some] if share is None else None
+            law = PrefixLaw(lattice, chance[some], pool)
+            every = np.arange(some.size)
+            for j, tails in enumerate(law.tails):
+                tail[some, j] = tails[every, count[some, j]]
+            smallest = tail[some, :length].min(axis=1)
+            pvalues[some] = np.minimum(law.failure(smallest), 1.0)
+    count = np.where(place < n_places[:, None], count, np.nan)
+    tail[np.isnan(count)] = np.nan
     statistics = np.nanmin(tail, axis=1)
     return PrefixTest(
         group=group,
@@ -185,25 +187,3 @@ def prefix_test(
         tail=tail,
         share=share,
     )
-
-
-def _exact(
-    lattice: CountLattice, count: Array, share: Array, pool: Array | None
-) -> tuple[Array, Array]:
-    """Return tails of the counts of lists of one length, and p-values of the lists."""
-    keys = np.column_stack([share, share if pool is None else pool])
-    kinds, kind = unique_rows(keys)
-    law = _law_of(lattice, kinds, pool)
-    tails = law.tails
-    tail = np.column_stack([tails[j][kind, c] for j, c in enumerate(count.T)])
-    keys = np.column_stack([kind, tail.min(axis=1)])
-    cases, case = unique_rows(keys)
-    failure = _law_of(lattice, kinds[cases[:, 0].astype(int)], pool).failure(
-        cases[:, 1]
-    )
-    return tail, np.minimum(failure, 1.0)[case]
-
-
-def _law_of(lattice: CountLattice, kinds: Array, pool: Array | None) -> PrefixLaw:
-    """Return the law of lists of several shares or pools."""
-    return PrefixLaw(lattice, kinds[:, :1], None if pool is None else kinds[:, 1])

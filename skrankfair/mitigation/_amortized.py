@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from scipy.sparse import csr_array, eye_array, kron, vstack
 
-from .._inputs.validation import Array
+from .._inputs.validation import Array, unique_rows
 from ._floors import QueryLists
 
 #: Of rankings of one cost the more useful wins; and what rounding may take from θ.
@@ -74,22 +74,15 @@ def amortized_order(lists: QueryLists, k: int, plan: AttentionPlan) -> Array:
         plan.relevance[subjects] += np.bincount(code, relevance)
         due = ((plan.relevance - plan.attention)[subjects] / n_each)[code]
         best = np.sort(relevance)[::-1] @ np.sort(discount)[::-1]
-        _, kinds, kind, sizes = np.unique(
-            np.vstack([-given, -discount]),
-            axis=1,
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
-        )
-        kind = kind.ravel()  # numpy 2.0 keeps an axis
-        if n * kinds.size > _LARGEST:
+        kinds, kind = unique_rows(np.column_stack([-given, -discount]))
+        if n * len(kinds) > _LARGEST:
             raise ValueError(
                 "k must be given for method='amortized' if queries are long; a query "
-                f"of {n:,} rows has {kinds.size:,} different places to assign."
+                f"of {n:,} rows has {len(kinds):,} different places to assign."
             )
-        gain = np.outer(relevance, discount[kinds] / (best if best > 0 else 1.0))
-        cost = np.abs(given[kinds] - due[:, None]) - _TIE * gain
-        chosen = _assigned(cost, gain, sizes, plan.quality if best > 0 else 0.0)
+        gain = np.outer(relevance, -kinds[:, 1] / (best or 1.0))
+        cost = np.abs(due[:, None] + kinds[:, 0]) - _TIE * gain
+        chosen = _assigned(cost, gain, np.bincount(kind), plan.quality * (best > 0))
         ranked = np.lexsort((-relevance, chosen))
         places = np.argsort(kind, kind="stable")
         order[first + places] = first + ranked

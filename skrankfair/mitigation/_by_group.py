@@ -12,13 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.by_name import (
-    Name,
     TakesMetadata,
     frame_names,
     frame_numbers,
-    named_columns,
+    metadata_columns,
     numeric_features,
     take_column,
+    take_columns,
 )
 from .._inputs.columns import check_one_way, read_labels
 from .._inputs.groups import Codes, Groups
@@ -27,7 +27,6 @@ from .._inputs.sklearn_private import names_of_features
 from .._inputs.validation import (
     Array,
     as_numbers,
-    check_aligned,
     check_choice,
     check_number,
     warn_user,
@@ -35,26 +34,17 @@ from .._inputs.validation import (
 
 
 def columns_of_rows(
-    n_rows: int, labels: Any, units: Any = None, sample_weight: Any = None
+    n_rows: int, sample_weight: Any = None, *, sensitive_features: Any, **units: Any
 ) -> tuple[Groups, Codes | None, Array | None]:
-    """Return disjoint groups, and clusters and weights or None, of all rows of X."""
-    columns = {"sensitive_features": labels, "cluster": units}
-    groups, codes, weights, _ = read_labels(
-        {"X": n_rows}, **columns, sample_weight=sample_weight
-    )
+    """Return disjoint groups, and units and weights or None, of all rows of X."""
+    units |= {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    groups, codes, weights, _ = read_labels({"X": n_rows}, **units)
     if groups is None:
         groups = Groups.of_everyone(n_rows)
-    if groups.overlapping:
-        raise ValueError(
-            "sensitive_features must be disjoint groups here, one per row, since each "
-            "row counts for one group; got a boolean membership matrix of "
-            f"{len(groups)} groups, which may overlap. Labels, .astype(str), are "
-            "crossed."
-        )
+    groups.check_disjoint("mitigations (labels, .astype(str), are crossed)")
     check_one_way(codes.get("item"))
-    clusters = codes.get("cluster")
-    clusters = None if clusters is None else clusters.dense()
-    return groups, clusters, weights.get("sample_weight")
+    of_rows = [codes[name].dense() for name in units if name in codes]
+    return groups, of_rows[0] if of_rows else None, weights.get("sample_weight")
 
 
 def two_classes(y: Array) -> Array:
@@ -96,8 +86,8 @@ def warn_of_unseen(groups: Groups, known: Collection[Hashable], fate: str) -> No
     """Warn of groups that `fit` has not seen, and say what becomes of them."""
     if unseen := [label for label in groups.labels if label not in known]:
         warn_user(
-            f"Groups that fit has not seen {fate} all rows together: "
-            f"{quoted(unseen)} (seen: {quoted(list(known))}).",
+            f"Groups that fit has not seen {fate}: {quoted(unseen)} "
+            f"(seen: {quoted(list(known))}).",
             UserWarning,
         )
 
@@ -232,7 +222,7 @@ class CalibratesByGroup(
         ndarray of str
             The names of the scores, or of the objectives.
         """
-        return self._names_out(self._score_names(input_features))
+        return self._names_out(score_names(self, input_features))
 
     def _check_options(self) -> None:
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
@@ -255,9 +245,6 @@ class CalibratesByGroup(
     def _names_out(self, score_names: Array) -> Array:
         return score_names
 
-    def _left_out(self) -> list[Name]:
-        return named_columns(self.sensitive_features, self.cluster)
-
     def _read(
         self,
         X: Any,
@@ -272,30 +259,25 @@ class CalibratesByGroup(
 
         `reset`: whether X may have other columns than those that are known.
         """
-        labels, units = self._columns(X, sensitive_features, cluster)
-        columns = {"sensitive_features": labels, "cluster": units}
-        check_aligned(X=X, y=y, sample_weight=sample_weight, **columns)
+        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
+        labels = columns["sensitive_features"]
         score, outcome = self._checked_fit(X, y, reset)
         n_rows = len(score)
-        groups, clusters, weight = columns_of_rows(n_rows, labels, units, sample_weight)
+        groups, clusters, weight = columns_of_rows(n_rows, sample_weight, **columns)
         if not reset:
             check_given_alike(labels, self._grouped)
         self._grouped = labels is not None
         rows = ScoreRows(outcome, score, groups, clusters, weight, np.arange(n_rows))
         return rows.of_positive_weight()
 
-    def _columns(self, X: Any, sensitive_features: Any, cluster: Any) -> Any:
-        """Return labels of groups and of clusters, each None if there are none."""
-        given = {"sensitive_features": sensitive_features, "cluster": cluster}
-        return tuple(take_column(self, X, *item) for item in given.items())
-
     def _scores(self, X: Any) -> Array:
         """Return the columns of X that are scores, shape (n, d)."""
-        return numeric_features(self, X, self._left_out(), "scores")
+        return numeric_features(self, X, metadata_columns(self), "scores")
 
     def _checked_fit(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         """Return scores, shape (n, d), and outcomes, shape (n, K), as floats."""
-        left_out, several = self._left_out(), self._multi_output
+        left_out, several = metadata_columns(self), self._multi_output
         if (left_out and y is not None) or (several and frame_names(y) is not None):
             y = outcome_matrix(y) if several else as_numbers(y, "y")
         options = {"y": y, "reset": reset, "y_numeric": True, "multi_output": several}
@@ -353,8 +335,8 @@ class CalibratesByGroup(
         score = self._scores(X)
         if labels is None:
             return function(self.pooled_calibrator_, score)
-        groups, _, _ = columns_of_rows(len(score), labels)
-        warn_of_unseen(groups, self.groups_, "are calibrated like")
+        groups, _, _ = columns_of_rows(len(score), sensitive_features=labels)
+        warn_of_unseen(groups, self.groups_, "are calibrated like all rows together")
         out = np.empty(0)
         for g, label in enumerate(groups.labels):
             rows = np.flatnonzero(groups.values == g)
@@ -365,17 +347,18 @@ class CalibratesByGroup(
             out[rows] = values
         return out
 
-    def _score_names(self, input_features: Any) -> Array:
-        """Return the names of the columns of X that are scores."""
-        check_is_fitted(self)
-        names = names_of_features(self, input_features)
-        left_out = self._left_out()
-        return np.array([name for name in names if name not in left_out], dtype=object)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def score_names(estimator: Any, input_features: Any) -> Array:
+    """Return the names of the columns of X that are scores."""
+    check_is_fitted(estimator)
+    others = metadata_columns(estimator)
+    names = names_of_features(estimator, input_features)
+    return np.array([name for name in names if name not in others], dtype=object)
 
 
 def rows_by_group(rows: ScoreRows) -> Iterator[tuple[Hashable, ScoreRows]]:

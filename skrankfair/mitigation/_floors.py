@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._inputs.ranking import stable_order
+from .._inputs.ranking import Places, stable_order
 from .._inputs.validation import Array
 from ..inference._prefix_counts import FairCounts
 
@@ -27,57 +27,48 @@ _NONE = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
-class QueryLists:
-    """Ranked rows of whole queries, without tied ones: these are in row order.
+class QueryLists(Places):
+    """Ranked rows of whole queries, tied ones in the order of the input.
 
     Attributes
     ----------
-    starts : ndarray of shape (Q + 1,), int64
-        First row of each query, and n.
     score : ndarray of shape (n,)
     group : ndarray of shape (n,), int
         Group of each row, 0, 1, ..., G - 1.
     n_groups : int
     """
 
-    starts: Array
     score: Array
     group: Array
     n_groups: int
 
-    @property
-    def lengths(self) -> Array:
-        """Number of rows of each query."""
-        return np.diff(self.starts)
-
     @cached_property
-    def query(self) -> Array:
-        """Query of each row."""
-        return np.repeat(np.arange(self.starts.size - 1), self.lengths)
+    def cell(self) -> Array:
+        """Number of the query and group of each row."""
+        return np.multiply(self.query, self.n_groups, dtype=np.int64) + self.group
 
     @cached_property
     def sizes(self) -> Array:
         """Number of rows by query and group, shape (Q, G)."""
-        n_queries = self.starts.size - 1
-        cell = self.query * self.n_groups + self.group
-        return np.bincount(cell, minlength=n_queries * self.n_groups).reshape(
-            n_queries, self.n_groups
-        )
+        shape = self.n_queries, self.n_groups
+        return np.bincount(self.cell, minlength=shape[0] * shape[1]).reshape(shape)
 
     @cached_property
-    def _by_group(self) -> tuple[Array, Array]:
-        """The rows by query and group, in order, and the first of each, (Q, G)."""
-        rows = stable_order(self.query * self.n_groups + self.group)
-        ends = np.cumsum(self.sizes).reshape(self.sizes.shape)
-        return np.append(rows, _NONE), ends - self.sizes
+    def first(self) -> Array:
+        """The first of the rows of each query and group in `by_cell`, (Q, G)."""
+        return np.cumsum(self.sizes).reshape(self.sizes.shape) - self.sizes
+
+    @cached_property
+    def by_cell(self) -> Array:
+        """The rows by query and group, in order, and `_NONE`."""
+        return np.append(stable_order(self.cell), _NONE)
 
     def next_rows(self, count: Array) -> Array:
         """Return the next row of each query and group, `_NONE` without one.
 
         `count` of each cell, shape (Q, G), are placed already.
         """
-        rows, first = self._by_group
-        return np.where(count < self.sizes, rows[first + count], _NONE)
+        return np.where(count < self.sizes, self.by_cell[self.first + count], _NONE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +131,6 @@ class CountPlan:
         """Return which groups may have a place, given the counts before it."""
         lattice, fair = self.counts.lattice, self.counts.fair
         out = np.zeros_like(available)
-        if place >= lattice.k:
-            return out
         state = lattice.find(count[:, self.protected])
         out[:] = fair[self.pool, place, state][:, None]
         for g, group in enumerate(self.protected):
@@ -160,16 +149,19 @@ class CountPlan:
         return out
 
 
-def fill(lists: QueryLists, k: int, plan: SharePlan | CountPlan) -> Array:
+#: What says which groups may have a place, and how many items a group lacks.
+CountsPlan = SharePlan | CountPlan
+
+
+def fill(lists: QueryLists, k: int, plan: CountsPlan) -> Array:
     """Return all rows in the order in which allowed groups fill the first k places.
 
     Where no allowed group has an item left, the best of all items is taken. Items
     without a place among the first k follow, ranked as they were.
     """
-    n_queries = lists.starts.size - 1
-    count = np.zeros((n_queries, lists.n_groups), dtype=np.int64)
-    chosen, every = np.full((n_queries, k), _NONE), np.arange(n_queries)
-    for place in range(min(k, int(lists.lengths.max()))):
+    count, every = np.zeros_like(lists.sizes), np.arange(lists.n_queries)
+    chosen = np.full((lists.n_queries, k), _NONE)
+    for place in range(k):
         following = lists.next_rows(count)
         available = following < _NONE
         allowed = plan.allowed(place, count, available)
@@ -185,46 +177,37 @@ def fill(lists: QueryLists, k: int, plan: SharePlan | CountPlan) -> Array:
 def const_sort(lists: QueryLists, k: int, plan: SharePlan) -> Array:
     """Return all rows in the order of DetConstSort, which sorts the first k places.
 
-    When the floor of a group rises, its best item takes the first empty place and then
+    Where the floor of a group rises, its next item takes the first empty place and then
     climbs over items that are ranked lower, as long as these stay within their limits:
     the places up to which their own floors let them fall.
     """
-    n_queries = lists.starts.size - 1
-    share = np.broadcast_to(plan.share, lists.sizes.shape)
-    count, filled = np.zeros_like(lists.sizes), np.zeros(n_queries, dtype=np.int64)
-    chosen, limit = np.full((n_queries, k), _NONE), np.zeros((n_queries, k))
-    full = np.minimum(lists.lengths, k)
-    while True:
-        following = lists.next_rows(count)
-        with np.errstate(divide="ignore"):
-            rises = np.ceil((count + 1) / share - _CLOSE)
-        rises[(following == _NONE) | (filled >= full)[:, None]] = np.inf
-        first = rises.min(axis=1, keepdims=True)
-        if not np.isfinite(first).any():
-            return _in_order(lists, chosen)
-        following[(rises > first) | ~np.isfinite(rises)] = _NONE
-        count += following < _NONE
-        for row in np.sort(following, axis=1).T:
-            active = np.flatnonzero((row < _NONE) & (filled < full))
-            place = filled[active]
-            chosen[active, place] = row[active]
-            limit[active, place] = first[active, 0] - 1
-            filled[active] += 1
-            while active.size:
-                above = np.maximum(place - 1, 0)
-                climbs = (place > 0) & (chosen[active, above] > chosen[active, place])
-                climbs &= limit[active, above] >= place
-                active, place = active[climbs], place[climbs]
-                for table in (chosen, limit):
-                    upper = table[active, place - 1]
-                    table[active, place - 1] = table[active, place]
-                    table[active, place] = upper
-                place = place - 1
+    sizes, rows = lists.sizes.ravel(), lists.by_cell[:-1]
+    share = np.repeat(np.broadcast_to(plan.share, lists.sizes.shape), sizes)
+    number = np.arange(1, rows.size + 1) - np.repeat(lists.first, sizes)
+    with np.errstate(divide="ignore"):
+        rise = np.ceil(number / share - _CLOSE)
+    order, place = np.lexsort((rows, rise, lists.query[rows])), lists.position()
+    taken = (place < k) & np.isfinite(rise[order])
+    order, cell = order[taken], (lists.query[taken], place[taken])
+    chosen = np.full((lists.n_queries, k), _NONE)
+    limit = np.zeros(chosen.shape)
+    chosen[cell], limit[cell] = rows[order], rise[order] - 1
+    for last in range(1, k):
+        active = np.flatnonzero(chosen[:, last] < _NONE)
+        place = np.full(active.size, last)
+        while active.size:
+            above = place - 1
+            climbs = (place > 0) & (chosen[active, above] > chosen[active, place])
+            climbs &= limit[active, above] >= place
+            active, place, above = active[climbs], place[climbs], above[climbs]
+            for table in (chosen, limit):
+                pair = table[active, place], table[active, above]
+                table[active, above], table[active, place] = pair
+            place = above
+    return _in_order(lists, chosen)
 
 
-def shortage(
-    lists: QueryLists, order: Array, k: int, plan: SharePlan | CountPlan
-) -> Array:
+def shortage(lists: QueryLists, order: Array, k: int, plan: CountsPlan) -> Array:
     """Return the most items that each group lacks in any of k prefixes, (Q, G)."""
     count, most = np.zeros_like(lists.sizes), np.zeros(lists.sizes.shape)
     for place in range(k):
@@ -237,12 +220,11 @@ def shortage(
 
 def _in_order(lists: QueryLists, chosen: Array) -> Array:
     """Return the chosen rows of each query, and then the others, ranked as before."""
-    taken = chosen[chosen < _NONE]
-    left = np.ones(lists.group.size, dtype=bool)
-    left[taken] = False
-    others = np.flatnonzero(left)
-    query = np.concatenate([lists.query[taken], lists.query[others]])
-    return np.concatenate([taken, others])[stable_order(query)]
+    query, place = np.nonzero(chosen < _NONE)
+    n_places = chosen.shape[1]
+    key = np.multiply(lists.query, n_places + 1, dtype=np.int64) + n_places
+    key[chosen[query, place]] -= n_places - place
+    return stable_order(key)
 
 
 def reassigned(lists: QueryLists, order: Array) -> Array:
@@ -252,26 +234,15 @@ def reassigned(lists: QueryLists, order: Array) -> Array:
     items of other groups, or items that were not tied, the lower ones become smaller by
     the last bit.
     """
-    score = lists.score
-    group, before = lists.group[order], score[order]
-    first = np.zeros(score.size, dtype=bool)
-    first[lists.starts[:-1]] = True
-    tied = np.r_[False, score[1:] == score[:-1]] & ~first
-    stays = np.r_[False, (group[1:] == group[:-1]) & (before[1:] == before[:-1])]
-    rows = np.flatnonzero(np.isin(lists.query, lists.query[tied & ~stays]))
-    if not rows.size:
+    group, before, score = lists.group[order], lists.score[order], lists.score.copy()
+    tied = np.append(False, np.diff(lists.tie) == 0)
+    stays = (group[1:] == group[:-1]) & (before[1:] == before[:-1])
+    stays = tied & np.append(False, stays)
+    if (tied == stays).all():
         return score
-    query, start = lists.query[rows], lists.starts[:-1][lists.query[rows]]
-    place = np.cumsum(~(tied & stays)[rows])
-    # Floats as integers of the same order: one less is the next lower float.
-    bits = (score[rows] + 0.0).view(np.int64)
-    magnitude = np.iinfo(np.int64).max
-    whole = np.where(bits < 0, -(bits & magnitude), bits)
-    rank = np.unique(query, return_inverse=True)[1]
-    table = np.full((int(rank[-1]) + 1, int(lists.lengths[query].max())), magnitude)
-    table[rank, rows - start] = whole + place
-    whole = np.minimum.accumulate(table, axis=1)[rank, rows - start] - place
-    bits = np.where(whole < 0, -whole | np.iinfo(np.int64).min, whole)
-    out = score.copy()
-    out[rows] = bits.view(np.float64)
-    return out
+    for place in range(1, int(lists.lengths.max())):
+        row = lists.starts[:-1][lists.lengths > place] + place
+        above = score[row - 1]
+        lower = np.where(stays[row], above, np.nextafter(above, -np.inf))
+        score[row] = np.minimum(score[row], lower)
+    return score

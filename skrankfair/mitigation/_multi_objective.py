@@ -17,16 +17,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimates import formatting as fmt
+from .._inputs.by_name import take_columns
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, as_numbers, as_weights
 from ..inference import compare, predictive_parity_test
 from ..inference._predictive_parity import PredictiveParityTest
 from ..metrics import GroupEstimates, mean_squared_error
 from ..smoothing import NadarayaWatsonRegressor
-from ._by_group import (
-    CalibratesByGroup,
-    outcome_matrix,
-)
+from ._by_group import CalibratesByGroup, outcome_matrix, score_names
 from ._curves import (
     check_calibrator,
     estimator_response,
@@ -437,7 +435,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         """Return the names of the objectives."""
         size = rows.y.shape[1]
         if names is None:
-            scores = [str(name) for name in self._score_names(None)]
+            scores = [str(name) for name in score_names(self, None)]
             names = [f"objective{k}" for k in range(size)]
             names = scores if len(scores) == size else names
         if COMPOSITE in names:
@@ -562,7 +560,8 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
             different lengths.
         """
         calibrated = self._calibrated(X, sensitive_features)
-        labels, units = self._columns(X, sensitive_features, cluster)
+        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        labels, units = take_columns(self, X, passed, y=y).values()
         if labels is None:
             raise ValueError(
                 "sensitive_features must be given to audit the objectives; the "

@@ -20,14 +20,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._inputs.by_name import (
     TakesMetadata,
-    named_columns,
-    take_column,
+    metadata_columns,
+    take_columns,
     without_columns,
 )
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
-    check_aligned,
     check_choice,
     check_lengths,
     check_magnitude,
@@ -364,10 +363,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         check_number(self.max_iter, "max_iter", 1, np.inf, integer=True)
         check_number(self.tol, "tol", 0, np.inf, inclusive=(False, False))
         check_choice(self.comparison, "comparison", COMPARISONS)
-        columns = {
-            name: take_column(self, X, name, value) for name, value in given.items()
-        }
-        check_aligned(X=X, y=y, **columns)
+        columns = take_columns(self, X, given, y=y)
         features, y = validate_data(
             self,
             with_names(self._features(X)),
@@ -383,7 +379,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
 
     def _features(self, X: Any) -> Any:
         """Return X without the columns that the constructor names, if it has them."""
-        return without_columns(X, named_columns(self.sensitive_features, self.qid))
+        return without_columns(X, metadata_columns(self))
 
     def _given(
         self, pairs: Any

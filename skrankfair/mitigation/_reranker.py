@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from .._estimates import formatting as fmt
 from .._inputs.by_name import (
-    RESPONSES,
-    Name,
     TakesMetadata,
-    named_columns,
+    metadata_columns,
     numeric_features,
-    take_column,
-    with_requests,
-    without_columns,
+    take_columns,
 )
-from .._inputs.columns import read_labels
 from .._inputs.groups import Groups
 from .._inputs.ranking import Ranking
 from .._inputs.sklearn_private import (
     fit_parameters,
     n_rows_of,
-    names_of_features,
     routing_enabled,
     tags_of,
     with_names,
@@ -40,7 +30,6 @@ from .._inputs.sklearn_private import (
 from .._inputs.validation import (
     Array,
     as_numbers,
-    check_aligned,
     check_choice,
     check_number,
     generator,
@@ -50,7 +39,13 @@ from .._inputs.validation import (
 from ..inference._prefix_counts import FairCounts, fair_counts
 from ..metrics._position_weights import DCG, PositionWeight
 from ._amortized import AttentionPlan, amortized_order
-from ._by_group import check_given_alike, columns_of_rows, quoted
+from ._by_group import (
+    check_given_alike,
+    columns_of_rows,
+    quoted,
+    score_names,
+    warn_of_unseen,
+)
 from ._exposure_lp import CONSTRAINTS, ExposurePlan, drawn_order
 from ._floors import (
     CountPlan,
@@ -61,9 +56,9 @@ from ._floors import (
     reassigned,
     shortage,
 )
-from ._wrapper import check_table, check_target_given, scores_of
+from ._wrapper import check_table, check_target_given, for_model, router_of, scores_of
 
-#: From the name of a method to the function that re-ranks a block of queries: it takes
+#: From the name of a method to the function that re-ranks queries: it takes
 #: their lists, the number of places and the plan, and returns rows in the new order.
 METHODS: dict[str, Callable[[QueryLists, int, Any], Array]] = {
     "det_greedy": fill,
@@ -76,7 +71,6 @@ METHODS: dict[str, Callable[[QueryLists, int, Any], Array]] = {
 }
 #: The methods that share exposure or attention, and so have no counts to reach.
 _SHARING = ("exposure_lp", "amortized")
-TARGETS = ("proportional", "candidates", "equal")
 
 
 class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
@@ -283,13 +277,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         request = super().get_metadata_routing()
         if self.estimator is None:
             return request
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        for method in RESPONSES:
-            mapping.add(caller="predict", callee=method)
-            mapping.add(caller="transform", callee=method)
-        router = MetadataRouter(owner=self.__class__.__name__)
-        router.add_self_request(with_requests(request, self))
-        return router.add(estimator=self.estimator, method_mapping=mapping)
+        return router_of(self, request, ("predict", "transform"))
 
     def fit(
         self,
@@ -328,32 +316,23 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             length.
         """
         self._check_options()
-        labels = take_column(self, X, "sensitive_features", sensitive_features)
-        queries = take_column(self, X, "qid", qid)
-        metadata = {"sensitive_features": labels, "qid": queries}
-        check_aligned(X=X, y=y, sample_weight=sample_weight, **metadata)
-        if self.estimator is None:
-            options = {"y": y} if y is not None else {}
-            scores = numeric_features(
-                self, X, self._left_out(), "scores", reset=True, **options
-            )
-            scores = scores[0] if options else scores
-            self._check_relevance(scores)
-            n_rows = len(scores)
-        else:
-            check_table(X)
-            validate_data(self, with_names(X), reset=True, skip_check_array=True)
-            n_rows = n_rows_of(X)
-        groups, _, weight = columns_of_rows(n_rows, labels, None, sample_weight)
-        _query_of(n_rows, queries)
+        _, groups, _, given = self._read(
+            X, sensitive_features, qid, y=y, sample_weight=sample_weight
+        )
+        weight = given.get("sample_weight")
         rows = np.bincount(groups.values, weight, minlength=len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
         if self.estimator is not None:
-            self.estimator_ = self._fitted_model(X, y, weight, metadata)
-        self._grouped = labels is not None
+            check_target_given(self, y)
+            if routing_enabled():  # It raises for what nobody requests.
+                process_routing(self, "fit", **given)
+            parameters = fit_parameters(self.estimator, given)
+            model = clone(self.estimator)
+            self.estimator_ = model.fit(for_model(self, X), y, **parameters)
+        self._grouped = "sensitive_features" in given
         self.groups_ = tuple(counts)
         self.shares_ = self._target_shares(counts)
-        self.protected_ = self._protected_groups(counts)
+        self.protected_ = self._protected(counts)
         if self.method == "amortized":
             self.attention_: dict[Hashable, list[float]] = {}
             self.relevance_: dict[Hashable, list[float]] = {}
@@ -391,7 +370,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             It names the groups that `fit` has not seen, whose items keep their scores,
             or says in how many queries the targets are not met, and by how much.
         """
-        return self._reranked(*self._read(X, sensitive_features, qid))[0]
+        return self._reranked(X, sensitive_features, qid)[0]
 
     @available_if(lambda self: self.method == "amortized")
     def partial_fit(
@@ -421,32 +400,11 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         if not hasattr(self, "attention_"):
             self.fit(X, y, sensitive_features=sensitive_features, qid=qid)
         self._check_options()
-        rows = self._read(X, sensitive_features, qid)
-        books = self._reranked(*rows)[1].tolist()
-        new = [dict(zip(rows[1].labels, sums, strict=True)) for sums in books]
-        self.attention_ = {**self.attention_, **new[0]}
-        self.relevance_ = {**self.relevance_, **new[1]}
+        _, labels, books = self._reranked(X, sensitive_features, qid)
+        attention, relevance = books.tolist()
+        self.attention_ = self.attention_ | dict(zip(labels, attention, strict=True))
+        self.relevance_ = self.relevance_ | dict(zip(labels, relevance, strict=True))
         return self
-
-    def _read(
-        self, X: Any, sensitive_features: Any, qid: Any
-    ) -> tuple[Array, Groups, Array | None]:
-        """Return the scores, (n, d), the groups and the queries of all rows."""
-        check_is_fitted(self)
-        labels = take_column(self, X, "sensitive_features", sensitive_features)
-        check_given_alike(labels, self._grouped)
-        queries = take_column(self, X, "qid", qid)
-        metadata = {"sensitive_features": labels, "qid": queries}
-        if self.estimator is None:
-            score = numeric_features(self, X, self._left_out(), "scores")
-        else:
-            check_table(X)
-            validate_data(self, with_names(X), reset=False, skip_check_array=True)
-            given = {n: values for n, values in metadata.items() if values is not None}
-            score = scores_of(self.estimator_, self._for_model(X), given)[:, None]
-        groups, _, _ = columns_of_rows(len(score), labels)
-        self._check_relevance(score)
-        return score, groups.without_unused(), _query_of(len(score), queries)
 
     def predict(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Array:
         """Return what `transform` does, as one number per row.
@@ -465,7 +423,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_scores)
             Of two dimensions if X has several columns of scores.
         """
-        scores = np.asarray(FairReranker.transform(self, X, sensitive_features, qid))
+        scores = self._reranked(X, sensitive_features, qid)[0]
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def fit_transform(
@@ -510,24 +468,20 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         ndarray of str
             The names of the scores; "score" with an estimator.
         """
-        check_is_fitted(self)
-        names = names_of_features(self, input_features)
-        if self.estimator is not None:
-            return np.array(["score"], dtype=object)
-        left_out = self._left_out()
-        return np.array([name for name in names if name not in left_out], dtype=object)
+        names = score_names(self, input_features)
+        return names if self.estimator is None else np.array(["score"], dtype=object)
 
     def _check_options(self) -> None:
         check_choice(self.method, "method", tuple(METHODS))
         if not isinstance(self.target, Mapping):
-            check_choice(self.target, "target", TARGETS)
+            check_choice(self.target, "target", ("proportional", "candidates", "equal"))
         if self.k is not None:
             check_number(self.k, "k", 1, np.inf, integer=True)
         check_number(self.alpha, "alpha", 0, 0.5, inclusive=(False, False))
         check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
         check_choice(self.constraint, "constraint", CONSTRAINTS)
         check_number(self.quality, "quality", 0, 1)
-        self._position_weights(1)
+        PositionWeight.of_first(self.position_weight, self.k).up_to(1)
         generator(self.random_state)
 
     @property
@@ -537,52 +491,42 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         return self.method == "amortized" or by_merit
 
     def _check_relevance(self, scores: Array) -> None:
-        """Raise a ValueError for negative scores if they are taken for relevance."""
-        if self._takes_relevance and scores.min() < 0:
-            raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: "
-                f"method={self.method!r} takes scores for relevance; got "
-                f"{scores.min():g}."
-            )
+        if self._takes_relevance:
+            whom = f"FairReranker, whose method={self.method!r} takes scores"
+            check_non_negative(scores, f"{whom} for relevance")
 
-    def _position_weights(self, n_ranks: int) -> Array:
-        """Return what the first places are worth; nothing after the first `k`."""
-        weight = PositionWeight.of_first(self.position_weight, self.k)
-        weights = weight.up_to(n_ranks)
-        weights[n_ranks if self.k is None else self.k :] = 0.0
-        return weights
+    def _read(
+        self, X: Any, sensitive_features: Any, qid: Any, **of_fit: Any
+    ) -> tuple[Array | None, Groups, Array | None, dict[str, Any]]:
+        """Return scores, (n, d), groups and queries of all rows, and what is given.
 
-    def _left_out(self) -> list[Name]:
-        return named_columns(self.sensitive_features, self.qid)
-
-    def _for_model(self, X: Any) -> Any:
-        """Return X as the wrapped model gets it."""
-        return without_columns(
-            X, self._left_out() if self.drop_metadata_columns else []
-        )
-
-    def _fitted_model(
-        self, X: Any, y: Any, weight: Array | None, metadata: Mapping[str, Any]
-    ) -> Any:
-        """Return a clone of the estimator, fitted to what it takes."""
-        check_target_given(self, y)
-        given = {"sample_weight": weight, **metadata}
+        Scores are None where the estimator makes them. `of_fit` are `y` and
+        `sample_weight`, for a fit.
+        """
+        passed = {"sensitive_features": sensitive_features, "qid": qid}
+        given = take_columns(self, X, passed, **of_fit)
+        scores, reset = None, bool(of_fit)
+        if self.estimator is None:
+            names = metadata_columns(self)
+            scores = numeric_features(self, X, names, "scores", reset=reset)
+            self._check_relevance(scores)
+        else:
+            check_table(X)
+            validate_data(self, with_names(X), reset=reset, skip_check_array=True)
+        weight = of_fit.get("sample_weight")
+        groups, codes, weight = columns_of_rows(n_rows_of(X), weight, **given)
+        given["sample_weight"] = weight
         given = {name: values for name, values in given.items() if values is not None}
-        if routing_enabled():  # It raises for what nobody requests.
-            process_routing(self, "fit", **given)
-        parameters = fit_parameters(self.estimator, given)
-        return clone(self.estimator).fit(self._for_model(X), y, **parameters)
+        return scores, groups, None if codes is None else codes.codes, given
 
     def _target_shares(self, counts: Mapping[Hashable, float]) -> dict[Hashable, float]:
         """Return the target share of each group, given their numbers of rows."""
         if self.target == "candidates" or self.method in _SHARING:
             return {}
-        given: dict[Hashable, float] = {}
+        given = dict.fromkeys(counts, 1 / len(counts)) if self.target == "equal" else {}
         if isinstance(self.target, Mapping):
             numbers = as_numbers([0.0, *self.target.values()], "target")[1:]
             given = dict(zip(self.target, numbers.tolist(), strict=True))
-        elif self.target == "equal":
-            given = dict.fromkeys(counts, 1 / len(counts))
         if unknown := [label for label in given if label not in counts]:
             raise ValueError(
                 f"target must have labels of groups of the fit, {quoted(list(counts))};"
@@ -600,14 +544,11 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         each = max(0.0, 1 - total) / (sum(others.values()) or 1)
         return {label: given.get(label, each * n) for label, n in counts.items()}
 
-    def _protected_groups(
-        self, counts: Mapping[Hashable, float]
-    ) -> tuple[Hashable, ...]:
+    def _protected(self, counts: Mapping[Hashable, float]) -> tuple[Hashable, ...]:
         """Return the groups that must not be too rare, in the order of labels."""
-        if self.group is None:
-            largest = max(counts, key=lambda label: counts[label])
-            return tuple(label for label in counts if label != largest)
         labels = self.group if isinstance(self.group, list) else [self.group]
+        if self.group is None:
+            labels = sorted(counts, key=lambda label: -counts[label])[1:]
         if not set(labels) < set(counts):
             raise ValueError(
                 "group must be some of the groups of the fit, "
@@ -621,110 +562,74 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         return fair_counts(k, shares, self.alpha)
 
     def _reranked(
-        self, scores: Array, groups: Groups, query: Array | None
-    ) -> tuple[Array, Array]:
-        """Return new scores, (n, d), and the sums of "amortized", (2, labels, d)."""
-        targets = groups.labels if self.method in _SHARING else self.groups_
-        number = {label: i for i, label in enumerate(targets)}
-        books = np.zeros((2, len(number), scores.shape[1]))
+        self, X: Any, sensitive_features: Any, qid: Any
+    ) -> tuple[Array, tuple[Hashable, ...], Array]:
+        """Return new scores, (n, d), labels, and the sums of "amortized", (2, G, d)."""
+        check_is_fitted(self)
+        scores, groups, query, given = self._read(X, sensitive_features, qid)
+        check_given_alike(given.get("sensitive_features"), self._grouped)
+        if scores is None:
+            scores = scores_of(self.estimator_, for_model(self, X), given)[:, None]
+            self._check_relevance(scores)
+        groups = groups.without_unused()
+        labels = groups.labels if self.method in _SHARING else self.groups_
+        warn_of_unseen(groups, labels, "have no target share and keep their scores")
+        books = np.zeros((2, len(labels), scores.shape[1]))
         if self.method == "amortized":
-            for i, label in enumerate(targets):
-                books[0, i] = self.attention_.get(label, 0.0)
-                books[1, i] = self.relevance_.get(label, 0.0)
+            for g, label in enumerate(labels):
+                books[0, g] = self.attention_.get(label, 0.0)
+                books[1, g] = self.relevance_.get(label, 0.0)
             if query is not None:  # Queries in the order of their first rows.
-                _, first, query = np.unique(
-                    query, return_index=True, return_inverse=True
-                )
+                first = np.unique(query, return_index=True)[1]
                 query = np.argsort(np.argsort(first))[query]
-        of_group = np.array([number.get(label, -1) for label in groups.labels])
-        group = of_group[groups.values]
-        rows = np.flatnonzero(group >= 0)
-        if unseen := [label for label in groups.labels if label not in number]:
-            warn_user(
-                "Groups that fit has not seen have no target share; their items "
-                f"keep their scores: {quoted(unseen)} (seen: {quoted(list(number))}).",
-                UserWarning,
-            )
-        out, codes = scores.copy(), None if query is None else query[rows]
-        lacking = np.zeros(len(number))
-        short = total = 0
+        number = {label: g for g, label in enumerate(labels)}
+        group = np.array([number.get(label, -1) for label in groups.labels])
+        group = group[groups.values]
+        rows, out = np.flatnonzero(group >= 0), scores.copy()
+        codes, lacking = None if query is None else query[rows], []
         for column in range(scores.shape[1] if rows.size else 0):
             ranking = Ranking.from_scores(scores[rows, column], codes)
-            order = ranking.order
+            order = rows[ranking.order]
             if ranking.has_ties:
                 order = order[ranking.ties_in_row_order()]
-            order = rows[order]
-            lists = QueryLists(ranking.starts, ranking.score, group[order], len(number))
-            sums = books[:, :, column]
-            for some, part, missing in self._blocks(lists, ranking, sums):
-                out[order[some], column] = part
-                lacking = np.maximum(lacking, missing.max(axis=0))
-                short += int(missing.any(axis=1).sum())
-            total += ranking.n_queries
-        if short:
-            names = ", ".join(
-                f"{fmt.label(label)} by up to {most:,.0f}"
-                for label, most in zip(number, lacking, strict=True)
-                if most
-            )
-            warn_user(
-                f"Targets are not met at every place in {short:,} of {total:,} "
-                f"queries, where too few items of a group are at the top: {names}. "
-                "Either their candidates do not suffice, or the method met a dead end.",
-                UserWarning,
-            )
-        return out, books
-
-    def _blocks(
-        self, lists: QueryLists, ranking: Ranking, books: Array
-    ) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield ranked rows of some queries, their new scores and what groups lack."""
-        longest = int(ranking.lengths.max())
-        k = longest if self.k is None else min(self.k, longest)
-        plan_of = self._planned(lists, k, books)
-        for rows, queries in ranking.spans(_ROWS):
-            starts = ranking.starts[queries.start : queries.stop + 1] - rows.start
-            part = QueryLists(
-                starts, lists.score[rows], lists.group[rows], lists.n_groups
-            )
-            plan, places = plan_of(queries), min(k, int(part.lengths.max()))
-            order = METHODS[self.method](part, places, plan)
-            missing = np.zeros((1, part.n_groups))
+            columns = ranking.score, group[order], len(labels)
+            lists = QueryLists(ranking.starts, ranking.tie_starts, *columns)
+            longest = int(lists.lengths.max())
+            k = longest if self.k is None else min(self.k, longest)
+            plan = self._plan(lists, k, books[:, :, column])
+            placed = METHODS[self.method](lists, k, plan)
+            out[order[placed], column] = reassigned(lists, placed)
             if self.method not in _SHARING:
-                missing = shortage(part, order, places, plan)
-            yield rows.start + order, reassigned(part, order), missing
-        if self.method == "exposure_lp":
-            plan.warn()
+                lacking.append(shortage(lists, placed, k, plan))
+        if lacking:
+            _warn_of_shortage(np.concatenate(lacking), labels)
+        return out, labels, books
 
-    def _planned(
-        self, lists: QueryLists, k: int, books: Array
-    ) -> Callable[[slice], Any]:
-        """Return the function from a slice of queries to their plan."""
-        weights = self._position_weights(int(lists.lengths.max()))
-        if self.method == "exposure_lp":
-            rng = generator(self.random_state)
-            exposure = ExposurePlan(weights, self.constraint, rng)
-            return lambda _: exposure
-        if self.method == "amortized":
-            discounts = DCG.up_to(weights.size)
-            discounts[k:] = 0.0
-            attention = AttentionPlan(weights, discounts, self.quality, *books)
-            return lambda _: attention
+    def _plan(self, lists: QueryLists, k: int, books: Array) -> Any:
+        """Return what the method needs to know beside the lists."""
+        longest = int(lists.lengths.max())
+        if self.method in _SHARING:
+            model = PositionWeight.of_first(self.position_weight, self.k)
+            weights, discounts = (of.up_to(longest) for of in (model, DCG))
+            weights[k:] = discounts[k:] = 0.0
+            if self.method == "exposure_lp":
+                rng = generator(self.random_state)
+                return ExposurePlan(weights, self.constraint, rng)
+            return AttentionPlan(weights, discounts, self.quality, *books)
         finite = self.target == "candidates"
         if self.method != "fa_ir" or not self.protected_:
+            share = np.array([list(self.shares_.values())])
             if finite:
                 share = lists.sizes / lists.lengths[:, None]
-                return lambda queries: SharePlan(share[queries], self.method)
-            share = np.array([[self.shares_[label] for label in self.groups_]])
-            return lambda _: SharePlan(share, self.method)
+            return SharePlan(share, self.method)
         protected = np.array([self.groups_.index(g) for g in self.protected_])
-        if finite:
-            pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
-            kinds, pool = unique_rows(pools)
-            counts = FairCounts.of(k, kinds[:, :-1], kinds[:, -1], self.alpha)
-            return lambda queries: CountPlan(counts, protected, pool[queries])
-        counts = self._fair_counts(k if self.k is None else self.k)
-        return lambda _: CountPlan(counts, protected, np.zeros(1, dtype=np.int64))
+        if not finite:
+            counts = self._fair_counts(self.k or k)
+            return CountPlan(counts, protected, np.zeros(1, dtype=np.int64))
+        pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
+        kinds, pool = unique_rows(pools)
+        counts = FairCounts.of(k, kinds[:, :-1], kinds[:, -1], self.alpha)
+        return CountPlan(counts, protected, pool)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -736,11 +641,17 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         return tags
 
 
-#: Queries of so many rows are re-ranked at a time, which stay in the processor's cache.
-_ROWS = 1 << 15
-
-
-def _query_of(n_rows: int, queries: Any) -> Array | None:
-    """Return the codes of the queries of all rows of X, or None."""
-    _, codes, _, _ = read_labels({"X": n_rows}, qid=queries)
-    return codes["qid"].codes if codes else None
+def _warn_of_shortage(missing: Array, labels: tuple[Hashable, ...]) -> None:
+    """Warn of items that groups lack in some prefix, shape (Q, G), if there are any."""
+    if short := np.count_nonzero(missing.any(axis=1)):
+        names = ", ".join(
+            f"{fmt.label(label)} by up to {most:,.0f}"
+            for label, most in zip(labels, missing.max(axis=0), strict=True)
+            if most
+        )
+        warn_user(
+            f"Targets are not met at every place in {short:,} of {len(missing):,} "
+            f"queries, where too few items of a group are at the top: {names}. "
+            "Either their candidates do not suffice, or the method met a dead end.",
+            UserWarning,
+        )

@@ -15,13 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.groups import Groups
 from .._inputs.score_rows import ScoreRows
-from .._inputs.validation import (
-    Array,
-    check_choice,
-    check_number,
-    generator,
-    warn_user,
-)
+from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from ..smoothing import nadaraya_watson
 from ._by_group import columns_of_rows, quoted, rows_by_group, warn_of_unseen
 from ._curves import Curve, Line, check_calibrator, fit_curve
@@ -630,8 +624,10 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         score = scores_of(self.estimator_, features, metadata, self._methods())
-        groups, _, _ = columns_of_rows(score.size, labels)
-        warn_of_unseen(groups, self.thresholds_, "get the threshold of")
+        groups, _, _ = columns_of_rows(score.size, sensitive_features=labels)
+        warn_of_unseen(
+            groups, self.thresholds_, "get the threshold of all rows together"
+        )
         cuts = [self._cuts.get(g, {self._pooled_cut: 1.0}) for g in groups.labels]
         threshold = np.array([min(shares) for shares in cuts])[groups.values]
         self._draw(groups, cuts, threshold)

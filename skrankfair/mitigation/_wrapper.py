@@ -26,8 +26,9 @@ from sklearn.utils.validation import validate_data
 from .._estimates import formatting as fmt
 from .._inputs.by_name import (
     RESPONSES,
-    named_columns,
+    metadata_columns,
     take_column,
+    take_columns,
     with_requests,
     without_columns,
     without_units,
@@ -225,14 +226,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         MetadataRouter
         """
-        request = with_requests(super().get_metadata_routing(), self)
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        for method in RESPONSES:
-            for caller in (*RESPONSES, "score"):
-                mapping.add(caller=caller, callee=method)
-        router = MetadataRouter(owner=self.__class__.__name__)
-        router.add_self_request(request)
-        router.add(estimator=self.estimator, method_mapping=mapping)
+        request, callers = super().get_metadata_routing(), (*RESPONSES, "score")
+        router = router_of(self, request, callers)
         if hasattr(self.cv, "split"):
             to_split = MethodMapping().add(caller="fit", callee="split")
             router.add(splitter=self.cv, method_mapping=to_split)
@@ -309,10 +304,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         fit_params: Mapping[str, Any],
     ) -> FitRows:
         """Validate the arguments of `fit`."""
-        labels = take_column(self, X, "sensitive_features", sensitive_features)
-        units = take_column(self, X, "cluster", cluster)
-        columns = {"sensitive_features": labels, "cluster": units}
-        check_aligned(X=X, y=y, sample_weight=sample_weight, **columns)
+        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
         check_target_given(self, y)
         check_table(X)
         self._check_names(X, reset=True)
@@ -322,19 +315,14 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         classifier = isinstance(self, ClassifierMixin)
         if not classifier:
             y = as_numbers(y, "y")
-        groups, clusters, weight = columns_of_rows(len(y), labels, units, sample_weight)
+        groups, clusters, weight = columns_of_rows(len(y), sample_weight, **columns)
         if classifier:
             counted = _is_known(y) if weight is None else _is_known(y) & (weight > 0)
             self.classes_ = two_classes(y[counted])
         metadata = {"sample_weight": weight, **columns}
         given = {name: value for name, value in metadata.items() if value is not None}
         if routing_enabled():
-            passed = {
-                "sample_weight": sample_weight,
-                "cluster": cluster,
-                "sensitive_features": sensitive_features,
-                **fit_params,
-            }
+            passed = {"sample_weight": sample_weight, **passed, **fit_params}
             # It raises for what nobody requests, and where a request is missing.
             routed = process_routing(self, "fit", **passed)
             fit = fit_parameters(self.estimator, {**fit_params, **given})
@@ -344,8 +332,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             split = {"groups": others.pop("groups")} if "groups" in others else {}
             fit = {**fit_parameters(self.estimator, given), **others}
         self._warn_of_weights(given)
-        self._grouped = labels is not None
-        X, given = self._for_model(X), {**fit_params, **given}
+        self._grouped = "sensitive_features" in given
+        X, given = for_model(self, X), {**fit_params, **given}
         return FitRows(X, y, groups, clusters, weight, given, fit, split)
 
     def _warn_of_weights(self, given: dict[str, Any]) -> None:
@@ -392,12 +380,6 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             return self.estimator
         return fit_clone(self.estimator, rows.X, rows.y, rows.known, rows.fit)
 
-    def _for_model(self, X: Any) -> Any:
-        """Return X as the wrapped model gets it."""
-        if not self.drop_metadata_columns:
-            return X
-        return without_columns(X, named_columns(self.sensitive_features, self.cluster))
-
     def _check_names(self, X: Any, reset: bool) -> None:
         """Look at the columns of X; that of clusters may be dropped and missing."""
         X = without_units(self, X) if self.drop_metadata_columns else X
@@ -412,13 +394,33 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         check_table(X)
         self._check_names(X, reset=False)
         metadata = {} if labels is None else {"sensitive_features": labels}
-        return self._for_model(X), labels, metadata
+        return for_model(self, X), labels, metadata
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = tags_of(self.estimator).input_tags
         tags.target_tags.required = True
         return tags
+
+
+def router_of(estimator: Any, request: Any, callers: Sequence[str]) -> MetadataRouter:
+    """Return the routes of a fit, and from callers to responses, of the model inside.
+
+    `request` is what the estimator requests itself.
+    """
+    mapping = MethodMapping().add(caller="fit", callee="fit")
+    for method in RESPONSES:
+        for caller in callers:
+            mapping.add(caller=caller, callee=method)
+    router = MetadataRouter(owner=type(estimator).__name__)
+    router.add_self_request(with_requests(request, estimator))
+    return router.add(estimator=estimator.estimator, method_mapping=mapping)
+
+
+def for_model(estimator: Any, X: Any) -> Any:
+    """Return X as the wrapped model gets it."""
+    names = metadata_columns(estimator) if estimator.drop_metadata_columns else []
+    return without_columns(X, names)
 
 
 class ScoresByGroup:

@@ -15,7 +15,7 @@ def ranked(score, subject, query, quality=0.0, weights=DCG, discounts=DCG, books
     books = np.zeros((2, subject.max() + 1)) if books is None else books.copy()
     by_score = np.lexsort((-score, query))
     starts = np.searchsorted(query, np.arange(query[-1] + 2))
-    lists = QueryLists(starts, score[by_score], subject[by_score], books.shape[1])
+    lists = QueryLists(starts, None, score[by_score], subject[by_score], books.shape[1])
     plan = AttentionPlan(weights, discounts, quality, *books)
     order = by_score[amortized_order(lists, weights.size, plan)]
     ranks = np.empty_like(order)

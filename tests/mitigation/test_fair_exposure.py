@@ -5,15 +5,20 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import ndcg_score
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from skrankfair import mitigation_report
 from skrankfair.metrics import exposure_gap
 from skrankfair.mitigation import FairReranker
+from skrankfair.model_selection import fairness_constrained
+from skrankfair.scoring import get_scorer, make_fairness_scorer
 
 WHO = {"sensitive_features": "group", "qid": "query"}
 
@@ -173,6 +178,66 @@ class TestAmortized:
         fair.partial_fit(X)
         assert set(fair.attention_) == {"a", "b"}
         assert positive.fit(X, y).predict(X).shape == (len(X),)
+
+
+SEARCHES = [
+    ({"method": "det_greedy", "target": "candidates"}, {"k": [1, 8]}),
+    ({"method": "fa_ir", "target": "candidates", "group": "b"}, {"alpha": [0.01, 0.4]}),
+    (
+        {"method": "exposure_lp", "random_state": 0},
+        {"constraint": ["parity", "impact"]},
+    ),
+    ({"method": "amortized"}, {"quality": [0.0, 0.999]}),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Exposure in proportion")
+@pytest.mark.parametrize(("options", "grid"), SEARCHES)
+class TestTools:
+    def test_search_with_a_bound(self, options, grid):
+        """The bound on the gap is kept at the least price in NDCG."""
+        X = frame(60)
+        y = (X["score"] > X["score"].mean()).astype(int)
+        score = FunctionTransformer()
+        model = make_pipeline(score, FairReranker(**options, **WHO))
+        step = model.steps[-1][0]
+        gap_scorer = make_fairness_scorer(
+            exposure_gap, target="population", position_weight="dcg",
+            sensitive_features="group", qid="query",
+        )  # fmt: skip
+        search = GridSearchCV(
+            model,
+            {f"{step}__{name}": values for name, values in grid.items()},
+            scoring={"ndcg": get_scorer("ndcg", qid="query"), "gap": gap_scorer},
+            refit=fairness_constrained("ndcg", at_most={"gap": 1.0}),
+            cv=GroupKFold(2),
+            error_score="raise",
+        ).fit(X, y, groups=X["query"])
+        results = search.cv_results_
+        assert search.best_index_ == np.argmax(results["mean_test_ndcg"])
+        gaps = -results["mean_test_gap"]
+        tight = fairness_constrained("ndcg", at_most={"gap": gaps.min() + 1e-9})
+        assert tight(results) == np.argmin(gaps)
+        found = search.predict(X)
+        alone = FairReranker(**options, **WHO).set_params(
+            **{name.split("__")[1]: v for name, v in search.best_params_.items()}
+        )
+        np.testing.assert_array_equal(found, alone.fit(X).predict(X))
+
+    def test_polars_and_report(self, options, grid):
+        X = frame(60)
+        fair = FairReranker(**options, **WHO)
+        new = fair.fit(X).predict(X)
+        polars = pl.from_pandas(X)
+        np.testing.assert_array_equal(fair.fit(polars).predict(polars), new)
+        who = {"sensitive_features": X["group"], "qid": X["query"]}
+        report = mitigation_report(
+            X["score"], new, X["score"], metrics="exposure_gap", **who
+        )
+        cost = report.costs["ndcg"]
+        assert (cost.before.estimate == 1).all()
+        assert 0.9 <= cost.after.estimate[0] < 1
+        assert report.disparities["exposure_gap"].after.groups == ("a", "b")
 
 
 class TestErrors:
