@@ -611,7 +611,10 @@ class RankedData:
         return self._ranked(ranking, back[ranking.order])
 
     def split_by(self, codes: Array, rows: Array) -> RankedData:
-        """Return some ranked rows as lists, one for each code, at the same places."""
+        """Return some ranked rows as lists, one for each code, at the same places.
+
+        All rows of a code are of one query.
+        """
         whole = self.ranking
         shown = whole.shown or ShownPlaces(whole.position(), *whole.place_bounds())
         rows = rows[stable_order(codes[rows])]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skrankfair._inputs.groups import Groups, encode
+from skrankfair._inputs.groups import Groups
 from skrankfair._inputs.ranking import Ranking, order_rows, ranked_data, stable_order
 from tests.seeds import one_in
 
@@ -104,11 +104,29 @@ def test_the_same_rows_by_another_score():
         np.testing.assert_array_equal(
             other.groups.mask(label), expected.groups.mask(label)
         )
-    # And within other queries, which are codes of the input rows.
-    codes = encode(rng.integers(0, 2, 40), "x").codes
-    other = data.ranked_by(data.ranking.score, codes)
-    np.testing.assert_array_equal(other.ranking.order, np.lexsort((-s, codes)))
+
+
+def test_queries_in_parts():
+    rng = np.random.default_rng(0)
+    y, s = rng.normal(size=40), rng.integers(0, 4, 40) / 4
+    q = rng.integers(0, 5, 40)
+    data = ranked_data(y, s, qid=q)
+    codes = 2 * data.ranking.query + rng.integers(0, 2, 40)
+    rows = np.flatnonzero(rng.random(40) < 0.8)
+    other = data.split_by(codes, rows)
+    of_input = np.full(40, -1)
+    of_input[data.ranking.order[rows]] = codes[rows]
+    kept = np.flatnonzero(of_input >= 0)
+    expected = Ranking.from_scores(s[kept], of_input[kept])
+    for name in ("starts", "tie_starts", "score"):
+        np.testing.assert_array_equal(
+            getattr(other.ranking, name), getattr(expected, name)
+        )
+    assert sorted(other.ranking.order) == kept.tolist()
     np.testing.assert_array_equal(other.y_true, y[other.ranking.order])
+    place = np.empty(40, dtype=int)
+    place[data.ranking.order] = data.ranking.position()
+    np.testing.assert_array_equal(other.ranking.place, place[other.ranking.order])
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 10, 40, 1000])
