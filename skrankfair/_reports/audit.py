@@ -36,8 +36,10 @@ from .catalog import (
     catalog,
     chosen_metrics,
     not_named,
+    note,
     table,
     tasks,
+    without_unfit,
 )
 from .findings import (
     CORRECTION_NAMES,
@@ -73,10 +75,6 @@ _PARTS = (
 )
 _SECTION = ("title", "paragraphs", "header", "rows")
 
-_ASKS = (
-    "A threshold (threshold=, --threshold) adds who is selected, and who suffers the "
-    "mistakes there."
-)
 #: Columns by which rows are not ordered.
 _NOT_ORDERED = ("qid", "engagement", "within")
 #: What the findings depend on: level, correction, margins, task and favorable end.
@@ -738,7 +736,7 @@ class AuditRows:
     ----------
     columns : dict of str to array-like
         Outcomes, scores, groups, units and weights, as metrics of rows take them.
-    qid, engagement, item_weight : array-like of shape (n,) or None
+    qid : array-like of shape (n,) or None
     data : RankedData
     cluster : array-like of shape (n,) or (n, 2), or None
         Users and items, if both were given; those of `columns` are the users.
@@ -753,8 +751,6 @@ class AuditRows:
 
     columns: Mapping[str, Any]
     qid: Any
-    engagement: Any
-    item_weight: Any
     data: RankedData
     cluster: Any
     given: Mapping[str, Any]
@@ -802,9 +798,7 @@ class AuditRows:
             of_row[order if data.kept is None else data.kept[order]] = data.pair_weight
             columns["sample_weight"] = of_row
         cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
-        engagement, weight = given.get("engagement"), given.get("item_weight")
-        read = columns, given["qid"], engagement, weight, data, cluster
-        return cls(*read, original, lists, groupings)
+        return cls(columns, given["qid"], data, cluster, original, lists, groupings)
 
     def of_groups(self, labels: Any) -> AuditRows:
         """Return the rows with other labels of groups in their columns."""
@@ -878,37 +872,37 @@ class AuditRows:
     ) -> GroupEstimates:
         options = dict(metric.options)
         if metric.takes("engagement"):
-            options["engagement"] = self.engagement
+            options["engagement"] = self.given.get("engagement")
         if metric.ordered is not None:
             return metric.ordered(data, **options)
         if metric.takes("qid"):
             options["qid"] = self.qid
         return metric.function(**{**self.columns, "cluster": cluster}, **options)
 
-    def defined(
-        self, chosen: Sequence[AuditMetric]
+    def fitting(
+        self, chosen: Sequence[AuditMetric], may_leave_out: bool
     ) -> tuple[tuple[AuditMetric, ...], list[str]]:
-        """Return the metrics that are defined for the rows, and notes on the others.
+        """Return the metrics that fit the rows, and notes on the others.
 
         Metrics of outcomes and scores in [0, 1] need no note, since the report says
         how its scores were read.
         """
-        y, n_queries = self.data.y_true, self.data.ranking.n_queries
-        lowest, binary = float(y.min()), bool(np.isin(y, (0, 1)).all())
-        kept, notes, without_interval = [], [], []
-        for metric in chosen:
-            of_queries = metric.per == "query" and metric.cut != "required"
-            reason = metric.undefined(lowest, binary)
-            if not reason and of_queries and self.data.cluster_of_query is None:
-                reason = "the items of one list belong to several clusters"
-            if reason:
-                notes.append(f"{metric.title} is left out: {reason}.")
-            elif metric.needs != "shares" or self.are_shares:
-                kept.append(metric)
-                if of_queries and n_queries == 1:
-                    only = "has no interval, since there is only one query."
-                    without_interval.append(f"{metric.short} {only}")
-        return tuple(kept), notes + without_interval
+        chosen, notes = without_unfit(
+            chosen,
+            may_leave_out,
+            lowest=float(self.data.y_true.min()),
+            binary=bool(np.isin(self.data.y_true, (0, 1)).all()),
+            weighed=self.given.get("item_weight") is not None,
+            of_models=self.are_of_models,
+            several=self.data.cluster_of_query is None,
+        )
+        if not may_leave_out:
+            return chosen, notes
+        chosen = tuple(m for m in chosen if m.needs != "shares" or self.are_shares)
+        if self.data.ranking.n_queries == 1:
+            lists = [m for m in chosen if m.per == "query" and m.cut != "required"]
+            notes += [note("one_query", metric=metric.short) for metric in lists]
+        return chosen, notes
 
     def counts(self) -> dict[str, Any]:
         """Return the counts of rows, units, pairs and groups of a report."""
@@ -931,31 +925,6 @@ class AuditRows:
             "overlapping": groups.overlapping,
             "shares": self.are_shares,
         }
-
-
-def without_query_metrics(
-    chosen: Sequence[AuditMetric],
-    must: str = "item_weight must be None",
-    why: str = "weighs no items",
-    *,
-    may_leave_out: bool,
-) -> tuple[tuple[AuditMetric, ...], list[str]]:
-    """Return the metrics that weigh items, and notes on those that do not.
-
-    `must` and `why` are the words for it where another argument leaves them out.
-
-    Raises
-    ------
-    ValueError
-        If there are some that do not, and none may be left out.
-    """
-    places = [metric for metric in chosen if metric.per == "query"]
-    if places and not may_leave_out:
-        raise ValueError(
-            f"{must} for {places[0].name}, which {why}; name other metrics."
-        )
-    kept = tuple(metric for metric in chosen if metric not in places)
-    return kept, [f"{metric.title} is left out: it {why}." for metric in places]
 
 
 def audit(
@@ -1272,23 +1241,12 @@ def audit_of_rows(
     may_leave_out = not_named(options.metrics)
     places = options.k, options.threshold
     chosen = chosen_metrics(options.metrics, options.task, *places, may_be_made=True)
-    check_engagement(rows.engagement, chosen)
-    notes = list(notes)
-    if rows.item_weight is not None:
-        chosen, unweighed = without_query_metrics(chosen, may_leave_out=may_leave_out)
-        notes += unweighed
-    if rows.are_of_models:
-        chosen, of_queries = without_query_metrics(
-            *(chosen, "qid must be given", "needs queries"),
-            may_leave_out=may_leave_out,
-        )
-        notes += of_queries
+    check_engagement(rows.given.get("engagement"), chosen)
+    chosen, unfit = rows.fitting(chosen, may_leave_out)
     rows.check_units()
-    if may_leave_out:
-        chosen, undefined = rows.defined(chosen)
-        notes += undefined
-        if options.task == "risk" and options.threshold is None:
-            notes.append(_ASKS)
+    notes = [*notes, *unfit]
+    if may_leave_out and options.task == "risk" and options.threshold is None:
+        notes.append(note("threshold"))
     margins = margins_of(options.margin, chosen, options.confidence_level)
     references = references_of(options.reference, rows.groups, rows.groupings)
     results = {}
@@ -1344,8 +1302,7 @@ def audit_of_rows(
 
 def of_users_alone(titles: Sequence[str]) -> str:
     """Return a note on what has errors of users, and not of items too."""
-    names = "; ".join(title.partition(":")[0] for title in titles)
-    return f"Errors are those of users alone, and hold for no other items: {names}."
+    return note("users", names="; ".join(t.partition(":")[0] for t in titles))
 
 
 def _doubts(rows: AuditRows, options: AuditOptions, n_clusters: int) -> list[str]:
@@ -1358,30 +1315,15 @@ def _doubts(rows: AuditRows, options: AuditOptions, n_clusters: int) -> list[str
     said, binary = [], np.isin(y, (0, 1)).all()
     if options.task == "decision":
         shares = y.min() >= 0 and y.max() <= 1
-        if shares and not binary:
-            said.append(
-                "The scores are 0 or 1, and the outcomes are not: if the columns are "
-                "swapped, pass the outcomes as y_true."
-            )
-        return said
+        return [note("swapped")] if shares and not binary else []
     if y.std() > 0 and score.std() > 0:
         r = float(np.corrcoef(y, score)[0, 1])
         if r * np.sqrt(n_clusters) < -5:
-            said.append(
-                f"Higher scores go with lower outcomes (correlation {r:.2f}): if the "
-                "scores are reversed, such as ranks, pass -y_score."
-            )
-    if options.task == "risk" and binary and not rows.are_shares:
-        low, high = score.min(), score.max()
-        left_out = "calibration and losses, which need probabilities, are left out"
-        if low >= 0 and 1 < high <= 100:
-            whole = high <= 10 and not (score % 1).any()
-            like = "levels, such as deciles" if whole else "percentages"
-            remedy = "" if whole else " Divided by 100 they are not."
-            said.append(
-                f"The scores lie in [{low:g}, {high:g}] and are read as {like}: "
-                f"{left_out}.{remedy}"
-            )
+            said.append(note("reversed", r=r))
+    low, high = score.min(), score.max()
+    if options.task == "risk" and binary and low >= 0 and 1 < high <= 100:
+        whole = high <= 10 and not (score % 1).any()
+        said.append(note("levels" if whole else "percentages", low=low, high=high))
     return said
 
 
@@ -1392,5 +1334,4 @@ def _look_alikes(labels: Iterable[Hashable]) -> list[str]:
         text = unicodedata.normalize("NFKC", fmt.label(label))
         shown.setdefault(" ".join(text.split()), []).append(label)
     alike = [" and ".join(map(ascii, same)) for same in shown.values() if len(same) > 1]
-    said = f"Labels of different groups look alike in this report: {fmt.some(alike)}."
-    return [said] if alike else []
+    return [note("alike", labels=fmt.some(alike))] if alike else []
