@@ -561,9 +561,11 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
     A group is named where the p-value of a metric is small enough after a correction
     for the number of metrics too: these are the sentences that are remembered.
     """
+    findings = list(findings)
     tested = [f for f in findings if f.tested]
     if not tested:
-        return (("", "None of the requested metrics says what is fair."),)
+        said = [("", "None of the requested metrics says what is fair.")]
+        return tuple(said[: len(findings)])
     if len(tested[0].rows) == 1:
         return (("", "There is only one group, so there is nothing to compare."),)
     if all(row.missing for f in tested for row in f.rows):
