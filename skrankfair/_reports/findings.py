@@ -27,7 +27,9 @@ from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, table
 #: More groups than this, and a table shows those that matter.
 MANY_GROUPS = 30
 _FIRST_SHOWN = 10
-_DIFFERENCE = ("difference", "difference_low", "difference_high")
+#: Numbers of a group with the ends of their intervals.
+VALUE = ("estimate", "ci_low", "ci_high")
+DIFFERENCE = ("difference", "difference_low", "difference_high")
 _MOST_NAMED = 3
 _SILENT = "The data do not show a difference between the groups."
 _UNDIRECTED = (
@@ -181,15 +183,6 @@ class MetricFinding:
         gap = result.as_gap() if self.tested else result
         return places, gap.as_estimates, gap.n_effective
 
-    def gaps(self, level: float) -> Array:
-        """Return what is tested with its intervals and p-values, shape (4, G)."""
-        places, tested, _ = self.judged
-        values = np.full((4, len(self.result.groups)), np.nan)
-        ends = tested.ends(t_quantile(level, tested.df))
-        known = tested.test[1] if self.result.has_pvalue else np.nan * tested.df
-        values[:, places] = [tested.scale.estimate, *ends, known]
-        return values
-
     @property
     def compared_with(self) -> str:
         """What the difference is from, where that is no constant; or empty."""
@@ -204,13 +197,16 @@ class MetricFinding:
         """One finding per group, in the order of the result."""
         if self.recorded is not None:
             return self.recorded
-        result, n_effective = self.result, self.judged[2]
+        result, level = self.result, self.confidence_level
+        places, tested, n_effective = self.judged
         difference, known = np.full((3, len(result.groups)), np.nan), result.pvalue
         if self.tested:
-            gaps = self.gaps(self.confidence_level)
             fair = 0.0 if self.compared_with else result.fair_value
-            difference, known = gaps[:3] - fair, gaps[3]
-        low, high = result.ends(t_quantile(self.confidence_level, result.df))
+            ends = tested.ends(t_quantile(level, tested.df))
+            difference[:, places] = np.array([tested.scale.estimate, *ends]) - fair
+            known = np.full(len(result.groups), np.nan)
+            known[places] = tested.test[1] if result.has_pvalue else np.nan
+        low, high = result.ends(t_quantile(level, result.df))
         enough = n_effective >= fmt.FEW_EFFECTIVE - 1e-9
         pvalues = np.where(enough, known, np.nan)
         corrected = corrected_pvalues(pvalues, self.correction)
@@ -224,12 +220,12 @@ class MetricFinding:
             "n_effective": n_effective,
             "pvalue": known,
             "pvalue_corrected": corrected,
-            **dict(zip(_DIFFERENCE, difference, strict=True)),
+            **dict(zip(DIFFERENCE, difference, strict=True)),
             "side": self._sides(corrected, difference[0]),
             "pvalue_margin": self._margin_pvalues,
             "pvalue_margin_corrected": in_margin,
             "within": self._compared
-            & (self.all_within | (in_margin < 1 - self.confidence_level)),
+            & (self.all_within | (in_margin < 1 - level)),
             "missing": self._missing,
         }
         values = zip(*(np.asarray(c).tolist() for c in columns.values()), strict=True)
