@@ -224,8 +224,7 @@ class MetricFinding:
             "side": self._sides(corrected, difference[0]),
             "pvalue_margin": self._margin_pvalues,
             "pvalue_margin_corrected": in_margin,
-            "within": self._compared
-            & (self.all_within | (in_margin < 1 - level)),
+            "within": self._compared & (self.all_within | (in_margin < 1 - level)),
             "missing": self._missing,
         }
         values = zip(*(np.asarray(c).tolist() for c in columns.values()), strict=True)
