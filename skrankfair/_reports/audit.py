@@ -220,23 +220,19 @@ class AuditReport:
     @property
     def reading(self) -> str:
         """How the scores were read: their task, and which end of them is good."""
-        if self.favorable is None:
-            end = "nobody has said which end of the score is good"
-        else:
-            end = f"{self.favorable} scores are good for them"
-        what = tasks()[self.task]
-        if self.task == "risk" and not self.shares:
-            what += ", not in [0, 1] as its calibration and losses would need"
-        thresholds = (r.parameters.get("threshold") for r in self.results.values())
-        threshold = next((t for t in thresholds if t is not None), None)
-        if self.task == "risk" and threshold is not None:
-            what += f", with the decision 1 from {threshold:g} on"
+        what, risk = tasks()[self.task], self.task == "risk"
+        if risk and not self.shares:
+            what += note("no_shares")
+        threshold = _first_given(self.results, "threshold")
+        if risk and threshold is not None:
+            what += note("decided", threshold=threshold)
         if self.k is not None:
-            first = "place counts" if self.k == 1 else f"{self.k:,} places count"
-            what += f", of which the first {first}"
-        names = fmt.some(sorted(set(map(fmt.label, self.references.values()))))
-        compared = f" Groups are compared with {names}." if names else ""
-        return f"Read as {what}; {end}.{compared}"
+            what += note("first_place" if self.k == 1 else "first_places", k=self.k)
+        said = note(
+            "end" if self.favorable else "no_end", end=self.favorable, what=what
+        )
+        names = sorted(set(map(fmt.label, self.references.values())))
+        return said + (note("compared", names=fmt.some(names)) if names else "")
 
     @property
     def limits(self) -> str:
@@ -271,12 +267,17 @@ class AuditReport:
         columns = ["metric", "group", "estimate", "standard_error", "ci_low", "ci_high"]
         columns += ["support", "pvalue", "pvalue_corrected", *margins]
         columns += ["difference", "side", "verdict"]
-        rows = [(finding, row) for finding in self.findings for row in finding.rows]
-        said = [f.verdict_on(row) if f.tested else "" for f, row in rows]
-        frame = pd.DataFrame([vars(row) for _, row in rows], columns=columns)
-        groups = pd.Series([row.group for _, row in rows], dtype=object)
-        names = [finding.metric.name for finding, _ in rows]
-        return frame.assign(metric=names, group=groups, verdict=said)
+        rows = [
+            {
+                **vars(row),
+                "metric": f.metric.name,
+                "verdict": f.verdict_on(row) if f.tested else "",
+            }
+            for f in self.findings
+            for row in f.rows
+        ]
+        groups = pd.Series([row["group"] for row in rows], dtype=object)
+        return pd.DataFrame(rows, columns=columns).assign(group=groups)
 
     def to_dict(self, flat: bool = False) -> dict[str, Any]:
         """Return the numbers and verdicts in a form that JSON can hold.
@@ -430,7 +431,6 @@ class AuditReport:
         by_group = [results[metric.name] for metric in metrics if metric.by_group]
         groups = dict.fromkeys(group for result in by_group for group in result.groups)
         counted = {**groups, **(group_rows or {})}
-        cuts = [result.parameters.get("k") for result in results.values()]
         missing = missing_said(next(iter(results.values())).missing)
         samples = [
             f"{metric.title}: {fmt.sample_words(sample)}."
@@ -448,7 +448,7 @@ class AuditReport:
             margin=margins_of(margin, metrics, confidence_level),
             task=str(options.task),
             favorable=options.favorable,
-            k=next((k for k in cuts if k is not None), None),
+            k=_first_given(results, "k"),
             references=references_of(reference, counted),
             notes=(*missing, *samples, *notes, *_look_alikes(counted)),
         )
@@ -661,8 +661,7 @@ class AuditReport:
     def n_items(self) -> int | None:
         """Number of items that recur among the users; None without errors of both."""
         two_way = [r for r in self.results.values() if r.variance == "two-way"]
-        counts = [int(result.sums.ways[-1].count) for result in two_way]
-        return max(counts, default=None)
+        return max((int(r.sums.ways[-1].count) for r in two_way), default=None)
 
     @property
     def n_lists(self) -> int | None:
@@ -671,22 +670,27 @@ class AuditReport:
         return None if alone else self.n_queries
 
     @property
+    def counted(self) -> list[tuple[str, str]]:
+        """How much data stands behind the report: numbers, and of what."""
+        counts = {
+            "row": self.n_rows,
+            "query": self.n_lists,
+            self.cluster_unit: self.n_clusters,
+            "item": self.n_items,
+            "pair": self.n_lists and self.n_pairs,
+            "overlapping group" if self.overlapping else "group": len(self.group_rows),
+        }
+        many = {"query": "queries"}
+        return [
+            (f"{n:,}", one if n == 1 else many.get(one, f"{one}s"))
+            for one, n in counts.items()
+            if n is not None
+        ]
+
+    @property
     def counts(self) -> str:
         """How much data stands behind the report, on one line."""
-        group = "overlapping group" if self.overlapping else "group"
-        counts: list[tuple[int | None, str, str]] = [
-            (self.n_rows, "row", "rows"),
-            (self.n_lists, "query", "queries"),
-            (self.n_clusters, self.cluster_unit, f"{self.cluster_unit}s"),
-            (self.n_items, "item", "items"),
-            (self.n_lists and self.n_pairs, "pair", "pairs"),
-            (len(self.group_rows), group, f"{group}s"),
-        ]
-        return ", ".join(
-            f"{count:,} {one if count == 1 else many}"
-            for count, one, many in counts
-            if count is not None
-        )
+        return ", ".join(map(" ".join, self.counted))
 
     @property
     def provenance_lines(self) -> list[str]:
@@ -1160,17 +1164,10 @@ def audit(
         reference=reference,
         cross=cross,
     )
-    columns = {
-        "y_true": y_true,
-        "y_score": y_score,
-        "sensitive_features": sensitive_features,
-        "qid": qid,
-        "cluster": cluster,
-        "engagement": engagement,
-        "sample_weight": sample_weight,
-        "item_weight": item_weight,
-        "within": within,
-    }
+    columns = {"y_true": y_true, "y_score": y_score, "qid": qid, "cluster": cluster}
+    columns |= {"sensitive_features": sensitive_features, "engagement": engagement}
+    columns |= {"sample_weight": sample_weight, "item_weight": item_weight}
+    columns["within"] = within
     check_given(y_true=y_true, sensitive_features=sensitive_features)
     columns, notes, lacking = without_missing(columns, missing, "y_true")
     rows = AuditRows.of(columns, cross=cross, placed="y_true" in lacking)
@@ -1325,6 +1322,12 @@ def _doubts(rows: AuditRows, options: AuditOptions, n_clusters: int) -> list[str
         whole = high <= 10 and not (score % 1).any()
         said.append(note("levels" if whole else "percentages", low=low, high=high))
     return said
+
+
+def _first_given(results: Mapping[str, GroupEstimates], parameter: str) -> Any:
+    """Return a parameter of the first of some results that has it, or None."""
+    given = (result.parameters.get(parameter) for result in results.values())
+    return next((value for value in given if value is not None), None)
 
 
 def _look_alikes(labels: Iterable[Hashable]) -> list[str]:

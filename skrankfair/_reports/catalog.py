@@ -29,7 +29,7 @@ def table() -> Mapping[str, Any]:
     return tomllib.loads(text)
 
 
-def note(name: str, **values: Any) -> str:
+def note(name: str, /, **values: Any) -> str:
     """Return a note of `metrics.toml`, with what it leaves open."""
     return str(table()["notes"][name]).format(**values)
 

@@ -190,7 +190,7 @@ def _gaps(
     # The cells of the group come first, and then those of the others.
     cell = np.where(own, 0, held.size) + held.codes
     result = rows.within(held, cell, own | others).measured(metric)
-    place = {int(label): i for i, label in enumerate(result.groups)}
+    place = {int(label): i for i, label in enumerate(np.array(result.groups))}
     labels = held.all_labels.tolist()
     levels = [
         level

@@ -162,7 +162,8 @@ def _parity(rows: AuditRows, options: AuditOptions) -> _Contents:
 
 
 def _marginal(rows: AuditRows, options: AuditOptions) -> _Contents:
-    at, level = options.threshold, options.confidence_level
+    at: Any = options.threshold
+    level = options.confidence_level
     test = marginal_outcome_test(**rows.columns, threshold=at, confidence_level=level)
     cells = _by_group(test.groups, test.outcomes, test.outcome_interval())
     threshold = fmt.number(test.threshold)
@@ -186,7 +187,7 @@ def _curve(rows: AuditRows, options: AuditOptions) -> _Contents:
     for e in shown:
         numbers = zip(curve.estimate[e], low[e], high[e], strict=True)
         columns.append(
-            [f"{fmt.number(v, 3)} {fmt.interval(*ends, 3)}" for v, *ends in numbers]
+            [f"{fmt.number(v, 3)} {fmt.interval(a, b, 3)}" for v, a, b in numbers]
         )
     cells = list(zip(map(fmt.label, curve.groups), *columns, strict=True))
     return cells, {"header": [f"up to {curve.epsilon[e]:.3g}" for e in shown]}
