@@ -22,7 +22,7 @@ from .._estimates.finalize import OfRest
 from .._estimates.scales import PlainScale, t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
-from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, table
+from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, note, table
 
 #: More groups than this, and a table shows those that matter.
 MANY_GROUPS = 30
@@ -31,11 +31,6 @@ _FIRST_SHOWN = 10
 VALUE = ("estimate", "ci_low", "ci_high")
 DIFFERENCE = ("difference", "difference_low", "difference_high")
 _MOST_NAMED = 3
-_SILENT = "The data do not show a difference between the groups."
-_UNDIRECTED = (
-    "Who is worse off depends on which end of the score is good for people; "
-    "favorable='high' or 'low' says it."
-)
 #: Units of rates that count people (or items).
 _COUNTED = ("rows", "positives", "negatives", "selected")
 CORRECTION_NAMES = {"holm": "Holm", "fdr_bh": "BH"}
@@ -559,12 +554,11 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
     findings = list(findings)
     tested = [f for f in findings if f.tested]
     if not tested:
-        said = [("", "None of the requested metrics says what is fair.")]
-        return tuple(said[: len(findings)])
+        return (("", note("nothing_fair")),)[: len(findings)]
     if len(tested[0].rows) == 1:
-        return (("", "There is only one group, so there is nothing to compare."),)
+        return (("", note("one_group")),)
     if all(row.missing for f in tested for row in f.rows):
-        return (("", "There is too little data to tell the groups apart."),)
+        return (("", note("too_little")),)
     said, undirected = [], False
     for question in dict.fromkeys(f.metric.question for f in tested):
         sentences: list[str] = []
@@ -578,9 +572,11 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
             }
             undirected |= bool(more) and not f.directed
             sentences += more
-        said.append((question, " ".join(sentences) or _SILENT))
+        hints = any(f.conclusions for f in tested if f.metric.question == question)
+        silent = note("hinted", number=len(tested)) if hints else note("silent")
+        said.append((question, " ".join(sentences) or silent))
     if undirected:
-        said.append(("", _UNDIRECTED))
+        said.append(("", note("undirected")))
     if margins := _margin_headline(tested):
         said.append(("", margins))
     return tuple(said)

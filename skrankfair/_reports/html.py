@@ -26,7 +26,16 @@ from .._estimates.storage import stored
 from .._inputs.validation import Array
 from ..display import _style as look
 from .catalog import table
-from .findings import DIFFERENCE, MANY_GROUPS, VALUE, GroupFinding, MetricFinding
+from .findings import (
+    CHANGES,
+    CORRECTION_NAMES,
+    DIFFERENCE,
+    MANY_GROUPS,
+    VALUE,
+    VERDICTS,
+    GroupFinding,
+    MetricFinding,
+)
 
 if TYPE_CHECKING:
     import jinja2
@@ -41,7 +50,7 @@ _COLORS = {
     "within": look.WITHIN,
     "": look.UNCLEAR,
 }
-_MINUS = re.compile(r"-(?=\d)")
+_MINUS = re.compile(r"(?<!\w)-(?=\d)")
 # If there are many groups, this many are in the overview whatever was found.
 _FIRST = 10
 _WIDTH, _ROW, _TOP, _BOTTOM, _FONT = 400.0, 22.0, 8.0, 44.0, 11.0
@@ -78,6 +87,8 @@ def html_report(report: AuditReport) -> str:
         compared=compared,
         what=table()["texts"][report.texts]["overview"],
         overview=_overview(compared),
+        sides=CHANGES if report.texts == "change" else VERDICTS,
+        correction=CORRECTION_NAMES[report.correction],
         version=sys.modules[__name__.partition(".")[0]].__version__,
     )
     return page.rstrip() + "\n"

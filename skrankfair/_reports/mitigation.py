@@ -62,7 +62,6 @@ _TITLES = {
     "auc": "AUC",
     "log_loss": "log loss",
     "mean_squared_error": "mean squared error",
-    "ndcg": "NDCG",
 }
 
 
@@ -369,7 +368,10 @@ def _in_words(rows: pd.DataFrame) -> str:
 
 
 def _title(name: Any, words: str = "title") -> str:
-    return _TITLES.get(name) or str(getattr(catalog()[name], words)).lower()
+    """Return the name of a metric within a sentence; TPR and Brier stay as they are."""
+    title = _TITLES.get(name) or str(getattr(catalog()[name], words))
+    names = title[1].isupper() or title.startswith("Brier")
+    return title if names else title[0].lower() + title[1:]
 
 
 _RESPONSES = ("predict_proba", "decision_function")

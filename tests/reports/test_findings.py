@@ -162,8 +162,15 @@ class TestRankings:
 
     def test_a_single_metric_names_nobody_in_the_headline(self):
         report = audit(**data(bias=0.12, seed=4, n_queries=100))
-        assert any(finding.on("worse") for finding in report.findings)
-        assert {answer for _, answer in report.answers} == {SILENCE}
+        hints = {f.metric.question for f in report.findings if f.on("worse")}
+        assert hints
+        tested = sum(finding.tested for finding in report.findings)
+        hinted = (
+            f"No difference is beyond chance after a correction for all {tested} "
+            "metrics; single ones hint at some."
+        )
+        for question, answer in report.answers:
+            assert answer == (hinted if question in hints else SILENCE)
 
     def test_what_alone_is_no_unfairness_or_not_tested(self):
         headline = audit(**data(), metrics="pairwise_exposure").headline
