@@ -1,6 +1,6 @@
-"""Draw the two pictures of the README anew.
+"""Draw the two images of the README anew.
 
-Run ``python benchmarks/pictures.py`` in the root of the repository, with ``.[demo]``
+Run ``python benchmarks/readme_images.py`` in the root of the repository, with ``.[demo]``
 installed and chromium on the path. It writes docs/_static/report.png, the first screen
 of the page that ``skrankfair demo --html`` writes, and docs/_static/curves.png.
 """
@@ -22,20 +22,20 @@ FOLDER = Path(__file__).parents[1] / "docs" / "_static"
 
 
 def save(path, name):
-    """Write a picture with 32 colours, which text and flat areas need."""
-    with Image.open(path) as picture:
-        few = picture.convert("RGB").quantize(32, dither=Image.Dither.NONE)
+    """Write an image with 32 colours, which text and flat areas need."""
+    with Image.open(path) as image:
+        few = image.convert("RGB").quantize(32, dither=Image.Dither.NONE)
         few.save(FOLDER / name, optimize=True)
 
 
 def draw_report(folder):
-    """Take a picture of the top of the report of the demo."""
-    page, picture = folder / "report.html", folder / "report.png"
+    """Take a screenshot of the top of the report of the demo."""
+    page, image = folder / "report.html", folder / "report.png"
     subprocess.run(["skrankfair", "demo", "--html", page], check=True)
     options = ["--headless", "--no-sandbox", "--hide-scrollbars"]
-    options += ["--window-size=1100,760", f"--screenshot={picture}"]
+    options += ["--window-size=1100,760", f"--screenshot={image}"]
     subprocess.run(["chromium", *options, page.as_uri()], check=True)
-    save(picture, "report.png")
+    save(image, "report.png")
 
 
 def draw_curves(folder):
