@@ -1,8 +1,9 @@
 """Draw the two images of the README anew.
 
-Run ``python benchmarks/readme_images.py`` in the root of the repository, with ``.[demo]``
-installed and chromium on the path. It writes docs/_static/report.png, the first screen
-of the page that ``skrankfair demo --html`` writes, and docs/_static/curves.png.
+Run ``python benchmarks/readme_images.py`` in the root of the repository, with
+``.[demo]`` installed and chromium on the path. It writes docs/_static/report.png, the
+first screen of the page that ``skrankfair demo --html`` writes, and
+docs/_static/curves.png.
 """
 
 import subprocess
