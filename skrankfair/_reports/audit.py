@@ -903,6 +903,10 @@ class AuditRows:
         if not may_leave_out:
             return chosen, notes
         chosen = tuple(m for m in chosen if m.needs != "shares" or self.are_shares)
+        copied = np.array_equal(self.data.y_true, self.data.ranking.score)
+        of_scores = tuple(metric for metric in chosen if not metric.merit)
+        if copied and not self.data.has_queries and of_scores:
+            return of_scores, [note("copied")]
         if self.data.ranking.n_queries == 1:
             lists = [m for m in chosen if m.per == "query" and m.cut != "required"]
             notes += [note("one_query", metric=metric.short) for metric in lists]
