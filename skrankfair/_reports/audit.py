@@ -916,20 +916,16 @@ class AuditRows:
         """Return the counts of rows, units, pairs and groups of a report."""
         ranking, groups = self.data.ranking, self.data.groups
         lengths = ranking.lengths.astype(np.int64)
-        n_clusters = ranking.n_queries
-        if self.data.cluster is not None:
-            n_clusters = self.data.cluster.size
-        elif ranking.n_queries == 1:
-            n_clusters = ranking.n_rows
+        units = ranking.n_rows if ranking.n_queries == 1 else ranking.n_queries
+        numbers = [int(groups.mask(i).sum()) for i in range(len(groups.labels))]
         return {
             "n_rows": ranking.n_rows,
             "n_queries": ranking.n_queries,
-            "n_clusters": n_clusters,
+            "n_clusters": units
+            if self.data.cluster is None
+            else self.data.cluster.size,
             "n_pairs": int((lengths * (lengths - 1) // 2).sum()),
-            "group_rows": {
-                label: int(groups.mask(i).sum())
-                for i, label in enumerate(groups.labels)
-            },
+            "group_rows": dict(zip(groups.labels, numbers, strict=True)),
             "overlapping": groups.overlapping,
             "shares": self.are_shares,
         }
@@ -1266,7 +1262,6 @@ def audit_of_rows(
     say("tests and tables")
     sections, left_out = further_sections(rows, options)
     titles = [section.title for section in sections]
-    groups = rows.given["sensitive_features"]
     if options.impact_ratio:
         tables, rates = impact_sections(rows, options)
         sections += tables
@@ -1274,6 +1269,7 @@ def audit_of_rows(
     if rows.data.item is not None and titles:
         left_out.append(of_users_alone(titles))
     task, favorable = str(options.task), options.favorable
+    labels = rows.given["sensitive_features"]
     report = AuditReport(
         results,
         options.confidence_level,
@@ -1287,18 +1283,15 @@ def audit_of_rows(
         made={m.name: m.read_as(task, favorable) for m in chosen if not m.tasks},
         notes=(*notes, *left_out, *_look_alikes(counts["group_rows"])),
         sections=tuple(sections),
-        by="" if rows.groupings else " × ".join(crossed_columns(groups)),
+        by="" if rows.groupings else " × ".join(crossed_columns(labels)),
         rates=rates,
         references=references,
     )
     if rows.given.get("within") is None:
         return report
-    measured = {metric.name: metric for metric in chosen}
-    section, lacking_gaps = within_section(
-        rows, report.findings, measured, options.confidence_level
-    )
-    parts = (section, *report.sections), (*report.notes, *lacking_gaps)
-    return replace(report, sections=parts[0], notes=parts[1])
+    section, lacking_gaps = within_section(rows, report.findings, chosen)
+    notes, sections = [*report.notes, *lacking_gaps], [section, *sections]
+    return replace(report, sections=tuple(sections), notes=tuple(notes))
 
 
 def of_users_alone(titles: Sequence[str]) -> str:

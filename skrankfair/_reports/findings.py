@@ -231,27 +231,22 @@ class MetricFinding:
     @cached_property
     def _missing(self) -> list[str]:
         """Why groups have no estimate, interval or verdict; empty for the others."""
-        result = self.result
-        unit = fmt.units(result.variance)
-        numbers = (result.estimate, result.standard_error, self.judged[2])
-        reasons = []
-        for estimate, error, effective in zip(*map(np.asarray, numbers), strict=True):
-            reason = ""
-            if np.isnan(estimate):
-                reason = f"no {result.metric.unit}"
-            elif np.isinf(estimate):  # a skew
-                reason = f"no place in the top {result.parameters['k']} of some query"
-            elif np.isnan(error):
-                reason = f"too few {unit} for an interval"
-            elif effective < fmt.FEW_EFFECTIVE - 1e-9:
-                reason = (
-                    f"too little data ({effective:.1f} effective {unit}; a verdict "
-                    f"needs {fmt.FEW_EFFECTIVE})"
-                )
-            elif error == 0 and not result.metric.share:
-                reason = "no variation, so no interval"
-            reasons.append(reason)
-        return reasons
+        result, effective = self.result, self.judged[2]
+        estimate, error = result.estimate, result.standard_error
+        reasons = {
+            "no_data": np.isnan(estimate),
+            "no_place": np.isinf(estimate),  # a skew
+            "few_units": np.isnan(error),
+            "little_data": effective < fmt.FEW_EFFECTIVE - 1e-9,
+            "no_variation": (error == 0) & (not result.metric.share),
+        }
+        first = np.select(list(reasons.values()), list(reasons), "")
+        said = {"data": result.metric.unit, "k": result.parameters.get("k")}
+        said |= {"unit": fmt.units(result.variance), "few": fmt.FEW_EFFECTIVE}
+        return [
+            note(name, effective=number, **said) if name else ""
+            for name, number in zip(first.tolist(), effective, strict=True)
+        ]
 
     def _sides(self, pvalue: Array, difference: Array) -> Array:
         """Return on which side of fair groups are, or how their distance changed."""

@@ -119,8 +119,7 @@ def references_of(
 def within_section(
     rows: AuditRows,
     findings: Iterable[MetricFinding],
-    measured: Mapping[str, AuditMetric],
-    confidence_level: float,
+    chosen: Iterable[AuditMetric],
 ) -> tuple[ReportSection, list[str]]:
     """Return the gaps within levels of another column, and notes on what has none.
 
@@ -139,22 +138,23 @@ def within_section(
     compared = [f for f in findings if f.tested and f.metric.by_group]
     tested = [f for f in compared if f.metric.per != "query"]
     without = [f.metric.title for f in compared if f not in tested]
+    measured = {metric.name: metric for metric in chosen}
     cells, remaining, known = list[tuple[str, ...]](), list[str](), False
     for finding in tested:
-        metric, chosen = finding.metric, list[GroupFinding]()
+        metric, apart = finding.metric, list[GroupFinding]()
         for row in finding.ordered:
-            same = any(is_rest(row, other) for other in chosen)
+            same = any(is_rest(row, other) for other in apart)
             if not same and row.group not in finding.references.values():
-                chosen.append(row)
+                apart.append(row)
         with collected_warnings():
             of_groups = [
-                _gaps(rows, held, finding, measured[metric.name], row) for row in chosen
+                _gaps(rows, held, finding, measured[metric.name], row) for row in apart
             ]
         # Of all levels over the groups, and of single levels over all of them.
         pooled = corrected_pvalues(np.array([gaps[0].pvalue for gaps in of_groups]))
         single = [gap.pvalue for gaps in of_groups for gap in gaps[1:]]
         of_levels = iter(corrected_pvalues(np.array(single)))
-        for row, whole, gaps in zip(chosen, pooled, of_groups, strict=True):
+        for row, whole, gaps in zip(apart, pooled, of_groups, strict=True):
             said = ["", fmt.pvalue(whole)]
             said += [fmt.pvalue(next(of_levels)) for _ in gaps[1:]]
             for gap, p in zip(
@@ -164,7 +164,9 @@ def within_section(
                 number = fmt.count(gap.support)
                 cells.append((metric.short, row.label, gap.label, *size, number, p))
             known |= not np.isnan(whole)
-            if whole < (1 - confidence_level) / len(tested):  # as in all answers
+            if whole < (1 - finding.confidence_level) / len(
+                tested
+            ):  # as in all answers
                 size_of = f"{metric.title}, {finding.says(gaps[0].difference)}"
                 remaining.append(f"{row.label} ({size_of})")
     words = {"by": by, "groups": fmt.some(remaining)}
