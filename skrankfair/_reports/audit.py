@@ -51,9 +51,9 @@ from .findings import (
     margins_of,
 )
 from .groupings import (
-    crossed_columns,
     groupings_of,
     members_of,
+    name_of,
     references_of,
     within_section,
 )
@@ -1283,7 +1283,7 @@ def audit_of_rows(
         made={m.name: m.read_as(task, favorable) for m in chosen if not m.tasks},
         notes=(*notes, *left_out, *_look_alikes(counts["group_rows"])),
         sections=tuple(sections),
-        by="" if rows.groupings else " × ".join(crossed_columns(labels)),
+        by="" if rows.groupings else name_of(labels),
         rates=rates,
         references=references,
     )

@@ -33,6 +33,8 @@ DIFFERENCE = ("difference", "difference_low", "difference_high")
 _MOST_NAMED = 3
 #: Units of rates that count people (or items).
 _COUNTED = ("rows", "positives", "negatives", "selected")
+#: Labels that say nothing without the name of their column.
+_BARE = {"yes", "no", "y", "n", "true", "false", "0", "1", "0.0", "1.0"}
 CORRECTION_NAMES = {"holm": "Holm", "fdr_bh": "BH"}
 #: The sides of groups in a column of verdicts, of an audit and of a change.
 VERDICTS = {"worse": "worse off", "better": "better off"}
@@ -360,13 +362,18 @@ class MetricFinding:
             on = [row for row in self.on(side, n_metrics) if row in concluded]
             if rows := [row for row in on if (words, row.group) not in but]:
                 says = amount or self.values_of
-                groups = [f"{r.label} ({says(r)})" for r in rows[:_MOST_NAMED]]
+                groups = [f"{self.called(r)} ({says(r)})" for r in rows[:_MOST_NAMED]]
                 more = len(rows) - len(groups)
                 tail = f", and {more} more" if more > 0 else ""
                 said.append(
                     f"{words[0].upper()}{words[1:]}: {', '.join(groups)}{tail}."
                 )
         return said
+
+    def called(self, row: GroupFinding) -> str:
+        """Return the label of a group, with its column where it is a mere yes or no."""
+        bare = row.label.lower() in _BARE and self.group_name != "group"
+        return f"{self.group_name}={row.label}" if bare else row.label
 
     def values_of(self, row: GroupFinding) -> str:
         """Return the value of a group and what it is compared with, in percent.

@@ -46,6 +46,13 @@ def crossed_columns(groups: Any) -> dict[str, Array]:
     return {fmt.label(name): a for name, a in zip(frame[1], arrays, strict=True)}
 
 
+def name_of(groups: Any) -> str:
+    """Return the name of the columns that make the groups; empty without one."""
+    crossed = " × ".join(crossed_columns(groups))
+    name = crossed or getattr(groups, "name", None)
+    return "" if name is None else fmt.label(name)
+
+
 def groupings_of(groups: Any, cross: bool | str) -> dict[str, Any]:
     """Return the groupings of an audit that has several, by name; else none.
 

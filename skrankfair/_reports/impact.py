@@ -17,7 +17,7 @@ from .._inputs.columns import LABEL
 from .._inputs.validation import Array, collected_warnings, to_numpy
 from ..metrics import GroupEstimates, selection_rate
 from .catalog import note, table
-from .groupings import crossed_columns
+from .groupings import crossed_columns, name_of
 from .sections import ReportSection, made_section
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ def impact_sections(
     weight = rows.columns["sample_weight"]
     units = {"cluster": rows.cluster, "sample_weight": weight}
     groups = rows.given["sensitive_features"]
-    crossed = crossed_columns(groups)
-    name = " × ".join(crossed) or str(getattr(groups, "name", None) or "")
-    by_name = rows.groupings or {**crossed, name: groups}
+    by_name = rows.groupings or {**crossed_columns(groups), name_of(groups): groups}
     words = [meaning, table()["sections"]["impact"]["method"]]
     sections = []
     with collected_warnings():

@@ -380,3 +380,14 @@ class TestMargins:
         assert not any("margin" in name for name in without.to_frame())
         assert "margin" not in repr(without)
         assert "fill-opacity" not in written(without, tmp_path)
+
+
+def test_a_mere_yes_is_said_with_its_column():
+    hired = (np.arange(400) % np.where(np.arange(400) < 200, 5, 2) == 0) * 1
+    black = pd.Series(np.repeat(["yes", "no"], 200), name="black")
+    who = {"favorable": "high", "metrics": "selection_rate"}
+    report = audit(hired, hired, sensitive_features=black, **who)
+    assert "Selected less often: black=yes (40 of 200, " in report.headline
+    assert report.findings[0].cells()[0][0] == "black"
+    unnamed = audit(hired, hired, sensitive_features=black.to_numpy(), **who)
+    assert "Selected less often: yes (40 of 200, " in unnamed.headline
