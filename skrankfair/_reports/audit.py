@@ -996,8 +996,9 @@ def audit(
     favorable : {"high", "low"} or None, default=None
         Which end of the score is good for the person (or the item) that it is about: a
         high score of a seller, a low risk of arrest. No number depends on it, but who
-        is worse off does. None is "high" for a ranking; for other tasks the report then
-        says who is scored higher, and never who is worse off.
+        is worse off does, and where low is good the decision 1 is called a flag. None
+        is "high" for a ranking; for other tasks the report then says who is scored
+        higher, and never who is worse off.
     threshold : float or None, default=None
         Score from which the decision on a row is 1. The report of a risk score then has
         the rates of these decisions, and says what happens there.

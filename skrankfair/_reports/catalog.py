@@ -72,18 +72,22 @@ class AuditMetric:
     lower: str = ""
     higher: str = ""
     scored: Mapping[str, str] = field(default_factory=dict)
+    flagged: Mapping[str, str] = field(default_factory=dict)
     #: Which values are bad for a group, {"low", "high"}, or None if nobody knows.
     bad: str | None = None
     #: What is said of a group on a side of what is fair: "lower", "higher", and where
     #: it is known "worse" and "better".
     sides: Mapping[str, str] = field(default_factory=dict)
     task: str = "ranking"  # in whose words it is read
+    favorable: str | None = None  # the end of the score that is good, as it is read
     is_change: bool = False  # whether the values are differences of two audits
 
     @property
     def question(self) -> str:
         """The question of a reader that the metric helps to answer."""
-        return str(table()["topics"][self.topic][self.task])
+        words = table()["topics"][self.topic]
+        flagged = self.favorable == "low" and self.task != "ranking"
+        return str((flagged and words.get("flagged")) or words[self.task])
 
     @property
     def on_columns(self) -> Callable[..., GroupEstimates]:
@@ -142,13 +146,16 @@ class AuditMetric:
     def read_as(self, task: str, favorable: str | None) -> AuditMetric:
         """Return the metric in the words of a task and of the favorable end."""
         words = {} if task == "ranking" else dict(self.scored)
+        if favorable == "low" and task != "ranking":
+            words |= self.flagged
         metric: AuditMetric = replace(self, **words)  # type: ignore[arg-type]
         bad = None if favorable is None else self.worse.get(favorable)
         sides = {"lower": metric.lower, "higher": metric.higher}
         if bad is not None:
             low, high = ("worse", "better") if bad == "low" else ("better", "worse")
             sides |= {low: metric.lower, high: metric.higher}
-        return replace(metric, task=task, bad=bad, sides=sides)
+        read = replace(metric, task=task, favorable=favorable)
+        return replace(read, bad=bad, sides=sides)
 
 
 @cache

@@ -249,10 +249,10 @@ class TestRisks:
         y, s, g = columns["y_true"], columns["y_score"], columns["sensitive_features"]
         of_b, of_a = ((y == 0) & (g == group) for group in "ba")
         counts = [f"{(of & (s >= 0.5)).sum():,} of {of.sum():,}" for of in (of_b, of_a)]
-        said = "Selected more often among those without the outcome: b ({}, "
+        said = "Flagged more often among those without the outcome: b ({}, "
         assert said.format(counts[0]) in mistakes[1]
         assert f"; {counts[1]} of the rest, " in mistakes[1]
-        assert selected[0] == "Who is selected?"
+        assert selected[0] == "Who is flagged?"
         assert equal == ("Do equal scores mean the same?", SILENCE)
         assert any("known to conflict" in note for note in report.all_notes)
         assert not any("known to conflict" in note for note in low.all_notes)
@@ -274,12 +274,12 @@ class TestRisks:
         columns = risks(bias=0.2)
         columns["y_score"] = (columns["y_score"] > 0.5).astype(int)
         decisions = audit(**columns, favorable="low")
-        assert decisions.answers[1][0] == "Who is selected?"
+        assert decisions.answers[1][0] == "Who is flagged?"
         findings = by_name(decisions)
         rate = findings["false_positive_rate"].verdict
-        assert rate.startswith("Selected more often among those without the outcome: b")
+        assert rate.startswith("Flagged more often among those without the outcome: b")
         finding = findings["selection_rate"]
-        assert finding.verdict.startswith("Selected more often: b (+")
+        assert finding.verdict.startswith("Flagged more often: b (+")
         contrast = finding.result.contrast("b", "a")
         (row,) = (row for row in finding.rows if row.group == "b")
         assert row.difference == pytest.approx(contrast.estimate, rel=1e-12)
