@@ -11,8 +11,8 @@ from typing import Any
 from .._estimates.arrays import memory_limit
 from .._inputs.columns import OneWayError
 from .._inputs.validation import collected_warnings
-from .._reports.audit import AuditReport, of_users_alone, without_query_metrics
-from .._reports.catalog import AuditMetric, chosen_metrics, not_named
+from .._reports.audit import AuditReport, of_users_alone
+from .._reports.catalog import AuditMetric, chosen_metrics, not_named, without_unfit
 from .input import STANDARD_INPUT, option
 from .terminal import InputError
 
@@ -63,20 +63,15 @@ def streamed(
     may_leave_out = not_named(arguments.metrics)
     at_k = getattr(arguments, "k", None)
     chosen = chosen_metrics(arguments.metrics, "ranking", at_k)
-    notes: list[str] = []
-    if columns["item_weight"] is not None:
-        chosen, notes = without_query_metrics(chosen, may_leave_out=may_leave_out)
+    weighed = columns["item_weight"] is not None
+    chosen, notes = without_unfit(chosen, may_leave_out, weighed=weighed)
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)
     plan = make_plan({metric.name: metric.on_columns for metric in chosen}, columns)
     with duckdb_source(path, plan, memory, folder) as source, reading():
         plan.check_columns(source.data.columns)
-        counts, lowest, binary = _counted(source.data, columns)
-    if may_leave_out:
-        reasons = {metric.title: metric.undefined(lowest, binary) for metric in chosen}
-        chosen = tuple(metric for metric in chosen if not reasons[metric.title])
-        notes += [
-            f"{title} is left out: {why}." for title, why in reasons.items() if why
-        ]
+        counts, outcomes = _counted(source.data, columns)
+    chosen, unfit = without_unfit(chosen, may_leave_out, **outcomes)
+    notes += unfit
     alone = [metric for metric in chosen if len(ways) > 1 and not _takes_items(metric)]
     if alone:
         notes.append(of_users_alone([metric.title for metric in alone]))
@@ -115,7 +110,9 @@ def _takes_items(metric: AuditMetric) -> bool:
     return True
 
 
-def _counted(rows: Any, columns: dict[str, Any]) -> tuple[dict[str, Any], float, bool]:
+def _counted(
+    rows: Any, columns: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return counts of rows, queries, pairs and groups, and two facts of the outcomes.
 
     These are the smallest one, and whether all are 0 or 1. Rows of weight 0 do not
@@ -141,7 +138,8 @@ def _counted(rows: Any, columns: dict[str, Any]) -> tuple[dict[str, Any], float,
     ).fetchall()[0]
     sizes = {tuple(group) if several else group[0]: n for n, *group in by_group}
     counts = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
-    return {**counts, "group_rows": sizes}, float(lowest or 0), bool(binary)
+    outcomes = {"lowest": float(lowest or 0), "binary": bool(binary)}
+    return {**counts, "group_rows": sizes}, outcomes
 
 
 def _needing_memory(arguments: argparse.Namespace) -> list[str]:

@@ -15,6 +15,8 @@ from .scales import t_quantile
 
 #: Fewer effective clusters behind a group, and its errors are hardly known.
 FEW_EFFECTIVE = 5
+#: What is below it is the rounding of sums: numbers of reports are not that small.
+_ROUNDING = 1e-14
 # So many groups are named, and the others counted.
 _MOST_NAMED = 6
 
@@ -28,6 +30,7 @@ def number(value: float, digits: int = 4) -> str:
     """Return a number for a table: fixed decimals, or "–" when there is none."""
     if np.isnan(value):
         return "–"
+    value = 0.0 if abs(value) < _ROUNDING else value
     if value != 0 and (abs(value) < 10**-digits or abs(value) >= 1e6):
         return f"{value:.{digits - 1}g}"
     return f"{value:.{digits}f}"

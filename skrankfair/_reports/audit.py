@@ -36,8 +36,10 @@ from .catalog import (
     catalog,
     chosen_metrics,
     not_named,
+    note,
     table,
     tasks,
+    without_unfit,
 )
 from .findings import (
     CORRECTION_NAMES,
@@ -49,9 +51,9 @@ from .findings import (
     margins_of,
 )
 from .groupings import (
-    crossed_columns,
     groupings_of,
     members_of,
+    name_of,
     references_of,
     within_section,
 )
@@ -73,10 +75,6 @@ _PARTS = (
 )
 _SECTION = ("title", "paragraphs", "header", "rows")
 
-_ASKS = (
-    "A threshold (threshold=, --threshold) adds who is selected, and who suffers the "
-    "mistakes there."
-)
 #: Columns by which rows are not ordered.
 _NOT_ORDERED = ("qid", "engagement", "within")
 #: What the findings depend on: level, correction, margins, task and favorable end.
@@ -222,23 +220,19 @@ class AuditReport:
     @property
     def reading(self) -> str:
         """How the scores were read: their task, and which end of them is good."""
-        if self.favorable is None:
-            end = "nobody has said which end of the score is good"
-        else:
-            end = f"{self.favorable} scores are good for them"
-        what = tasks()[self.task]
-        if self.task == "risk" and not self.shares:
-            what += ", not in [0, 1] as its calibration and losses would need"
-        thresholds = (r.parameters.get("threshold") for r in self.results.values())
-        threshold = next((t for t in thresholds if t is not None), None)
-        if self.task == "risk" and threshold is not None:
-            what += f", with the decision 1 from {threshold:g} on"
+        what, risk = tasks()[self.task], self.task == "risk"
+        if risk and not self.shares:
+            what += note("no_shares")
+        threshold = _first_given(self.results, "threshold")
+        if risk and threshold is not None:
+            what += note("decided", threshold=threshold)
         if self.k is not None:
-            first = "place counts" if self.k == 1 else f"{self.k:,} places count"
-            what += f", of which the first {first}"
-        names = fmt.some(sorted(set(map(fmt.label, self.references.values()))))
-        compared = f" Groups are compared with {names}." if names else ""
-        return f"Read as {what}; {end}.{compared}"
+            what += note("first_place" if self.k == 1 else "first_places", k=self.k)
+        said = note(
+            "end" if self.favorable else "no_end", end=self.favorable, what=what
+        )
+        names = sorted(set(map(fmt.label, self.references.values())))
+        return said + (note("compared", names=fmt.some(names)) if names else "")
 
     @property
     def limits(self) -> str:
@@ -273,12 +267,17 @@ class AuditReport:
         columns = ["metric", "group", "estimate", "standard_error", "ci_low", "ci_high"]
         columns += ["support", "pvalue", "pvalue_corrected", *margins]
         columns += ["difference", "side", "verdict"]
-        rows = [(finding, row) for finding in self.findings for row in finding.rows]
-        said = [f.verdict_on(row) if f.tested else "" for f, row in rows]
-        frame = pd.DataFrame([vars(row) for _, row in rows], columns=columns)
-        groups = pd.Series([row.group for _, row in rows], dtype=object)
-        names = [finding.metric.name for finding, _ in rows]
-        return frame.assign(metric=names, group=groups, verdict=said)
+        rows = [
+            {
+                **vars(row),
+                "metric": f.metric.name,
+                "verdict": f.verdict_on(row) if f.tested else "",
+            }
+            for f in self.findings
+            for row in f.rows
+        ]
+        groups = pd.Series([row["group"] for row in rows], dtype=object)
+        return pd.DataFrame(rows, columns=columns).assign(group=groups)
 
     def to_dict(self, flat: bool = False) -> dict[str, Any]:
         """Return the numbers and verdicts in a form that JSON can hold.
@@ -432,7 +431,6 @@ class AuditReport:
         by_group = [results[metric.name] for metric in metrics if metric.by_group]
         groups = dict.fromkeys(group for result in by_group for group in result.groups)
         counted = {**groups, **(group_rows or {})}
-        cuts = [result.parameters.get("k") for result in results.values()]
         missing = missing_said(next(iter(results.values())).missing)
         samples = [
             f"{metric.title}: {fmt.sample_words(sample)}."
@@ -450,7 +448,7 @@ class AuditReport:
             margin=margins_of(margin, metrics, confidence_level),
             task=str(options.task),
             favorable=options.favorable,
-            k=next((k for k in cuts if k is not None), None),
+            k=_first_given(results, "k"),
             references=references_of(reference, counted),
             notes=(*missing, *samples, *notes, *_look_alikes(counted)),
         )
@@ -663,8 +661,7 @@ class AuditReport:
     def n_items(self) -> int | None:
         """Number of items that recur among the users; None without errors of both."""
         two_way = [r for r in self.results.values() if r.variance == "two-way"]
-        counts = [int(result.sums.ways[-1].count) for result in two_way]
-        return max(counts, default=None)
+        return max((int(r.sums.ways[-1].count) for r in two_way), default=None)
 
     @property
     def n_lists(self) -> int | None:
@@ -673,22 +670,27 @@ class AuditReport:
         return None if alone else self.n_queries
 
     @property
+    def counted(self) -> list[tuple[str, str]]:
+        """How much data stands behind the report: numbers, and of what."""
+        counts = {
+            "row": self.n_rows,
+            "query": self.n_lists,
+            self.cluster_unit: self.n_clusters,
+            "item": self.n_items,
+            "pair": self.n_lists and self.n_pairs,
+            "overlapping group" if self.overlapping else "group": len(self.group_rows),
+        }
+        many = {"query": "queries"}
+        return [
+            (f"{n:,}", one if n == 1 else many.get(one, f"{one}s"))
+            for one, n in counts.items()
+            if n is not None
+        ]
+
+    @property
     def counts(self) -> str:
         """How much data stands behind the report, on one line."""
-        group = "overlapping group" if self.overlapping else "group"
-        counts: list[tuple[int | None, str, str]] = [
-            (self.n_rows, "row", "rows"),
-            (self.n_lists, "query", "queries"),
-            (self.n_clusters, self.cluster_unit, f"{self.cluster_unit}s"),
-            (self.n_items, "item", "items"),
-            (self.n_lists and self.n_pairs, "pair", "pairs"),
-            (len(self.group_rows), group, f"{group}s"),
-        ]
-        return ", ".join(
-            f"{count:,} {one if count == 1 else many}"
-            for count, one, many in counts
-            if count is not None
-        )
+        return ", ".join(map(" ".join, self.counted))
 
     @property
     def provenance_lines(self) -> list[str]:
@@ -738,7 +740,7 @@ class AuditRows:
     ----------
     columns : dict of str to array-like
         Outcomes, scores, groups, units and weights, as metrics of rows take them.
-    qid, engagement, item_weight : array-like of shape (n,) or None
+    qid : array-like of shape (n,) or None
     data : RankedData
     cluster : array-like of shape (n,) or (n, 2), or None
         Users and items, if both were given; those of `columns` are the users.
@@ -753,8 +755,6 @@ class AuditRows:
 
     columns: Mapping[str, Any]
     qid: Any
-    engagement: Any
-    item_weight: Any
     data: RankedData
     cluster: Any
     given: Mapping[str, Any]
@@ -802,9 +802,7 @@ class AuditRows:
             of_row[order if data.kept is None else data.kept[order]] = data.pair_weight
             columns["sample_weight"] = of_row
         cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
-        engagement, weight = given.get("engagement"), given.get("item_weight")
-        read = columns, given["qid"], engagement, weight, data, cluster
-        return cls(*read, original, lists, groupings)
+        return cls(columns, given["qid"], data, cluster, original, lists, groupings)
 
     def of_groups(self, labels: Any) -> AuditRows:
         """Return the rows with other labels of groups in their columns."""
@@ -878,84 +876,59 @@ class AuditRows:
     ) -> GroupEstimates:
         options = dict(metric.options)
         if metric.takes("engagement"):
-            options["engagement"] = self.engagement
+            options["engagement"] = self.given.get("engagement")
         if metric.ordered is not None:
             return metric.ordered(data, **options)
         if metric.takes("qid"):
             options["qid"] = self.qid
         return metric.function(**{**self.columns, "cluster": cluster}, **options)
 
-    def defined(
-        self, chosen: Sequence[AuditMetric]
+    def fitting(
+        self, chosen: Sequence[AuditMetric], may_leave_out: bool
     ) -> tuple[tuple[AuditMetric, ...], list[str]]:
-        """Return the metrics that are defined for the rows, and notes on the others.
+        """Return the metrics that fit the rows, and notes on the others.
 
         Metrics of outcomes and scores in [0, 1] need no note, since the report says
         how its scores were read.
         """
-        y, n_queries = self.data.y_true, self.data.ranking.n_queries
-        lowest, binary = float(y.min()), bool(np.isin(y, (0, 1)).all())
-        kept, notes, without_interval = [], [], []
-        for metric in chosen:
-            of_queries = metric.per == "query" and metric.cut != "required"
-            reason = metric.undefined(lowest, binary)
-            if not reason and of_queries and self.data.cluster_of_query is None:
-                reason = "the items of one list belong to several clusters"
-            if reason:
-                notes.append(f"{metric.title} is left out: {reason}.")
-            elif metric.needs != "shares" or self.are_shares:
-                kept.append(metric)
-                if of_queries and n_queries == 1:
-                    only = "has no interval, since there is only one query."
-                    without_interval.append(f"{metric.short} {only}")
-        return tuple(kept), notes + without_interval
+        chosen, notes = without_unfit(
+            chosen,
+            may_leave_out,
+            lowest=float(self.data.y_true.min()),
+            binary=bool(np.isin(self.data.y_true, (0, 1)).all()),
+            weighed=self.given.get("item_weight") is not None,
+            of_models=self.are_of_models,
+            several=self.data.cluster_of_query is None,
+        )
+        if not may_leave_out:
+            return chosen, notes
+        chosen = tuple(m for m in chosen if m.needs != "shares" or self.are_shares)
+        copied = np.array_equal(self.data.y_true, self.data.ranking.score)
+        of_scores = tuple(metric for metric in chosen if not metric.merit)
+        if copied and not self.data.has_queries and of_scores:
+            return of_scores, [note("copied")]
+        if self.data.ranking.n_queries == 1:
+            lists = [m for m in chosen if m.per == "query" and m.cut != "required"]
+            notes += [note("one_query", metric=metric.short) for metric in lists]
+        return chosen, notes
 
     def counts(self) -> dict[str, Any]:
         """Return the counts of rows, units, pairs and groups of a report."""
         ranking, groups = self.data.ranking, self.data.groups
         lengths = ranking.lengths.astype(np.int64)
-        n_clusters = ranking.n_queries
-        if self.data.cluster is not None:
-            n_clusters = self.data.cluster.size
-        elif ranking.n_queries == 1:
-            n_clusters = ranking.n_rows
+        units = ranking.n_rows if ranking.n_queries == 1 else ranking.n_queries
+        numbers = [int(groups.mask(i).sum()) for i in range(len(groups.labels))]
         return {
             "n_rows": ranking.n_rows,
             "n_queries": ranking.n_queries,
-            "n_clusters": n_clusters,
+            "n_clusters": units
+            if self.data.cluster is None
+            else self.data.cluster.size,
             "n_pairs": int((lengths * (lengths - 1) // 2).sum()),
-            "group_rows": {
-                label: int(groups.mask(i).sum())
-                for i, label in enumerate(groups.labels)
-            },
+            "group_rows": dict(zip(groups.labels, numbers, strict=True)),
             "overlapping": groups.overlapping,
             "shares": self.are_shares,
         }
-
-
-def without_query_metrics(
-    chosen: Sequence[AuditMetric],
-    must: str = "item_weight must be None",
-    why: str = "weighs no items",
-    *,
-    may_leave_out: bool,
-) -> tuple[tuple[AuditMetric, ...], list[str]]:
-    """Return the metrics that weigh items, and notes on those that do not.
-
-    `must` and `why` are the words for it where another argument leaves them out.
-
-    Raises
-    ------
-    ValueError
-        If there are some that do not, and none may be left out.
-    """
-    places = [metric for metric in chosen if metric.per == "query"]
-    if places and not may_leave_out:
-        raise ValueError(
-            f"{must} for {places[0].name}, which {why}; name other metrics."
-        )
-    kept = tuple(metric for metric in chosen if metric not in places)
-    return kept, [f"{metric.title} is left out: it {why}." for metric in places]
 
 
 def audit(
@@ -1023,8 +996,9 @@ def audit(
     favorable : {"high", "low"} or None, default=None
         Which end of the score is good for the person (or the item) that it is about: a
         high score of a seller, a low risk of arrest. No number depends on it, but who
-        is worse off does. None is "high" for a ranking; for other tasks the report then
-        says who is scored higher, and never who is worse off.
+        is worse off does, and where low is good the decision 1 is called a flag. None
+        is "high" for a ranking; for other tasks the report then says who is scored
+        higher, and never who is worse off.
     threshold : float or None, default=None
         Score from which the decision on a row is 1. The report of a risk score then has
         the rates of these decisions, and says what happens there.
@@ -1191,17 +1165,10 @@ def audit(
         reference=reference,
         cross=cross,
     )
-    columns = {
-        "y_true": y_true,
-        "y_score": y_score,
-        "sensitive_features": sensitive_features,
-        "qid": qid,
-        "cluster": cluster,
-        "engagement": engagement,
-        "sample_weight": sample_weight,
-        "item_weight": item_weight,
-        "within": within,
-    }
+    columns = {"y_true": y_true, "y_score": y_score, "qid": qid, "cluster": cluster}
+    columns |= {"sensitive_features": sensitive_features, "engagement": engagement}
+    columns |= {"sample_weight": sample_weight, "item_weight": item_weight}
+    columns["within"] = within
     check_given(y_true=y_true, sensitive_features=sensitive_features)
     columns, notes, lacking = without_missing(columns, missing, "y_true")
     rows = AuditRows.of(columns, cross=cross, placed="y_true" in lacking)
@@ -1272,23 +1239,12 @@ def audit_of_rows(
     may_leave_out = not_named(options.metrics)
     places = options.k, options.threshold
     chosen = chosen_metrics(options.metrics, options.task, *places, may_be_made=True)
-    check_engagement(rows.engagement, chosen)
-    notes = list(notes)
-    if rows.item_weight is not None:
-        chosen, unweighed = without_query_metrics(chosen, may_leave_out=may_leave_out)
-        notes += unweighed
-    if rows.are_of_models:
-        chosen, of_queries = without_query_metrics(
-            *(chosen, "qid must be given", "needs queries"),
-            may_leave_out=may_leave_out,
-        )
-        notes += of_queries
+    check_engagement(rows.given.get("engagement"), chosen)
+    chosen, unfit = rows.fitting(chosen, may_leave_out)
     rows.check_units()
-    if may_leave_out:
-        chosen, undefined = rows.defined(chosen)
-        notes += undefined
-        if options.task == "risk" and options.threshold is None:
-            notes.append(_ASKS)
+    notes = [*notes, *unfit]
+    if may_leave_out and options.task == "risk" and options.threshold is None:
+        notes.append(note("threshold"))
     margins = margins_of(options.margin, chosen, options.confidence_level)
     references = references_of(options.reference, rows.groups, rows.groupings)
     results = {}
@@ -1307,7 +1263,6 @@ def audit_of_rows(
     say("tests and tables")
     sections, left_out = further_sections(rows, options)
     titles = [section.title for section in sections]
-    groups = rows.given["sensitive_features"]
     if options.impact_ratio:
         tables, rates = impact_sections(rows, options)
         sections += tables
@@ -1315,6 +1270,7 @@ def audit_of_rows(
     if rows.data.item is not None and titles:
         left_out.append(of_users_alone(titles))
     task, favorable = str(options.task), options.favorable
+    labels = rows.given["sensitive_features"]
     report = AuditReport(
         results,
         options.confidence_level,
@@ -1328,24 +1284,20 @@ def audit_of_rows(
         made={m.name: m.read_as(task, favorable) for m in chosen if not m.tasks},
         notes=(*notes, *left_out, *_look_alikes(counts["group_rows"])),
         sections=tuple(sections),
-        by="" if rows.groupings else " × ".join(crossed_columns(groups)),
+        by="" if rows.groupings else name_of(labels),
         rates=rates,
         references=references,
     )
     if rows.given.get("within") is None:
         return report
-    measured = {metric.name: metric for metric in chosen}
-    section, lacking_gaps = within_section(
-        rows, report.findings, measured, options.confidence_level
-    )
-    parts = (section, *report.sections), (*report.notes, *lacking_gaps)
-    return replace(report, sections=parts[0], notes=parts[1])
+    section, lacking_gaps = within_section(rows, report.findings, chosen)
+    notes, sections = [*report.notes, *lacking_gaps], [section, *sections]
+    return replace(report, sections=tuple(sections), notes=tuple(notes))
 
 
 def of_users_alone(titles: Sequence[str]) -> str:
     """Return a note on what has errors of users, and not of items too."""
-    names = "; ".join(title.partition(":")[0] for title in titles)
-    return f"Errors are those of users alone, and hold for no other items: {names}."
+    return note("users", names="; ".join(t.partition(":")[0] for t in titles))
 
 
 def _doubts(rows: AuditRows, options: AuditOptions, n_clusters: int) -> list[str]:
@@ -1358,31 +1310,22 @@ def _doubts(rows: AuditRows, options: AuditOptions, n_clusters: int) -> list[str
     said, binary = [], np.isin(y, (0, 1)).all()
     if options.task == "decision":
         shares = y.min() >= 0 and y.max() <= 1
-        if shares and not binary:
-            said.append(
-                "The scores are 0 or 1, and the outcomes are not: if the columns are "
-                "swapped, pass the outcomes as y_true."
-            )
-        return said
+        return [note("swapped")] if shares and not binary else []
     if y.std() > 0 and score.std() > 0:
         r = float(np.corrcoef(y, score)[0, 1])
         if r * np.sqrt(n_clusters) < -5:
-            said.append(
-                f"Higher scores go with lower outcomes (correlation {r:.2f}): if the "
-                "scores are reversed, such as ranks, pass -y_score."
-            )
-    if options.task == "risk" and binary and not rows.are_shares:
-        low, high = score.min(), score.max()
-        left_out = "calibration and losses, which need probabilities, are left out"
-        if low >= 0 and 1 < high <= 100:
-            whole = high <= 10 and not (score % 1).any()
-            like = "levels, such as deciles" if whole else "percentages"
-            remedy = "" if whole else " Divided by 100 they are not."
-            said.append(
-                f"The scores lie in [{low:g}, {high:g}] and are read as {like}: "
-                f"{left_out}.{remedy}"
-            )
+            said.append(note("reversed", r=r))
+    low, high = score.min(), score.max()
+    if options.task == "risk" and binary and low >= 0 and 1 < high <= 100:
+        whole = high <= 10 and not (score % 1).any()
+        said.append(note("levels" if whole else "percentages", low=low, high=high))
     return said
+
+
+def _first_given(results: Mapping[str, GroupEstimates], parameter: str) -> Any:
+    """Return a parameter of the first of some results that has it, or None."""
+    given = (result.parameters.get(parameter) for result in results.values())
+    return next((value for value in given if value is not None), None)
 
 
 def _look_alikes(labels: Iterable[Hashable]) -> list[str]:
@@ -1392,5 +1335,4 @@ def _look_alikes(labels: Iterable[Hashable]) -> list[str]:
         text = unicodedata.normalize("NFKC", fmt.label(label))
         shown.setdefault(" ".join(text.split()), []).append(label)
     alike = [" and ".join(map(ascii, same)) for same in shown.values() if len(same) > 1]
-    said = f"Labels of different groups look alike in this report: {fmt.some(alike)}."
-    return [said] if alike else []
+    return [note("alike", labels=fmt.some(alike))] if alike else []

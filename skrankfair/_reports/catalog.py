@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ..metrics._make_metric import MadeMetric
 
 FAVORABLE = ("high", "low")
+#: What a metric asks for that is named and does not fit, by the note that says why.
+_MUST = {"no_items": "item_weight must be None", "of_queries": "qid must be given"}
 MISTAKES, EQUAL_SCORES = "mistakes", "equal scores"  # topics
 #: What asks for all metrics of the task, also those that an audit has on request.
 ALL = "all"
@@ -27,12 +29,17 @@ def table() -> Mapping[str, Any]:
     return tomllib.loads(text)
 
 
+def note(name: str, /, **values: Any) -> str:
+    """Return a note of `metrics.toml`, with what it leaves open."""
+    return str(table()["notes"][name]).format(**values)
+
+
 def tasks() -> Mapping[str, str]:
     """Return what scores may be for, each with the words for it in a report."""
     return dict(table()["tasks"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AuditMetric:
     """A metric that an audit can measure, and the words for it.
 
@@ -65,18 +72,22 @@ class AuditMetric:
     lower: str = ""
     higher: str = ""
     scored: Mapping[str, str] = field(default_factory=dict)
+    flagged: Mapping[str, str] = field(default_factory=dict)
     #: Which values are bad for a group, {"low", "high"}, or None if nobody knows.
     bad: str | None = None
     #: What is said of a group on a side of what is fair: "lower", "higher", and where
     #: it is known "worse" and "better".
     sides: Mapping[str, str] = field(default_factory=dict)
     task: str = "ranking"  # in whose words it is read
+    favorable: str | None = None  # the end of the score that is good, as it is read
     is_change: bool = False  # whether the values are differences of two audits
 
     @property
     def question(self) -> str:
         """The question of a reader that the metric helps to answer."""
-        return str(table()["topics"][self.topic][self.task])
+        words = table()["topics"][self.topic]
+        flagged = self.favorable == "low" and self.task != "ranking"
+        return str((flagged and words.get("flagged")) or words[self.task])
 
     @property
     def on_columns(self) -> Callable[..., GroupEstimates]:
@@ -97,16 +108,29 @@ class AuditMetric:
         function = self.ordered or self.function
         return parameter in inspect.signature(function).parameters
 
-    def undefined(self, lowest: float, binary: bool) -> str:
-        """Return why it is not defined for outcomes, of which these are known."""
-        if self.needs == "not negative" and lowest < 0:
-            return (
-                "it needs outcomes that are not negative, and the smallest is "
-                f"{lowest:g}"
-            )
-        if self.needs == "binary" and not binary:
-            return "it needs outcomes that are 0 or 1"
-        return ""
+    def unfit(
+        self,
+        lowest: float = 0.0,
+        binary: bool = True,
+        *,
+        weighed: bool = False,
+        of_models: bool = False,
+        several: bool = False,
+    ) -> str:
+        """Return the name of a note on why it does not fit data, or nothing.
+
+        Known are the lowest outcome, and whether outcomes are 0 or 1, items have
+        weights, lists are those of models, and lists have several clusters.
+        """
+        of_query = self.per == "query"
+        reasons = {
+            "no_items": of_query and weighed,
+            "of_queries": of_query and of_models,
+            "negative": self.needs == "not negative" and lowest < 0,
+            "not_binary": self.needs == "binary" and not binary,
+            "several": of_query and several and self.cut != "required",
+        }
+        return next((name for name, applies in reasons.items() if applies), "")
 
     def at(self, k: int | None, threshold: float | None = None) -> AuditMetric:
         """Return the metric of the first k places, or of decisions by a threshold."""
@@ -122,13 +146,16 @@ class AuditMetric:
     def read_as(self, task: str, favorable: str | None) -> AuditMetric:
         """Return the metric in the words of a task and of the favorable end."""
         words = {} if task == "ranking" else dict(self.scored)
+        if favorable == "low" and task != "ranking":
+            words |= self.flagged
         metric: AuditMetric = replace(self, **words)  # type: ignore[arg-type]
         bad = None if favorable is None else self.worse.get(favorable)
         sides = {"lower": metric.lower, "higher": metric.higher}
         if bad is not None:
             low, high = ("worse", "better") if bad == "low" else ("better", "worse")
             sides |= {low: metric.lower, high: metric.higher}
-        return replace(metric, task=task, bad=bad, sides=sides)
+        read = replace(metric, task=task, favorable=favorable)
+        return replace(read, bad=bad, sides=sides)
 
 
 @cache
@@ -166,6 +193,32 @@ def catalog() -> Mapping[str, AuditMetric]:
         }
         metrics[name] = AuditMetric(name, **{**entry, **functions})
     return metrics
+
+
+def without_unfit(
+    chosen: Sequence[AuditMetric], may_leave_out: bool, **facts: Any
+) -> tuple[tuple[AuditMetric, ...], list[str]]:
+    """Return the metrics that fit data, and notes on those that are left out.
+
+    Raises
+    ------
+    ValueError
+        If none may be left out, for those that would ignore weights or queries; what
+        others need they say on their own.
+    """
+    reasons = {metric: metric.unfit(**facts) for metric in chosen}
+    if not may_leave_out:
+        for metric, reason in reasons.items():
+            if reason in _MUST:
+                why = f"{note(reason)}; name other metrics."
+                raise ValueError(f"{_MUST[reason]} for {metric.name}: {why}")
+        return tuple(chosen), []
+    notes = [
+        f"{metric.title} is left out: {note(reason, **facts)}."
+        for metric, reason in reasons.items()
+        if reason
+    ]
+    return tuple(metric for metric in chosen if not reasons[metric]), notes
 
 
 def not_named(metrics: Any) -> bool:

@@ -14,12 +14,8 @@ from .._inputs.validation import collected_warnings
 from ..inference import compare, compare_independent
 from ..metrics import GroupEstimates
 from .audit import AuditReport
-from .catalog import AuditMetric
+from .catalog import AuditMetric, note
 from .findings import CHANGES, FairnessDistances, MetricFinding, labels_on
-
-_LEVEL = "All groups may have changed alike, which is no matter of fairness."
-_DIRECTED = "Whether it is a change for the better depends on what is fair."
-_GAP = "It is the change of the difference of the group from the rest."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,25 +58,23 @@ class ChangeReport(AuditReport):
         tested = [f for f in self.findings if f.tested]
         number = len(tested)
         if not tested:
-            return ["The two audits have no metric in common."]
+            return [note("nothing_common")]
         rows = [row for f in tested for row in f.rows if not np.isnan(row.estimate)]
         if rows and all(row.estimate == row.standard_error == 0 for row in rows):
-            return ["Nothing has changed: all values are those of before."]
+            return [note("same")]
         if all(row.missing for f in tested for row in f.rows):
-            return ["There is too little data to tell what has changed."]
+            return [note("too_little_change")]
         sides = ("worse", "better", "lower", "higher")
         changed = [f for f in tested if any(f.on(side, number) for side in sides)]
         hints = [f for f in tested if f.conclusions and f not in changed]
-        aside = f"Single metrics also hint at changes: {_titles(hints)}."
-        if not changed:
-            said = "The data do not show a change."
-            return [said, *([aside.replace(" also", "")] if hints else [])]
-        measures = f"{len(changed)} of {number} measures"
-        said = f"Changed beyond chance in {measures}: {_titles(changed)}."
+        counts = {"count": len(changed), "number": number, "titles": _titles(changed)}
+        said = note("changed" if changed else "unchanged", **counts)
         for side, words in CHANGES.items():
             if labels := labels_on(changed, side, number):
                 said += f" Now {words}: {fmt.some(labels)}."
-        return [said, *([aside] if hints else [])]
+        also = " also" if changed else ""
+        aside = note("hints", titles=_titles(hints), also=also)
+        return [said, aside] if hints else [said]
 
     @property
     def reading(self) -> str:
@@ -146,14 +140,14 @@ def _words(
     unknown = ", and not shown to be closer or further" if directed else ""
     sides = {side: f"{side} than before{unknown}" for side in ("lower", "higher")}
     sides |= {side: f"{words} than before" for side, words in CHANGES.items()}
-    reading = _GAP if gap else _DIRECTED if directed else _LEVEL
+    of_what = "gap" if gap else "directed" if directed else "level"
     return replace(
         metric,
         name=f"{metric.name}_gap" if gap else metric.name,
         title=f"{metric.title} against the rest" if gap else metric.title,
         short=f"{metric.short} gap" if gap else metric.short,
         measures=f"Now minus before: {metric.measures}",
-        reading=f"0 is no change. {reading}",
+        reading=note(f"change_of_{of_what}"),
         bad="low" if directed else None,
         sides=sides,
         untested="",

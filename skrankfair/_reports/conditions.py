@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.scales import t_quantile
 from .._inputs.validation import collected_warnings
 from ..metrics import GroupEstimates
 from ..metrics._disparities import Disparity
+from .findings import DIFFERENCE, VALUE
 from .sections import ReportSection, made_section
 
 if TYPE_CHECKING:
@@ -137,29 +139,22 @@ def _of_groups(
     condition: Condition, finding: MetricFinding, level: float
 ) -> list[Checked]:
     """Return the values of groups, or their distances from fair."""
-    result, fair = finding.result, 0.0
-    if condition.kind == "gap":
-        if not finding.tested:
-            raise ValueError(f"{condition.text}: nothing says what is fair.")
-        fair = 0.0 if finding.compared_with else float(result.fair_value or 0.0)
+    gap = condition.kind == "gap"
+    if gap and not finding.tested:
+        raise ValueError(f"{condition.text}: nothing says what is fair.")
     labels = [row.label for row in finding.rows]
     if condition.group and condition.group not in labels:
         raise ValueError(
             f"{condition.text}: the groups are {fmt.some(labels)}, and none is "
             f"{condition.group!r}."
         )
-    chosen = [
-        i
-        for i, row in enumerate(finding.rows)
-        if not row.missing and condition.group in ("", row.label)
+    known = [not r.missing and condition.group in ("", r.label) for r in finding.rows]
+    corrected = 1 - (1 - level) / max(1, sum(known))
+    wider = replace(finding, confidence_level=corrected, recorded=None).rows
+    return [
+        Checked(condition, row.label, *attrgetter(*(DIFFERENCE if gap else VALUE))(row))
+        for row in compress(wider, known)
     ]
-    corrected = 1 - (1 - level) / max(1, len(chosen))
-    ends = result.ends(t_quantile(corrected, result.df))
-    of_groups = np.array([result.estimate, *ends])
-    if condition.kind == "gap":
-        of_groups = finding.gaps(corrected)[:3] - fair
-    numbers = of_groups.T
-    return [Checked(condition, labels[i], *numbers[i].tolist()) for i in chosen]
 
 
 def conditions_section(numbers: Sequence[Checked]) -> ReportSection:

@@ -39,11 +39,11 @@ from .audit import (
     check_engagement,
     with_task,
 )
-from .catalog import catalog, chosen_metrics
+from .catalog import catalog, chosen_metrics, note
 from .findings import margins_of
 
 _TITLE = "Cross-validated fairness audit"
-_RESPONSES = ("predict_proba", "decision_function", "predict")
+_RESPONSES = ["predict_proba", "decision_function", "predict"]
 
 
 def audit_cv(
@@ -225,23 +225,15 @@ def audit_cv(
     check_given(sensitive_features=sensitive_features)
     # Which of them the task has is known with the scores.
     check_engagement(engagement, chosen_metrics(metrics, task, k))
-    given = {
-        "sensitive_features": sensitive_features,
-        "qid": qid,
-        "cluster": cluster,
-        "engagement": engagement,
-        "item_weight": item_weight,
-        "groups": groups,
-        "within": within,
-    }
-    columns = resolved_columns(X, given)
+    given = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
+    given |= {"engagement": engagement, "item_weight": item_weight}
+    columns = resolved_columns(X, {**given, "groups": groups, "within": within})
     lengths = {name: len(values) for name, values in columns.items()}
     check_lengths(X=n_rows_of(X), y=len(y), **lengths)
     split_by = columns.pop("groups", None)
     splits = _splits(cv, X, y, columns, split_by, estimator)
     if isinstance(response_method, str):
-        auto = response_method == "auto"
-        response_method = _RESPONSES if auto else (response_method,)
+        response_method = {"auto": _RESPONSES}.get(response_method, [response_method])
     given = {**columns, **(params or {})}
     if routing_enabled():
         routing = get_routing_for_object(estimator)
@@ -266,17 +258,18 @@ def audit_cv(
             say(f"{len(scored)} of {len(splits)} folds")
     tests = [test for _, test in splits]
     rows = np.concatenate(tests)
+    outcomes, scores, responses = zip(*scored, strict=True)
     everything = {
-        "y_true": np.concatenate([np.asarray(fold[0]) for fold in scored]),
-        "y_score": np.concatenate([np.asarray(fold[1]) for fold in scored]),
+        "y_true": np.concatenate(outcomes),
+        "y_score": np.concatenate(scores),
         "row": rows,
         "model": np.repeat(np.arange(len(tests)), [test.size for test in tests]),
         **{name: rows_of(values, rows) for name, values in columns.items()},
     }
     everything, said, lacking = without_missing(everything, missing)
     options = with_task(options, everything.get("qid"), everything["y_score"])
-    responses = dict.fromkeys(response for _, _, response in scored)
-    audited, notes = _rows_of_models(everything, " and ".join(responses), cross)
+    response = " and ".join(dict.fromkeys(responses))
+    audited, notes = _rows_of_models(everything, response, cross)
     if audited.data.item is None:
         notes += _catalogue(X, columns)
     with shown(progress) as say:
@@ -319,28 +312,24 @@ def _catalogue(X: Any, columns: Mapping[str, Any]) -> list[str]:
         return []
     labels = as_columns(columns["sensitive_features"], "sensitive_features")[0]
     group = pd.MultiIndex.from_arrays(labels).factorize()[0]
-    user, best, recurring = pd.factorize(to_numpy(users, "cluster"))[0], 0, None
+    user = pd.factorize(to_numpy(users, "cluster"))[0]
 
     def count(*codes: Array) -> int:
         return len(pd.MultiIndex.from_arrays(codes).unique())
 
+    sizes = {}
     for column, name in zip(*frame, strict=True):
         values = to_numpy(column, "X")
         if values.dtype.kind not in "iuOU" or count(user, group) == count(user):
             continue
         value = pd.factorize(values)[0]
         size = count(value)
-        of_one_group = count(value, group) == size > max(count(group), best)
-        if of_one_group and count(value, user) >= 2 * size:
-            best, recurring = size, name
-    if recurring is None:
-        return []
-    note = (
-        f"Each {recurring!r} has one group and recurs among clusters: errors are those "
-        f"of this catalogue. cluster= of two columns, the second {recurring!r}, has "
-        "errors that hold for others too."
-    )
-    return [note]
+        if (
+            count(value, group) == size > count(group)
+            and count(value, user) >= 2 * size
+        ):
+            sizes[name] = size
+    return [note("recurring", name=max(sizes, key=sizes.__getitem__))] if sizes else []
 
 
 def _fold_scores(
@@ -371,15 +360,9 @@ def _rows_of_models(
     """
     columns = dict(columns)
     row, model = columns.pop("row"), columns.pop("model")
-    made = (
-        f"Scores are out of fold, by {response} of {np.unique(model).size} models, "
-        "each scoring rows that it was not fitted on; items are compared within the "
-        "scores of one model."
-    )
-    notes = [made]
-    repeated = np.unique(row).size < row.size
-    if repeated:
-        notes.append("Rows were scored by several models, and count as one unit each.")
+    number, repeated = np.unique(model).size, np.unique(row).size < row.size
+    notes = [note("out_of_fold", response=response, number=number)]
+    notes += [note("repeated")] if repeated else []
     if "qid" not in columns:
         clustered = "cluster" in columns
         columns = {"cluster": row, **columns, "qid": None}
@@ -394,10 +377,6 @@ def _rows_of_models(
     scored = model * queries.size + queries.codes
     split = np.unique(scored).size
     if not repeated and split > queries.size:
-        notes.append(
-            f"{queries.size:,} queries are split over folds into {split:,} parts, and "
-            "pairs of items in two parts are not compared; cv=GroupKFold() with "
-            "groups=qid keeps queries whole."
-        )
+        notes.append(note("split", number=queries.size, parts=split))
     columns.setdefault("cluster", queries.decode(queries.codes))
     return AuditRows.of({**columns, "qid": scored}, cross=cross), notes

@@ -22,20 +22,19 @@ from .._estimates.finalize import OfRest
 from .._estimates.scales import PlainScale, t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
-from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, table
+from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, note, table
 
 #: More groups than this, and a table shows those that matter.
 MANY_GROUPS = 30
 _FIRST_SHOWN = 10
-_DIFFERENCE = ("difference", "difference_low", "difference_high")
+#: Numbers of a group with the ends of their intervals.
+VALUE = ("estimate", "ci_low", "ci_high")
+DIFFERENCE = ("difference", "difference_low", "difference_high")
 _MOST_NAMED = 3
-_SILENT = "The data do not show a difference between the groups."
-_UNDIRECTED = (
-    "Who is worse off depends on which end of the score is good for people; "
-    "favorable='high' or 'low' says it."
-)
 #: Units of rates that count people (or items).
 _COUNTED = ("rows", "positives", "negatives", "selected")
+#: Labels that say nothing without the name of their column.
+_BARE = {"yes", "no", "y", "n", "true", "false", "0", "1", "0.0", "1.0"}
 CORRECTION_NAMES = {"holm": "Holm", "fdr_bh": "BH"}
 #: The sides of groups in a column of verdicts, of an audit and of a change.
 VERDICTS = {"worse": "worse off", "better": "better off"}
@@ -181,15 +180,6 @@ class MetricFinding:
         gap = result.as_gap() if self.tested else result
         return places, gap.as_estimates, gap.n_effective
 
-    def gaps(self, level: float) -> Array:
-        """Return what is tested with its intervals and p-values, shape (4, G)."""
-        places, tested, _ = self.judged
-        values = np.full((4, len(self.result.groups)), np.nan)
-        ends = tested.ends(t_quantile(level, tested.df))
-        known = tested.test[1] if self.result.has_pvalue else np.nan * tested.df
-        values[:, places] = [tested.scale.estimate, *ends, known]
-        return values
-
     @property
     def compared_with(self) -> str:
         """What the difference is from, where that is no constant; or empty."""
@@ -204,13 +194,16 @@ class MetricFinding:
         """One finding per group, in the order of the result."""
         if self.recorded is not None:
             return self.recorded
-        result, n_effective = self.result, self.judged[2]
+        result, level = self.result, self.confidence_level
+        places, tested, n_effective = self.judged
         difference, known = np.full((3, len(result.groups)), np.nan), result.pvalue
         if self.tested:
-            gaps = self.gaps(self.confidence_level)
             fair = 0.0 if self.compared_with else result.fair_value
-            difference, known = gaps[:3] - fair, gaps[3]
-        low, high = result.ends(t_quantile(self.confidence_level, result.df))
+            ends = tested.ends(t_quantile(level, tested.df))
+            difference[:, places] = np.array([tested.scale.estimate, *ends]) - fair
+            known = np.full(len(result.groups), np.nan)
+            known[places] = tested.test[1] if result.has_pvalue else np.nan
+        low, high = result.ends(t_quantile(level, result.df))
         enough = n_effective >= fmt.FEW_EFFECTIVE - 1e-9
         pvalues = np.where(enough, known, np.nan)
         corrected = corrected_pvalues(pvalues, self.correction)
@@ -224,12 +217,11 @@ class MetricFinding:
             "n_effective": n_effective,
             "pvalue": known,
             "pvalue_corrected": corrected,
-            **dict(zip(_DIFFERENCE, difference, strict=True)),
+            **dict(zip(DIFFERENCE, difference, strict=True)),
             "side": self._sides(corrected, difference[0]),
             "pvalue_margin": self._margin_pvalues,
             "pvalue_margin_corrected": in_margin,
-            "within": self._compared
-            & (self.all_within | (in_margin < 1 - self.confidence_level)),
+            "within": self._compared & (self.all_within | (in_margin < 1 - level)),
             "missing": self._missing,
         }
         values = zip(*(np.asarray(c).tolist() for c in columns.values()), strict=True)
@@ -241,27 +233,22 @@ class MetricFinding:
     @cached_property
     def _missing(self) -> list[str]:
         """Why groups have no estimate, interval or verdict; empty for the others."""
-        result = self.result
-        unit = fmt.units(result.variance)
-        numbers = (result.estimate, result.standard_error, self.judged[2])
-        reasons = []
-        for estimate, error, effective in zip(*map(np.asarray, numbers), strict=True):
-            reason = ""
-            if np.isnan(estimate):
-                reason = f"no {result.metric.unit}"
-            elif np.isinf(estimate):  # a skew
-                reason = f"no place in the top {result.parameters['k']} of some query"
-            elif np.isnan(error):
-                reason = f"too few {unit} for an interval"
-            elif effective < fmt.FEW_EFFECTIVE - 1e-9:
-                reason = (
-                    f"too little data ({effective:.1f} effective {unit}; a verdict "
-                    f"needs {fmt.FEW_EFFECTIVE})"
-                )
-            elif error == 0 and not result.metric.share:
-                reason = "no variation, so no interval"
-            reasons.append(reason)
-        return reasons
+        result, effective = self.result, self.judged[2]
+        estimate, error = result.estimate, result.standard_error
+        reasons = {
+            "no_data": np.isnan(estimate),
+            "no_place": np.isinf(estimate),  # a skew
+            "few_units": np.isnan(error),
+            "little_data": effective < fmt.FEW_EFFECTIVE - 1e-9,
+            "no_variation": (error == 0) & (not result.metric.share),
+        }
+        first = np.select(list(reasons.values()), list(reasons), "")
+        said = {"data": result.metric.unit, "k": result.parameters.get("k")}
+        said |= {"unit": fmt.units(result.variance), "few": fmt.FEW_EFFECTIVE}
+        return [
+            note(name, effective=number, **said) if name else ""
+            for name, number in zip(first.tolist(), effective, strict=True)
+        ]
 
     def _sides(self, pvalue: Array, difference: Array) -> Array:
         """Return on which side of fair groups are, or how their distance changed."""
@@ -375,13 +362,18 @@ class MetricFinding:
             on = [row for row in self.on(side, n_metrics) if row in concluded]
             if rows := [row for row in on if (words, row.group) not in but]:
                 says = amount or self.values_of
-                groups = [f"{r.label} ({says(r)})" for r in rows[:_MOST_NAMED]]
+                groups = [f"{self.called(r)} ({says(r)})" for r in rows[:_MOST_NAMED]]
                 more = len(rows) - len(groups)
                 tail = f", and {more} more" if more > 0 else ""
                 said.append(
                     f"{words[0].upper()}{words[1:]}: {', '.join(groups)}{tail}."
                 )
         return said
+
+    def called(self, row: GroupFinding) -> str:
+        """Return the label of a group, with its column where it is a mere yes or no."""
+        bare = row.label.lower() in _BARE and self.group_name != "group"
+        return f"{self.group_name}={row.label}" if bare else row.label
 
     def values_of(self, row: GroupFinding) -> str:
         """Return the value of a group and what it is compared with, in percent.
@@ -561,13 +553,14 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
     A group is named where the p-value of a metric is small enough after a correction
     for the number of metrics too: these are the sentences that are remembered.
     """
+    findings = list(findings)
     tested = [f for f in findings if f.tested]
     if not tested:
-        return (("", "None of the requested metrics says what is fair."),)
+        return (("", note("nothing_fair")),)[: len(findings)]
     if len(tested[0].rows) == 1:
-        return (("", "There is only one group, so there is nothing to compare."),)
+        return (("", note("one_group")),)
     if all(row.missing for f in tested for row in f.rows):
-        return (("", "There is too little data to tell the groups apart."),)
+        return (("", note("too_little")),)
     said, undirected = [], False
     for question in dict.fromkeys(f.metric.question for f in tested):
         sentences: list[str] = []
@@ -581,9 +574,11 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
             }
             undirected |= bool(more) and not f.directed
             sentences += more
-        said.append((question, " ".join(sentences) or _SILENT))
+        hints = any(f.conclusions for f in tested if f.metric.question == question)
+        silent = note("hinted", number=len(tested)) if hints else note("silent")
+        said.append((question, " ".join(sentences) or silent))
     if undirected:
-        said.append(("", _UNDIRECTED))
+        said.append(("", note("undirected")))
     if margins := _margin_headline(tested):
         said.append(("", margins))
     return tuple(said)

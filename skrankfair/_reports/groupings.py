@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.estimates import contrasts_of, corrected_pvalues
+from .._estimates.estimates import corrected_pvalues
 from .._estimates.scales import PlainScale, t_quantile
 from .._estimates.sums import MOST_COVARIANCES
 from .._inputs.groups import Codes, as_groups, encode, frame_columns, sort_labels
@@ -20,13 +20,13 @@ from .._inputs.validation import (
     collected_warnings,
     to_numpy,
 )
-from .findings import GroupFinding, MetricFinding, is_rest
+from .catalog import note
+from .findings import DIFFERENCE, GroupFinding, MetricFinding, is_rest
 from .sections import ReportSection, made_section
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..metrics import GroupEstimates
     from .audit import AuditRows
     from .catalog import AuditMetric
 
@@ -44,6 +44,13 @@ def crossed_columns(groups: Any) -> dict[str, Array]:
     if all(array.dtype.kind == "b" for array in arrays):
         return {}  # groups that may overlap
     return {fmt.label(name): a for name, a in zip(frame[1], arrays, strict=True)}
+
+
+def name_of(groups: Any) -> str:
+    """Return the name of the columns that make the groups; empty without one."""
+    crossed = " × ".join(crossed_columns(groups))
+    name = crossed or getattr(groups, "name", None)
+    return "" if name is None else fmt.label(name)
 
 
 def groupings_of(groups: Any, cross: bool | str) -> dict[str, Any]:
@@ -116,22 +123,10 @@ def references_of(
     return of
 
 
-class _Gap(NamedTuple):
-    """A gap of one group, in one level or over all of them."""
-
-    level: str
-    value: float
-    low: float
-    high: float
-    support: float
-    pvalue: float
-
-
 def within_section(
     rows: AuditRows,
     findings: Iterable[MetricFinding],
-    measured: Mapping[str, AuditMetric],
-    confidence_level: float,
+    chosen: Iterable[AuditMetric],
 ) -> tuple[ReportSection, list[str]]:
     """Return the gaps within levels of another column, and notes on what has none.
 
@@ -149,45 +144,42 @@ def within_section(
     by = "the levels" if named is None else fmt.label(named)
     compared = [f for f in findings if f.tested and f.metric.by_group]
     tested = [f for f in compared if f.metric.per != "query"]
-    notes = [
-        f"{f.metric.title} has no gap within {by}: it is of queries."
-        for f in compared
-        if f not in tested
-    ]
+    without = [f.metric.title for f in compared if f not in tested]
+    measured = {metric.name: metric for metric in chosen}
     cells, remaining, known = list[tuple[str, ...]](), list[str](), False
     for finding in tested:
-        metric, chosen = finding.metric, list[GroupFinding]()
+        metric, apart = finding.metric, list[GroupFinding]()
         for row in finding.ordered:
-            same = any(is_rest(row, other) for other in chosen)
+            same = any(is_rest(row, other) for other in apart)
             if not same and row.group not in finding.references.values():
-                chosen.append(row)
+                apart.append(row)
         with collected_warnings():
-            gaps = [
-                _gaps(rows, held, finding, measured[metric.name], row, confidence_level)
-                for row in chosen
+            of_groups = [
+                _gaps(rows, held, finding, measured[metric.name], row) for row in apart
             ]
         # Of all levels over the groups, and of single levels over all of them.
-        pooled = iter(corrected_pvalues(np.array([gap[0].pvalue for gap in gaps])))
-        single = [gap.pvalue for of_group in gaps for gap in of_group[1:]]
+        pooled = corrected_pvalues(np.array([gaps[0].pvalue for gaps in of_groups]))
+        single = [gap.pvalue for gaps in of_groups for gap in gaps[1:]]
         of_levels = iter(corrected_pvalues(np.array(single)))
-        for row, of_group in zip(chosen, gaps, strict=True):
-            ends = row.difference_low, row.difference_high
-            as_is = _Gap("as it is", row.difference, *ends, row.support, np.nan)
-            pvalues = np.nan, next(pooled), *(next(of_levels) for _ in of_group[1:])
-            for gap, p in zip((as_is, *of_group), pvalues, strict=True):
-                reach = f"[{finding.signed(gap.low)}, {finding.signed(gap.high)}]"
-                reach = "–" if np.isnan(gap.low) else reach
-                p_said = "" if gap is as_is else fmt.pvalue(p)
-                line = metric.short, row.label, gap.level, finding.says(gap.value)
-                cells.append((*line, reach, fmt.count(gap.support), p_said))
-            known |= not np.isnan(pvalues[1])
-            if pvalues[1] < (1 - confidence_level) / len(tested):  # as in all answers
-                remaining.append(
-                    f"{row.label} ({metric.title}, {finding.says(of_group[0].value)})"
-                )
-    shown_any = bool(remaining) if known else None
+        for row, whole, gaps in zip(apart, pooled, of_groups, strict=True):
+            said = ["", fmt.pvalue(whole)]
+            said += [fmt.pvalue(next(of_levels)) for _ in gaps[1:]]
+            for gap, p in zip(
+                (replace(row, group="as it is"), *gaps), said, strict=True
+            ):
+                size = finding.says(gap.difference), finding.reach(gap) or "–"
+                number = fmt.count(gap.support)
+                cells.append((metric.short, row.label, gap.label, *size, number, p))
+            known |= not np.isnan(whole)
+            if whole < (1 - finding.confidence_level) / len(
+                tested
+            ):  # as in all answers
+                size_of = f"{metric.title}, {finding.says(gaps[0].difference)}"
+                remaining.append(f"{row.label} ({size_of})")
     words = {"by": by, "groups": fmt.some(remaining)}
-    section = made_section("within", cells, shown=shown_any, **words)
+    shown = bool(remaining) if known else None
+    section = made_section("within", cells, shown=shown, **words)
+    notes = [note("no_gap", title=title, by=by) for title in without]
     return replace(section, answer=section.paragraphs[0] if known else ""), notes
 
 
@@ -197,8 +189,7 @@ def _gaps(
     finding: MetricFinding,
     metric: AuditMetric,
     row: GroupFinding,
-    level: float,
-) -> list[_Gap]:
+) -> list[GroupFinding]:
     """Return the gap of a group within all levels, and that of each of them."""
     groups = as_groups(rows.columns["sensitive_features"])
     own = groups.mask(groups.labels.index(row.group))
@@ -208,54 +199,53 @@ def _gaps(
     # The cells of the group come first, and then those of the others.
     cell = np.where(own, 0, held.size) + held.codes
     result = rows.within(held, cell, own | others).measured(metric)
-    place = np.full(2 * held.size, -1)
-    place[np.array(result.groups, dtype=int)] = np.arange(len(result.groups))
+    place = {int(label): i for i, label in enumerate(np.array(result.groups))}
     labels = held.all_labels.tolist()
-    order = [labels.index(label) for label in sort_labels(labels)]
-    levels = [k for k in order if min(place[k], place[held.size + k]) >= 0]
-    first, second = place.reshape(2, held.size)[:, levels]
-    weight = support = result.support[first]
-    if finding.against_rest:
-        tested, fair = result, 0.0
-        gap, at = contrasts_of(result, first, second, "difference"), slice(None)
-        number = result.support[second]
-        effective = np.fmin(result.n_effective[first], result.n_effective[second])
-        weight = support * number / np.maximum(support + number, 1.0)
-    else:
-        tested, at = result.as_gap(), first
-        gap, fair = tested.as_estimates, tested.fair_value or 0.0
-        effective = tested.n_effective[first]
-    numbers = [gap.scale.estimate, *gap.ends(t_quantile(level, gap.df)), gap.test[1]]
-    value, low, high, pvalue = np.array(numbers)[:, at]
-    weight = np.where(np.isnan(gap.scale.standard_error[at]), 0.0, weight)
-    share = weight / max(weight.sum(), 1e-300)
-    cells = np.concatenate([first, second])
-    times = np.concatenate([share, -share if finding.against_rest else 0.0 * share])
-    pooled = np.nansum(share * (value - fair)) if weight.any() else np.nan
-    whole, df = _combined(tested, cells, times, pooled, level)
-    enough = np.append(df + 1, effective) >= fmt.FEW_EFFECTIVE - 1e-9
-    of_levels = value - fair, low - fair, high - fair, pvalue
-    value, low, high, pvalue = (
-        np.append(*both) for both in zip(whole, of_levels, strict=True)
+    levels = [
+        level
+        for level in map(labels.index, sort_labels(labels))
+        if {level, held.size + level} <= place.keys()
+    ]
+    first, second = (
+        np.array([place[at + level] for level in levels], dtype=int)
+        for at in (0, held.size)
     )
-    names = [_WHOLE, *(fmt.label(labels[k]) for k in levels)]
-    pvalue, counts = np.where(enough, pvalue, np.nan), np.append(support.sum(), support)
-    columns = names, value, low, high, counts, pvalue
-    return [_Gap(*gap) for gap in zip(*columns, strict=True)]
-
-
-def _combined(
-    result: GroupEstimates, cells: Array, times: Array, estimate: float, level: float
-) -> tuple[tuple[Array, Array, Array, Array], Array]:
-    """Return a combination of groups with its interval, p-value and degrees of freedom.
-
-    These are Satterthwaite's, of the variances of the groups.
-    """
-    covariance = np.nan_to_num(result.covariance[np.ix_(cells, cells)])
+    pairs = {
+        result.groups[a]: result.groups[b] for a, b in zip(first, second, strict=True)
+    }
+    compared = replace(finding, result=result, references=pairs, recorded=None).rows
+    gaps = [
+        replace(compared[a], group=labels[k])
+        for a, k in zip(first, levels, strict=True)
+    ]
+    weight, number = result.support[first], result.support[second]
+    if finding.against_rest:
+        weight = weight * number / np.maximum(weight + number, 1.0)
+    share = np.where([np.isnan(gap.difference_low) for gap in gaps], 0.0, weight)
+    share /= max(share.sum(), 1e-300)
+    pooled = np.nansum(share * [gap.difference for gap in gaps])
+    pooled = pooled if share.any() else np.nan
+    tested = result if finding.against_rest else result.as_gap()
+    cells = np.append(first, second)
+    times = np.append(share, -share if finding.against_rest else 0.0 * share)
+    # Of a combination, by Satterthwaite from the variances of its parts.
+    covariance = np.nan_to_num(tested.covariance[np.ix_(cells, cells)])
     parts = times**2 * np.diag(covariance)
     with np.errstate(divide="ignore", invalid="ignore"):
-        df = np.array([parts.sum() ** 2 / np.nansum(parts**2 / result.df[cells])])
+        df = np.array([parts.sum() ** 2 / np.nansum(parts**2 / tested.df[cells])])
     error = np.sqrt(np.maximum([times @ covariance @ times], 0.0))
-    scale = PlainScale(np.array([estimate]), error)
-    ends = scale.ends(t_quantile(level, df), df)
-    return (scale.estimate, *ends, scale.test(0.0, df)[1]), df
+    scale = PlainScale(np.array([pooled]), error)
+    (low,), (high,) = scale.ends(t_quantile(finding.confidence_level, df), df)
+    whole = replace(
+        row,
+        group=_WHOLE,
+        **dict(zip(DIFFERENCE, (pooled, low, high), strict=True)),
+        support=sum(gap.support for gap in gaps),
+        n_effective=df[0] + 1,
+        pvalue=scale.test(0.0, df)[1][0],
+    )
+    few = fmt.FEW_EFFECTIVE - 1e-9
+    return [
+        gap if gap.n_effective >= few else replace(gap, pvalue=np.nan)
+        for gap in (whole, *gaps)
+    ]

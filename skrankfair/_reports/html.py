@@ -26,7 +26,16 @@ from .._estimates.storage import stored
 from .._inputs.validation import Array
 from ..display import _style as look
 from .catalog import table
-from .findings import MANY_GROUPS, GroupFinding, MetricFinding
+from .findings import (
+    CHANGES,
+    CORRECTION_NAMES,
+    DIFFERENCE,
+    MANY_GROUPS,
+    VALUE,
+    VERDICTS,
+    GroupFinding,
+    MetricFinding,
+)
 
 if TYPE_CHECKING:
     import jinja2
@@ -41,7 +50,7 @@ _COLORS = {
     "within": look.WITHIN,
     "": look.UNCLEAR,
 }
-_MINUS = re.compile(r"-(?=\d)")
+_MINUS = re.compile(r"(?<!\w)-(?=\d)")
 # If there are many groups, this many are in the overview whatever was found.
 _FIRST = 10
 _WIDTH, _ROW, _TOP, _BOTTOM, _FONT = 400.0, 22.0, 8.0, 44.0, 11.0
@@ -78,6 +87,8 @@ def html_report(report: AuditReport) -> str:
         compared=compared,
         what=table()["texts"][report.texts]["overview"],
         overview=_overview(compared),
+        sides=CHANGES if report.texts == "change" else VERDICTS,
+        correction=CORRECTION_NAMES[report.correction],
         version=sys.modules[__name__.partition(".")[0]].__version__,
     )
     return page.rstrip() + "\n"
@@ -166,7 +177,7 @@ def _plot(finding: MetricFinding) -> ForestPlot:
     """Return the forest plot of a metric, the worst off on top."""
     rows, metric = finding.shown, finding.metric
     scale = 100.0 if metric.share else 1.0
-    names = ("estimate", "ci_low", "ci_high")
+    names = VALUE
     fair_value = finding.result.fair_value
     label = metric.axis or metric.title.lower()
     if metric.is_change:
@@ -174,11 +185,10 @@ def _plot(finding: MetricFinding) -> ForestPlot:
     elif metric.share and not metric.axis:
         label = f"share of {finding.result.metric.unit}, %"
     if finding.against_rest:
-        names = ("difference", "difference_low", "difference_high")
-        fair_value = 0.0
+        names, fair_value = DIFFERENCE, 0.0
         label = f"percentage points above {finding.compared_with}"
     elif finding.compared_with:
-        names = ("difference", "difference_low", "difference_high")
+        names = DIFFERENCE
         label = f"{label}, without {finding.compared_with}"
     estimate, low, high = (
         scale * np.array([getattr(row, name) for row in rows]) for name in names

@@ -7,7 +7,6 @@ Law 144 of 2021, and § 5-300 of the rules of its department of consumer protect
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from .._estimates.scales import t_quantile
 from .._inputs.columns import LABEL
 from .._inputs.validation import Array, collected_warnings, to_numpy
 from ..metrics import GroupEstimates, selection_rate
-from .catalog import table
-from .groupings import crossed_columns
+from .catalog import note, table
+from .groupings import crossed_columns, name_of
 from .sections import ReportSection, made_section
 
 if TYPE_CHECKING:
@@ -37,82 +36,61 @@ def impact_sections(
     weight = rows.columns["sample_weight"]
     units = {"cluster": rows.cluster, "sample_weight": weight}
     groups = rows.given["sensitive_features"]
-    crossed = crossed_columns(groups)
-    name = " × ".join(crossed) or str(getattr(groups, "name", None) or "")
-    by_name = rows.groupings or {**crossed, name: groups}
-    words: tuple[str, ...] = (meaning, table()["sections"]["impact"]["method"])
+    by_name = rows.groupings or {**crossed_columns(groups), name_of(groups): groups}
+    words = [meaning, table()["sections"]["impact"]["method"]]
     sections = []
     with collected_warnings():
         for by, labels in by_name.items():
             rates = selection_rate(None, selected, sensitive_features=labels, **units)
-            before, conclusion, answer, cells = _table(
-                rates, selected.size, options.confidence_level
-            )
+            cells, said = _table(rates, selected.size, options.confidence_level, by)
+            said["paragraphs"] = [*words, *said["paragraphs"]]
             named = f" by {by}" if by else ""
-            section = made_section(
-                "impact",
-                cells,
-                paragraphs=(*words, *before),
-                by=named,
-                rate=rate,
-                conclusion=conclusion,
-            )
-            sections.append(
-                replace(section, answer=answer and f"By {by or 'group'}, {answer}")
-            )
-            words = ()
+            sections.append(made_section("impact", cells, by=named, rate=rate, **said))
+            words = []
     return sections, rates
 
 
 def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
     """Return who is selected, or spared where that is good, the rate, and its words."""
-    score = np.asarray(rows.columns["y_score"], dtype=float)
-    low = options.favorable == "low"
-    values, rate = {}, "spared" if low else "selection rate"
+    score: Any = np.asarray(rows.columns["y_score"], dtype=float)
+    low, cut = options.favorable == "low", options.threshold
+    kind, rate = "threshold", "spared" if low else "selection rate"
+    scores = "all scores" if rows.qid is None else "the scores of its query"
     if options.task == "decision":
-        kind, selected = "decision", score != 1 if low else score == 1
-    elif options.threshold is not None:
-        kind, values["threshold"] = "threshold", fmt.number(options.threshold)
-        selected = score < options.threshold if low else score >= options.threshold
-    else:
+        kind, cut = "decision", 1
+    elif cut is None:
         import pandas as pd
 
-        kind, rate, values["scores"] = "median", "scoring rate", "all scores"
-        queries: Any = np.zeros(score.size)
+        kind, rate, queries = "median", "scoring rate", np.zeros(score.size)
         if rows.qid is not None:
-            values["scores"] = "the scores of its query"
             queries = pd.factorize(to_numpy(rows.qid, "qid"))[0]
         median = pd.Series(score).groupby(queries).transform("median").to_numpy()
-        selected = score < median if low else score > median
+        # A score at the median is on neither side.
+        score, cut = np.sign(score - median), 0 if low else 1
     words = table()["rates"][kind]["low" if low else "high"]
-    return selected * 1.0, rate, words.format(**values)
+    said = words.format(threshold=fmt.number(cut), scores=scores)
+    return (score < cut if low else score >= cut) * 1.0, rate, said
 
 
 def _table(
-    rates: GroupEstimates, size: int, confidence_level: float
-) -> tuple[list[str], str, str, list[tuple[str, ...]]]:
-    """Return what is said of the rates before and after their cells, and these.
-
-    What is below four fifths beyond chance is also said in an answer.
+    rates: GroupEstimates, size: int, confidence_level: float, by: str
+) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
+    """Return the rows of the table of rates, and what is said of them.
 
     The highest rate comes first. Which category has it is an accident of the data too:
     the intervals of the ratios hold for all pairs of which one could be it.
     """
     labels = [group if isinstance(group, tuple) else (group,) for group in rates.groups]
     known = np.array([LABEL not in label for label in labels])
-    share = rates.support / max(size, 1)
-    if rates.support.sum() <= size:  # groups that do not overlap
-        share = rates.support / rates.support.sum()
+    # Groups that do not overlap have shares of all their rows.
+    share = rates.support / max(min(rates.support.sum(), size), 1)
     large = known & ~np.isnan(rates.estimate)
     if (large & (share >= _SMALL)).any():
         large &= share >= _SMALL
-    said = []
-    if unknown := rates.support[~known].sum():
-        said.append(
-            f"{fmt.count(unknown)} rows have no category and are not in the table."
-        )
+    unknown = rates.support[~known].sum()
+    said = [note("no_category", count=fmt.count(unknown))] if unknown else []
     if not large.any():
-        return said, "No category has a rate.", "", []
+        return [], {"paragraphs": said, "conclusion": note("no_rate")}
     kept = np.flatnonzero(known)
     best = int(np.flatnonzero(large)[rates.estimate[large].argmax()])
     n_large = int(large.sum())
@@ -121,38 +99,43 @@ def _table(
     frame = rates.contrasts("ratio", rates.groups[best], "holm", level)
     columns = frame[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=float)
     ratios = np.insert(columns.T, best, [1.0, np.nan, np.nan], axis=1)
-    low, high = map(np.asarray, rates.ends(t_quantile(confidence_level, rates.df)))
-    cells: list[tuple[str, ...]] = []
-    below, clear = list[str](), list[str]()
-    order = np.argsort(-np.nan_to_num(rates.estimate[kept], nan=-1), kind="stable")
-    for i in kept[order].tolist():
-        name, remarks = (
-            fmt.label(rates.groups[i]),
-            ["highest rate"] if i == best else [],
+    ends = map(np.asarray, rates.ends(t_quantile(confidence_level, rates.df)))
+    below, clear = (ratios[[0, 2]] < _FOUR_FIFTHS) & known
+    clear &= below
+    names = [*map(fmt.label, rates.groups)]
+    chance = np.where(clear, "below four fifths beyond chance", "below four fifths")
+    remarks = zip(
+        np.where(np.arange(known.size) == best, "highest rate", ""),
+        np.where(below, chance, ""),
+        [f"small ({s:.1%} of the rows)" if s < _SMALL else "" for s in share],
+        strict=True,
+    )
+    of_ratios = [*map(fmt.interval, ratios[1], ratios[2])]
+    of_ratios[best] = ""
+    cells = list(
+        zip(
+            names,
+            map(fmt.count, rates.support),
+            map(fmt.number, rates.estimate),
+            map(fmt.interval, *ends),
+            map(fmt.number, ratios[0]),
+            of_ratios,
+            (", ".join(filter(None, parts)) for parts in remarks),
+            strict=True,
         )
-        if ratios[0, i] < _FOUR_FIFTHS:
-            is_clear = bool(ratios[2, i] < _FOUR_FIFTHS)
-            remarks.append("below four fifths" + " beyond chance" * is_clear)
-            below.append(name)
-            clear += [f"{name} ({ratios[0, i]:.3f})"] * is_clear
-        if share[i] < _SMALL:
-            remarks.append(f"small ({100 * share[i]:.1f}% of the rows)")
-        cells.append(
-            (
-                name,
-                fmt.count(rates.support[i]),
-                fmt.number(rates.estimate[i]),
-                fmt.interval(low[i], high[i]),
-                fmt.number(ratios[0, i]),
-                fmt.interval(*ratios[1:, i]) if i != best else "",
-                ", ".join(remarks),
-            )
-        )
-    if not below:
-        conclusion = "No category has less than four fifths of the highest rate."
-        return said, conclusion, "", cells
-    beyond = fmt.some(clear) if clear else "none"
-    conclusion = f"Below four fifths: {fmt.some(below)}. Beyond chance: {beyond}."
-    best_one = fmt.label(rates.groups[best])
-    answer = f"below four fifths of the rate of {best_one}, beyond chance: {beyond}."
-    return said, conclusion, answer if clear else "", cells
+    )
+    order = kept[
+        np.argsort(-np.nan_to_num(rates.estimate[kept], nan=-1), kind="stable")
+    ]
+    words = {"paragraphs": said, "conclusion": note("none_below")}
+    if below.any():
+        beyond = [f"{names[i]} ({ratios[0, i]:.3f})" for i in order if clear[i]]
+        values = {
+            "below": fmt.some([names[i] for i in order if below[i]]),
+            "beyond": fmt.some(beyond) if beyond else "none",
+            "best": names[best],
+            "by": by or "group",
+        }
+        words["conclusion"] = note("below", **values)
+        words["answer"] = note("below_by", **values) if beyond else ""
+    return [cells[i] for i in order], words

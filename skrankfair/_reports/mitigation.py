@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +31,7 @@ from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_acc
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit, of_users_alone
-from .catalog import catalog, chosen_metrics, not_named
+from .catalog import catalog, chosen_metrics, not_named, note
 from .findings import FairnessDistances
 from .html import ForestPlot
 from .sections import ReportSection
@@ -58,11 +57,11 @@ GOALS = {
 _LOSSES = ("log_loss", "mean_squared_error")
 _MOVES = ("closer to fair", "further from fair", "moved; cannot tell whether closer")
 _COST = "What it cost"
+_HEADER = ("group", "before", "after", "change")
 _TITLES = {
     "auc": "AUC",
     "log_loss": "log loss",
     "mean_squared_error": "mean squared error",
-    "ndcg": "NDCG",
 }
 
 
@@ -199,15 +198,15 @@ class MitigationReport:
         return {title: part for title, part in parts.items() if len(part)}
 
     def _sentences(self) -> list[str]:
-        sentences = []
-        for title, rows in self._parts.items():
-            if title == _COST:
-                sentences += [*self._parity(), f"Cost: {_in_words(rows)}."]
-            else:
-                named = f"{title}: " if self.goal else ""
-                aims = title.startswith("Goal")
-                sentences += [f"{named}{said}" for said in _moves(rows, whole=aims)]
-        return sentences
+        return [said for part in self._parts.items() for said in self._said(*part)]
+
+    def _said(self, title: str, rows: pd.DataFrame) -> list[str]:
+        """Return what a part of the table says."""
+        if title == _COST:
+            return [*self._parity(), f"Cost: {_in_words(rows)}."]
+        named = f"{title}: " if self.goal else ""
+        moved = _moves(rows, whole=title.startswith("Goal"))
+        return [f"{named}{said}" for said in moved]
 
     def _parity(self) -> list[str]:
         """Return what the tests of predictive parity say, if there are any."""
@@ -218,21 +217,25 @@ class MitigationReport:
         gap = " → ".join(fmt.number(t.largest_difference, 3) for t in tests)
         return [f"Equal outcomes at equal scores: p {p} after; largest gap {gap}."]
 
-    def _page(self, title: str = "Before and after a mitigation") -> MitigationPage:
-        """Return the report with one section for each part, for other formats."""
+    @property
+    def _page(self) -> AuditReport:
+        """The report with a section for each part, in the form of an audit."""
         level = f"{100 * self.confidence_level:g}% interval"
-        header = ("metric", "group", "before", "after", "change", level, "verdict")
         sections = []
         for name, rows in self._parts.items():
-            cells = tuple(map(tuple, _cells(rows)))
-            plot = None if name == _COST else _plot(rows)
-            sections.append(ReportSection(name, (), header, cells, plot))
-        shared = {
-            f.name: getattr(self.audit_after, f.name) for f in fields(AuditReport)
-        }
-        shared |= {"results": {}, "made": {}, "title": title, "notes": self.notes}
-        shared |= {"sections": tuple(sections), "margin": {}}
-        return MitigationPage(**shared, said=tuple(self._sentences()))
+            costs = name == _COST
+            header = ("cost" if costs else "disparity", *_HEADER, level, "verdict")
+            parts = header, _cells(rows), None if costs else _plot(rows)
+            answer = " ".join(self._said(name, rows))
+            sections.append(ReportSection(name, (), *parts, answer))
+        return replace(
+            self.audit_after,
+            results={},
+            title="Before and after a mitigation",
+            sections=tuple(sections),
+            notes=(note("held_out"), *self.notes),
+            margin={},
+        )
 
     def to_markdown(self) -> str:
         """Return the report as Markdown, such as for a pull request.
@@ -242,7 +245,7 @@ class MitigationReport:
         str
             Tables are pipe tables, as GitHub and pandoc read them.
         """
-        return self._page().to_markdown()
+        return self._page.to_markdown()
 
     def to_latex(self) -> str:
         """Return the report as sections and tables of LaTeX.
@@ -252,7 +255,7 @@ class MitigationReport:
         str
             The body of a document that has the package booktabs.
         """
-        return self._page().to_latex()
+        return self._page.to_latex()
 
     def to_html(
         self, path: str | os.PathLike[str], *, title: str | None = None
@@ -277,7 +280,7 @@ class MitigationReport:
         OSError
             If the file cannot be written; an existing file then stays as it was.
         """
-        return self._page().to_html(path, title=title)
+        return self._page.to_html(path, title=title)
 
     def plot(self, axes: Any = None, **kwargs: Any) -> MitigationDisplay:
         """Draw disparities before and after, their changes and the costs.
@@ -305,61 +308,20 @@ class MitigationReport:
         )
         return display.plot(axes=axes, **kwargs)
 
-    @property
-    def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
-        """Header and rows of the tables of disparities and of costs, if not empty."""
-        level = f"{100 * self.confidence_level:g}% interval"
-        tables = []
-        for kind, frame in self._frame.groupby("kind", sort=False):
-            header = [str(kind), "group", "before", "after", "change", level, "verdict"]
-            tables.append((header, _cells(frame)))
-        return tables
-
-    @property
-    def _head(self) -> str:
-        return f"Before and after: {self.audit_after.counts}"
-
     def __repr__(self) -> str:
-        """Return a table of disparities, one of costs, and the summary."""
-        blocks = [self._head, *(fmt.text_table(*table) for table in self._tables)]
-        blocks.append("\n".join(self._sentences()))
-        blocks += [f"Note: {note}" for note in self.notes]
-        return "\n\n".join(blocks)
+        """Return the summary, a table of disparities, and one of costs."""
+        return repr(self._page)
 
     def _repr_html_(self) -> str:
-        tables = [fmt.html_table(*table) for table in self._tables]
-        said = [f"<p>{escape(text)}</p>" for text in (*self._sentences(), *self.notes)]
-        return "".join([f"<p>{escape(self._head)}</p>", *tables, *said])
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MitigationPage(AuditReport):
-    """A report of what a mitigation changed, in the formats of an audit.
-
-    Attributes
-    ----------
-    said : tuple of str
-        What a reader should take away.
-    """
-
-    said: tuple[str, ...] = ()
-
-    @property
-    def answers(self) -> tuple[tuple[str, str], ...]:
-        """What a reader should take away."""
-        return tuple(("", text) for text in self.said)
-
-    @property
-    def reading(self) -> str:
-        """What is compared with what."""
-        return "After minus before, of the same held-out rows."
+        return self._page._repr_html_()
 
 
 def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
     """Return sentences that say which disparities moved, or what became of all."""
     # Of two groups, each the rest of the other, one says all.
-    before = rows.groupby("metric")["change"].shift()
-    moved = rows[rows["change"] != -before].groupby("verdict")
+    change = rows.groupby("metric")["change"]
+    again = np.isclose(rows["change"], -change.shift(), rtol=1e-6)
+    moved = rows[~again].groupby("verdict")
     still = ("no change shown",) if whole else ()
     return [
         f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
@@ -368,12 +330,12 @@ def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
     ] or ["No disparity moved beyond chance."]
 
 
-def _cells(rows: pd.DataFrame) -> list[list[str]]:
+def _cells(rows: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
     """Return the rows of a table as text."""
-    return [
-        [_title(row.metric, "short"), fmt.label(row.group), *_numbers(row)]
+    return tuple(
+        (_title(row.metric, "short"), fmt.label(row.group), *_numbers(row))
         for row in rows.itertuples()
-    ]
+    )
 
 
 def _plot(rows: pd.DataFrame) -> ForestPlot:
@@ -407,7 +369,10 @@ def _in_words(rows: pd.DataFrame) -> str:
 
 
 def _title(name: Any, words: str = "title") -> str:
-    return _TITLES.get(name) or str(getattr(catalog()[name], words)).lower()
+    """Return the name of a metric within a sentence; TPR and Brier stay as they are."""
+    title = _TITLES.get(name) or str(getattr(catalog()[name], words))
+    names = title[1].isupper() or title.startswith("Brier")
+    return title if names else title[0].lower() + title[1:]
 
 
 _RESPONSES = ("predict_proba", "decision_function")
@@ -569,9 +534,7 @@ def mitigation_report(
         if y.min() >= 0 and "qid" in columns:
             chosen.append("ndcg")
         else:
-            notes.append(
-                "NDCG is left out: it needs queries, and no negative outcomes."
-            )
+            notes.append(note("no_ndcg"))
     audits = [
         audit(
             y,
@@ -653,7 +616,7 @@ def _costs(
     costs, notes = {}, []
     units: dict[str, Any] = {n: rows.get(n) for n in ("cluster", "sample_weight")}
     if np.unique(y).size != 2:
-        notes.append("AUC is left out: it needs two outcomes.")
+        notes.append(note("no_auc"))
     else:
         users = users_of(rows["cluster"])
         who = {"sensitive_features": np.full(y.size, "all"), "cluster": users}
@@ -663,8 +626,6 @@ def _costs(
     loss = log_loss
     if min(ends) < 0 or max(ends) > 1:
         loss = mean_squared_error
-        notes.append(
-            "The loss is the mean squared error, since the scores are no probabilities."
-        )
+        notes.append(note("squared_error"))
     costs[loss.__name__] = _change(*(loss(y, s, **units) for s in scores))
     return costs, notes

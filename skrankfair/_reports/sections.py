@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import compress, product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..inference import (
     predictive_parity_test,
 )
 from ..metrics import matched_pair_curve, positive_rate_shift
-from .catalog import not_named, table
+from .catalog import not_named, note, table
 from .findings import MANY_GROUPS
 from .html import ForestPlot
 
@@ -55,6 +56,8 @@ def made_section(
     shown: bool | None = None,
     paragraphs: Iterable[str] = (),
     header: Iterable[str] = (),
+    answer: str = "",
+    by: str = "",
     **values: Any,
 ) -> ReportSection:
     """Return the section of that name in `metrics.toml`, with these rows.
@@ -69,19 +72,22 @@ def made_section(
         What is said before the words of the table.
     header : iterable of str
         Columns beyond those that the table names.
+    answer : str
+        What the answers of the report say of it.
+    by : str
+        Name of the grouping that it is about.
     **values : dict
         What the words leave open, such as ``p``.
     """
     words = table()["sections"][name]
-    said = [*paragraphs]
-    if shown is not None:
-        said.append(words["shown" if shown else "not_shown"])
-    said.append(words["reading"])
+    test = [] if shown is None else [words["shown" if shown else "not_shown"]]
+    said, cells = (*paragraphs, *test, words["reading"]), (*words["header"], *header)
     return ReportSection(
-        words["title"].format(**values),
-        tuple(text.format(**values) for text in said),
-        tuple(cell.format(**values) for cell in (*words["header"], *header)),
+        words["title"].format(by=by, **values),
+        tuple(text.format(by=by, **values) for text in said),
+        tuple(cell.format(by=by, **values) for cell in cells),
         tuple(map(tuple, rows)),
+        answer=answer,
     )
 
 
@@ -92,32 +98,29 @@ def further_sections(
 
     There are none where metrics are named, and those of a ranking are for "all".
     """
-    sections: list[ReportSection] = []
-    notes: list[str] = []
+    sections, notes = list[ReportSection](), list[str]()
     of_task = _SECTIONS.get(str(options.task), {})
-    if not not_named(options.metrics) or (of_task is _PLACES and not options.metrics):
+    of_places = of_task is _PLACES
+    if not not_named(options.metrics) or (of_places and not options.metrics):
         return sections, notes
-    if of_task is _PLACES and rows.are_of_models:
-        return [], ["What places say beside the metrics is left out: it needs qid."]
-    level = options.confidence_level
-    several = rows.groupings if of_task is not _PLACES else {}
-    named = [(f", by {by}", rows.of_groups(labels)) for by, labels in several.items()]
-    parts = [
-        (*item, *part) for item in of_task.items() for part in named or [("", rows)]
-    ]
-    for name, contents, by, of_part in parts:
+    if of_places and rows.are_of_models:
+        return sections, [note("no_places")]
+    several = {} if of_places else rows.groupings
+    named = {f", by {by}": rows.of_groups(labels) for by, labels in several.items()}
+    for (name, contents), (by, part) in product(
+        of_task.items(), (named or {"": rows}).items()
+    ):
         if contents in _AT_THRESHOLD and options.threshold is None:
             continue
         with collected_warnings():
             try:
-                if of_task is _PLACES and len(rows.groups) > MANY_GROUPS:
-                    raise ValueError(
-                        f"the report has it for at most {MANY_GROUPS} groups; got "
-                        f"{len(rows.groups):,}."
+                if of_places and len(rows.groups) > MANY_GROUPS:
+                    most = note(
+                        "most_groups", most=MANY_GROUPS, number=len(rows.groups)
                     )
-                cells, words = contents(of_part, options.threshold, level)
-                section = made_section(name, cells, **words)
-                sections.append(replace(section, title=section.title + by))
+                    raise ValueError(most)
+                cells, words = contents(part, options)
+                sections.append(made_section(name, cells, by=by, **words))
             except ValueError as error:  # such as of groups that overlap
                 what = table()["sections"][name]["name"]
                 notes.append(f"{what}{by} is left out: {error}")
@@ -128,73 +131,70 @@ def further_sections(
 _Contents: TypeAlias = tuple[Sequence[Sequence[str]], dict[str, Any]]
 
 
-def _tested(pvalue: float, level: float, **words: str) -> dict[str, Any]:
+def _tested(pvalue: float, options: AuditOptions, **words: str) -> dict[str, Any]:
     """Return what a section says of a test."""
-    return {"shown": pvalue < 1 - level, "p": fmt.pvalue(pvalue), **words}
+    shown = pvalue < 1 - options.confidence_level
+    return {"shown": shown, "p": fmt.pvalue(pvalue), **words}
 
 
-def _parity(rows: AuditRows, threshold: Any, level: float) -> _Contents:
-    against_rest = len(rows.groups) > _MOST_IN_PAIRS
+def _parity(rows: AuditRows, options: AuditOptions) -> _Contents:
+    between = "rest" if len(rows.groups) > _MOST_IN_PAIRS else None
+    level = options.confidence_level
     test = predictive_parity_test(
-        **rows.columns,
-        contrasts="rest" if against_rest else None,
-        confidence_level=level,
+        **rows.columns, contrasts=between, confidence_level=level
     )
     if test.order is not None:
-        raise ValueError(
-            "no two groups have scores in common; the test of their order "
-            f"(score_order_test) has p = {fmt.pvalue(test.pvalue)}.".replace("= <", "<")
-        )
+        p = fmt.pvalue(test.pvalue)
+        raise ValueError(note("no_overlap", p=p if p[0] == "<" else f"= {p}"))
     cells = []
-    for pair, compared, difference, pvalues in zip(
+    for pair, known, difference, pvalues in zip(
         test.contrasts, test.compared, test.difference, test.pvalues, strict=True
     ):
-        name = " - ".join(map(fmt.label, pair))
-        if not compared.any():
-            cells.append((name, "–", "–", "too little data"))
-            continue
-        largest = difference[compared][np.argmax(np.abs(difference[compared]))]
-        scores = test.grid[compared]
-        scope = f"{fmt.number(scores.min())} to {fmt.number(scores.max())}"
-        smallest = fmt.pvalue(np.nanmin(pvalues[compared]))
-        cells.append((name, scope, fmt.number(largest), smallest))
-    between = "between each group and the rest" if against_rest else "between groups"
-    return cells, _tested(test.pvalue, level, between=between)
+        found = "–", "–", "too little data"
+        if known.any():
+            scores, gaps = test.grid[known], difference[known]
+            scope = f"{fmt.number(scores.min())} to {fmt.number(scores.max())}"
+            largest = fmt.number(gaps[np.argmax(np.abs(gaps))])
+            found = scope, largest, fmt.pvalue(np.nanmin(pvalues[known]))
+        cells.append((" - ".join(map(fmt.label, pair)), *found))
+    words = "between each group and the rest" if between else "between groups"
+    return cells, _tested(test.pvalue, options, between=words)
 
 
-def _marginal(rows: AuditRows, threshold: Any, level: float) -> _Contents:
-    test = marginal_outcome_test(
-        **rows.columns, threshold=threshold, confidence_level=level
-    )
+def _marginal(rows: AuditRows, options: AuditOptions) -> _Contents:
+    at: Any = options.threshold
+    level = options.confidence_level
+    test = marginal_outcome_test(**rows.columns, threshold=at, confidence_level=level)
     cells = _by_group(test.groups, test.outcomes, test.outcome_interval())
-    at = fmt.number(test.threshold)
-    return cells, _tested(test.pvalue, level, threshold=at)
+    threshold = fmt.number(test.threshold)
+    return cells, _tested(test.pvalue, options, threshold=threshold)
 
 
-def _shift(rows: AuditRows, threshold: Any, level: float) -> _Contents:
+def _shift(rows: AuditRows, options: AuditOptions) -> _Contents:
+    threshold: Any = options.threshold
     result = positive_rate_shift(**rows.columns, threshold=threshold)
-    ends = result.ends(t_quantile(level, result.df))
+    ends = result.ends(t_quantile(options.confidence_level, result.df))
     cells = _by_group(result.groups, result.estimate, ends)
     return cells, {"threshold": fmt.number(threshold)}
 
 
-def _curve(rows: AuditRows, threshold: Any, level: float) -> _Contents:
+def _curve(rows: AuditRows, options: AuditOptions) -> _Contents:
     curve = matched_pair_curve(**rows.columns, qid=rows.qid)
     last = curve.epsilon.size - 1
     shown = np.unique(np.linspace(0, last, _SHOWN).round().astype(int))
-    low, high = map(np.asarray, curve.confidence_interval(level))
-    cells = []
-    for g, group in enumerate(curve.groups):
-        values = [
-            f"{fmt.number(curve.estimate[e, g], 3)} "
-            f"{fmt.interval(low[e, g], high[e, g], 3)}"
-            for e in shown
-        ]
-        cells.append((fmt.label(group), *values))
+    low, high = map(np.asarray, curve.confidence_interval(options.confidence_level))
+    columns = []
+    for e in shown:
+        numbers = zip(curve.estimate[e], low[e], high[e], strict=True)
+        columns.append(
+            [f"{fmt.number(v, 3)} {fmt.interval(a, b, 3)}" for v, a, b in numbers]
+        )
+    cells = list(zip(map(fmt.label, curve.groups), *columns, strict=True))
     return cells, {"header": [f"up to {curve.epsilon[e]:.3g}" for e in shown]}
 
 
-def _inequality(rows: AuditRows, threshold: Any, level: float) -> _Contents:
+def _inequality(rows: AuditRows, options: AuditOptions) -> _Contents:
+    level = options.confidence_level
     test = outcome_inequality_test(
         **rows.columns, qid=rows.qid, confidence_level=level, random_state=0
     )
@@ -208,35 +208,26 @@ def _inequality(rows: AuditRows, threshold: Any, level: float) -> _Contents:
             (f"{above} at {j}, {below} at {k}", fmt.count(test.support[i]), *numbers)
         )
     critical = fmt.number(test.critical_value, 3)
-    return cells, _tested(test.pvalue, level, critical=critical)
+    return cells, _tested(test.pvalue, options, critical=critical)
 
 
-def _monotone(rows: AuditRows, threshold: Any, level: float) -> _Contents:
+def _monotone(rows: AuditRows, options: AuditOptions) -> _Contents:
     groups, n_queries = rows.groups, rows.data.ranking.n_queries
     if len(groups) == 2 and not rows.data.groups.overlapping:
         groups = groups[:1]  # the test of the other is the same
     if len(groups) * _RESAMPLES * n_queries > _MOST_DRAWN:
-        raise ValueError(
-            f"it would take long for {n_queries:,} queries; "
-            "skrankfair.inference.monotonicity_test takes the time."
-        )
-    who = {n: v for n, v in rows.columns.items() if n != "y_true"} | {"qid": rows.qid}
-    options: dict[str, Any] = {"n_resamples": _RESAMPLES, "random_state": 0}
-    tests = [
-        monotonicity_test(**who, group=group, confidence_level=level, **options)
-        for group in groups
-    ]
+        raise ValueError(note("long", number=n_queries))
+    given = {**rows.columns, "qid": rows.qid, "n_resamples": _RESAMPLES}
+    del given["y_true"]
+    level = options.confidence_level
+    given |= {"random_state": 0, "confidence_level": level}
+    tests = [monotonicity_test(group=group, **given) for group in groups]
     pvalues = corrected_pvalues(np.array([test.pvalue for test in tests]))
     labels = [fmt.label(group) for group in groups]
-    cells = [
-        (
-            label,
-            *(fmt.number(test.share[end]) for end in (0, -1)),
-            *map(fmt.pvalue, (test.pvalue, corrected)),
-        )
-        for label, test, corrected in zip(labels, tests, pvalues, strict=True)
-    ]
-    named = [label for label, p in zip(labels, pvalues, strict=True) if p < 1 - level]
+    ends = ([fmt.number(test.share[end]) for test in tests] for end in (0, -1))
+    p = [fmt.pvalue(test.pvalue) for test in tests]
+    cells = list(zip(labels, *ends, p, map(fmt.pvalue, pvalues), strict=True))
+    named = list(compress(labels, pvalues < 1 - level))
     return cells, {"shown": bool(named), "groups": fmt.some(named)}
 
 
@@ -244,11 +235,8 @@ def _by_group(
     groups: Sequence[Hashable], values: Array, ends: Sequence[Any]
 ) -> list[tuple[str, ...]]:
     """Return the rows of a table: groups with a value and its interval."""
-    low, high = map(np.asarray, ends)
-    return [
-        (fmt.label(group), fmt.number(value), fmt.interval(*interval))
-        for group, value, *interval in zip(groups, values, low, high, strict=True)
-    ]
+    numbers = map(fmt.number, values), map(fmt.interval, *map(np.asarray, ends))
+    return list(zip(map(fmt.label, groups), *numbers, strict=True))
 
 
 _PLACES = {"curve": _curve, "inequality": _inequality, "monotonicity": _monotone}

@@ -58,11 +58,11 @@ class TestArrests:
         )
         mistakes, selected, equal = found["headline"].splitlines()
         assert (
-            f"Selected more often among those without the outcome: Black "
+            f"Flagged more often among those without the outcome: Black "
             f"({flagged['Black']:,} of {free['Black']:,}, "
         ) in mistakes
         assert f"; {flagged['White']:,} of {free['White']:,} of the rest" in mistakes
-        assert selected.startswith("Who is selected? Selected more often: Black (")
+        assert selected.startswith("Who is flagged? Flagged more often: Black (")
         assert equal.startswith("Do equal scores mean the same? Scored higher than")
 
 

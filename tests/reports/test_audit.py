@@ -515,3 +515,13 @@ def test_labels_that_look_alike_are_noted_and_two_keys_in_json(labels, named):
     assert sorted(listed.split(" and ")) == sorted(named)
     epsilon = found.to_dict()["metrics"][0]["first_pass"]["epsilon"]
     assert len(epsilon) == 3
+
+
+def test_outcomes_that_are_the_decisions_say_nothing_of_mistakes():
+    sex = np.repeat(["f", "m"], 500)
+    hired = (np.arange(1000) % np.where(sex == "f", 5, 2) == 0) * 1
+    report = audit(hired, hired, sensitive_features=sex, favorable="high")
+    assert list(report.results) == ["selection_rate"]
+    assert any("nothing can be said of mistakes" in note for note in report.notes)
+    asked = audit(hired, hired, sensitive_features=sex, metrics="true_positive_rate")
+    assert list(asked.results) == ["true_positive_rate"]

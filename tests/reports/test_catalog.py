@@ -15,7 +15,7 @@ from skrankfair.metrics import make_metric
 from .common import same
 
 KNOWN = {field.name for field in fields(AuditMetric)}
-READ = {"name", "ordered", "bad", "sides", "is_change"}  # not in the file
+READ = {"name", "ordered", "bad", "sides", "is_change", "favorable"}  # not in the file
 VALUES = {
     "per": {"pair", "row", "query"},
     "needs": {"", "binary", "shares", "not negative"},
@@ -27,7 +27,7 @@ VALUES = {
 def test_entries_hold_what_is_explained_and_nothing_else(name):
     entry, metric = table()["metrics"][name], catalog()[name]
     assert set(entry) <= KNOWN - READ
-    assert {*metric.scored} <= KNOWN - READ
+    assert {*metric.scored, *metric.flagged} <= KNOWN - READ
     assert entry["topic"] in table()["topics"]
     assert set(metric.tasks) <= set(table()["tasks"])
     assert all(getattr(metric, key) in values for key, values in VALUES.items())
@@ -189,6 +189,8 @@ def test_no_sentence_says_the_opposite_of_the_truth(task, name, done):
 def check_sentences(report, name, done):
     """Check that the group is on the right side, and in the right sentence."""
     said = SAID[report.task][name]
+    if report.favorable == "low":
+        said = {key: text.replace("selected", "flagged") for key, text in said.items()}
     words, (opposite,) = said[done], {*said.values()} - {said[done]}
     (finding,) = report.findings
     row = next(row for row in finding.rows if row.group == "a")

