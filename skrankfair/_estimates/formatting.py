@@ -13,9 +13,9 @@ import numpy as np
 from .._inputs.validation import Array
 from .scales import t_quantile
 
-#: Fewer effective clusters behind a group, and its errors are hardly known.
+#: With fewer effective clusters behind a group its errors are hardly known.
 FEW_EFFECTIVE = 5
-# So many groups are named, and the others counted.
+# How many groups a message names; the others are counted.
 _MOST_NAMED = 6
 
 if TYPE_CHECKING:
