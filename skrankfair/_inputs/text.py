@@ -1,4 +1,4 @@
-"""Text columns of a file become labels, numbers or yes and no, all cells by one rule."""
+"""Text columns of a file become labels, numbers or truth values, by one rule each."""
 
 from __future__ import annotations
 

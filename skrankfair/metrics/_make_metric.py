@@ -1,4 +1,4 @@
-"""Metrics from two functions: rows to columns, and totals of columns to values."""
+"""Metrics made from two functions: one from rows to columns, one from their totals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
 _SHARED = ("sensitive_features", "qid", "cluster", "sample_weight", "missing")
 _ARGUMENTS = ("y_true", "y_score", "member")
-# Of a column, whose totals are squared.
+# Largest number of a column, as its totals are squared.
 _LARGEST = 1e130
 
 
@@ -35,21 +35,21 @@ class MadeMetric:
     Attributes
     ----------
     metric : Metric
-        What becomes of the totals.
+        The function of the totals, with its name and meaning.
     columns : callable
         Rows, or the rows of one query, to columns. Its keyword-only parameters are
         options of the metric.
     needs : tuple of str
-        What `columns` is called with.
+        Names of the arguments that `columns` is called with.
     per : {"row", "query"}
     supports : tuple of callable
-        What each says of the totals is how much data the estimate rests on.
+        Functions of the totals: how much data the estimate rests on.
     counted : bool
         Whether a column that counts rows or queries follows those of `columns`.
     check : callable or None
-        Called with the rows and the options, to refuse values.
+        Called with the rows and the options, to raise an error for wrong values.
     read : callable or None
-        Called with the columns and the options, to return numbers for labels.
+        Called with the columns and the options, to replace labels by numbers.
     """
 
     metric: Metric
