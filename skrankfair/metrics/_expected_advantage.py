@@ -1,4 +1,4 @@
-"""Statistical parity of a distribution of rankings, from position probabilities."""
+"""`expected_advantage`: statistical parity of a distribution of rankings."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class MadeMetric:
         return parts
 
     def _check_support(self, n_columns: int) -> None:
-        """Raise a ValueError if the column that counts is not there."""
+        """Raise a ValueError if there is no column with the number `support`."""
         counted = self.metric.support
         if isinstance(counted, ColumnSum) and counted.stop > n_columns:
             raise ValueError(
@@ -331,7 +331,7 @@ def make_metric(
         boolean array that says which rows are of the group; without it each query is
         of one group, as those of a user are.
     per : {"row", "query"}, default="row"
-        What `columns` sees at once.
+        Whether `columns` is called with all rows, or with those of one query.
     support : int or None, default=None
         Number of the column that counts what the estimate rests on, if that is not all
         rows (or queries): the positives of a true positive rate. It must not be
@@ -365,8 +365,8 @@ def make_metric(
     clusters: `finalize` is called with the totals that leave out each of them. Where
     derivatives are needed they are taken by differences. Where rows are counted
     (``support=None``) and fewer than ten of them make most of an error, as large
-    denominators do, the degrees of freedom are as many as normal values have that make
-    an error as unevenly: ``3 (Σ u²)² / Σ u⁴ - 2``, u what a row adds to the jackknife.
+    denominators do, the degrees of freedom are ``3 (Σ u²)² / Σ u⁴ - 2``, where u is
+    what a row adds to the jackknife: those of normal values whose ``Σ u⁴`` is as large.
 
     Examples
     --------

@@ -73,7 +73,7 @@ class PositionWeight:
     def of_first(
         cls, position_weight: Any, k: int | None, patience: Any = None
     ) -> PositionWeight:
-        """Return the weight for a `k` that cuts every list, and is also that of "top"."""
+        """Return the weight where `k` cuts every list, and is also the k of "top"."""
         top = isinstance(position_weight, str) and position_weight == "top"
         return cls.of(position_weight, k if top else None, patience)
 

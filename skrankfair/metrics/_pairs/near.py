@@ -559,7 +559,7 @@ class _Selection:
 def smallest_of_groups(
     group: Array, differences: Array, weight: Array | None, rank: Array, others: Array
 ) -> Array:
-    """Return the smallest difference of each group whose cumulated weight reaches `rank`.
+    """Return the first difference of each group at which its weight reaches `rank`.
 
     Groups without pairs get the value in `others`.
     """

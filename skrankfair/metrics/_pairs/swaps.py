@@ -187,7 +187,7 @@ class _Sides:
         return at if isinstance(rows, slice) else rows[at]
 
     def _tied(self, sought: Array, at: Array) -> Array | int:
-        """Return how many rows of a mask are tied with each row `at`, but for itself."""
+        """Return how many other rows of a mask are tied with each row `at`."""
         if self.level.bounds is None:
             return 0
         number = exclusive_cumsum(sought)
