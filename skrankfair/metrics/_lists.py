@@ -213,7 +213,7 @@ def _means_of_lists(units: QuerySums) -> QuerySums:
 class ListsWith:
     """The number of lists, 0 for a group without members, or without others.
 
-    The last column of a group is its share of the list; one column is shared.
+    The last column of a group is its share of the list; the shared one counts lists.
     """
 
     joint: int | None = None  # the number of groups whose columns follow each other

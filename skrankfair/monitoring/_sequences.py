@@ -29,8 +29,8 @@ from .._inputs.validation import Array
 
 #: The number of blocks of data at which a sequence is the tightest.
 BEST_AFTER = 30.0
-# From this number of blocks on, their spread is the factor by which days vary more than
-# their errors say. Before, the factor is three.
+# From this number of blocks on, variances are multiplied by a factor from their spread,
+# as days may vary more than their errors say. Before, errors count three times.
 _ENOUGH, _CAUTION = 8, 3.0**2
 # A change point is in the 95% interval if its log-likelihood is less than this below
 # the largest: the larger of two exponential variables is below it with probability
