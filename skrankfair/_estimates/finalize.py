@@ -396,7 +396,7 @@ def of_one_length(
     blocks = a.sums.by_group.shape[1] // len(short)
     place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
     sizes = {"columns": place.ravel(), "n_columns": blocks * len(long)}
-    widened = a.sums.placed(replace(a.sums.layout, **sizes), a.groups)
+    widened = a.sums.renumbered(replace(a.sums.layout, **sizes), a.groups)
     widened = replace(widened, supports=b.sums.supports)
     return replace(a, metric=b.metric, sums=widened), b
 

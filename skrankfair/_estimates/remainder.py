@@ -108,7 +108,7 @@ class Gram:
         shared = self.n_groups * n_columns + np.arange(self.n_shared)
         return np.hstack([by_group, np.tile(shared, (self.n_groups, 1))])
 
-    def placed(self, to: Layout) -> Gram:
+    def renumbered(self, to: Layout) -> Gram:
         """Return the products with groups and columns renumbered."""
         from scipy import sparse
 
@@ -230,7 +230,7 @@ class Remainder:
             products[i, j] = self.quartic.form(slopes[i], slopes[j], first, second)
         return products
 
-    def placed(self, to: Layout) -> Remainder:
+    def renumbered(self, to: Layout) -> Remainder:
         """Return the sums with groups and columns renumbered."""
         if to.kept.size > to.n_groups:
             return self._pooled(to)
@@ -251,11 +251,11 @@ class Remainder:
         sizes = np.zeros(to.n_shared)
         sizes[to.shared] = self.sizes
         return Remainder(
-            self.scatter.placed(to),
+            self.scatter.renumbered(to),
             moved(self.active),
             moved(self.support),
             moved(self.square),
-            self.quartic.placed(squares),
+            self.quartic.renumbered(squares),
             sizes,
         )
 
@@ -278,7 +278,7 @@ class Remainder:
             return np.concatenate([values, np.zeros_like(values)], axis=-1)
 
         return Remainder(
-            self.scatter.placed(to),
+            self.scatter.renumbered(to),
             alone(self.active[..., :-1].max(-1, keepdims=True)),
             alone(self.support[..., :-1].sum(-1, keepdims=True)),
             alone(square),

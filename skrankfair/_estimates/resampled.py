@@ -143,7 +143,7 @@ class Replicates:
         """The number of replicates, B."""
         return len(self.by_group)
 
-    def placed(self, to: Layout) -> Replicates:
+    def renumbered(self, to: Layout) -> Replicates:
         """Return the totals with groups and columns renumbered."""
         by_group, shared = to.moved(self.by_group, self.shared)
         return replace(self, by_group=by_group, shared=shared)
@@ -250,7 +250,7 @@ class ResampledSums(ClusterSums):
         sizes = {"n_columns": by_group.shape[1], "n_shared": shared.size}
         size = first.by_group.shape[1], first.shared.size
         return cls.of_sums(
-            first.placed(replace(first.layout, **sizes), first.groups),
+            first.renumbered(replace(first.layout, **sizes), first.groups),
             by_group=by_group,
             shared=shared,
             supports=tuple(Beside(each, *size) for each in first.supports),
@@ -286,9 +286,9 @@ class ResampledSums(ClusterSums):
             self._known[finalize] = np.vstack(rows)
         return self._known[finalize]
 
-    def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
+    def renumbered(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
         """Return the sums with groups and columns renumbered, to be resampled anew."""
-        return replace(super().placed(to, groups), deviations=None)
+        return replace(super().renumbered(to, groups), deviations=None)
 
     def _moments(
         self,

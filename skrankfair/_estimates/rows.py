@@ -308,7 +308,7 @@ class Rows:
             values=np.broadcast_to(0.0, (row.size, self.n_columns)),
             member=None if self.member is None else np.zeros(row.size, dtype=bool),
         )
-        return self._with(zeros, 0, self.shared, self.labels)
+        return self._with_entries_of(zeros, 0, self.shared, self.labels)
 
     def completed(self) -> Rows:
         """Return the table with an entry for every row and group, if only of zeros."""
@@ -318,7 +318,7 @@ class Rows:
             member[self.row, self.group] = self.member
         return Rows.of_all(self.by_group, self.shared, self.labels, member)
 
-    def placed(self, to: Layout) -> Rows:
+    def renumbered(self, to: Layout) -> Rows:
         """Return the table with its groups and columns renumbered."""
         entries = np.flatnonzero(to.groups[self.group] >= 0)
         values = self.values[entries]
@@ -338,7 +338,9 @@ class Rows:
             member=None if self.member is None else self.member[entries],
         )
 
-    def _with(self, other: Rows, shift: int, shared: Array, labels: Array) -> Rows:
+    def _with_entries_of(
+        self, other: Rows, shift: int, shared: Array, labels: Array
+    ) -> Rows:
         """Return the entries of both tables, over rows with these sums and labels.
 
         Row 0 of `other` becomes row `shift`.
@@ -366,7 +368,7 @@ class Rows:
         if len(kinds) > 1 and np.dtype(object) not in kinds:
             labels = [array.astype(object) for array in labels]
         shared = np.concatenate([self.shared, other.shared])
-        return self._with(other, self.n_rows, shared, np.concatenate(labels))
+        return self._with_entries_of(other, self.n_rows, shared, np.concatenate(labels))
 
     def by_label(self) -> Rows:
         """Return the table in which the rows of one label are added."""
@@ -389,7 +391,7 @@ class Rows:
     def joined(self, other: Rows, order: Array) -> Rows:
         """Return the sums of both by row; `order` has the row of `other` for each."""
         other = other.take(order)
-        return self._with(other, 0, self.shared + other.shared, self.labels)
+        return self._with_entries_of(other, 0, self.shared + other.shared, self.labels)
 
     @cached_property
     def flat(self) -> Any:

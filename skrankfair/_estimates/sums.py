@@ -439,7 +439,7 @@ class ClusterSums:
         g, c, d, s = map(np.arange, sizes)
         return Layout(g, g.size, c, c.size, d, d.size, s, s.size)
 
-    def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
+    def renumbered(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
         """Return the sums with groups and columns renumbered; `groups` are labels."""
         by_group, shared = to.moved(self.by_group, self.shared)
         refit, none = self.refit, np.zeros(self.shared.shape)
@@ -449,17 +449,17 @@ class ClusterSums:
             by_group=by_group,
             shared=shared,
             unweighted=self.unweighted and to.moved(*self.unweighted),
-            table=self.table and self.table.placed(to),
-            leading=self.leading and self.leading.placed(to),
-            remainder=self.remainder and self.remainder.placed(to),
-            replicates=self.replicates and self.replicates.placed(to),
+            table=self.table and self.table.renumbered(to),
+            leading=self.leading and self.leading.renumbered(to),
+            remainder=self.remainder and self.remainder.renumbered(to),
+            replicates=self.replicates and self.replicates.renumbered(to),
             refit=refit and (lambda counts: to.moved(refit(counts), none)[0]),
         )
 
     def _regrouped(self, places: Array, groups: Sequence[Hashable]) -> Self:
         """Return the sums with groups renumbered to `places`, of these labels."""
         to = replace(self.layout, groups=places, n_groups=len(groups))
-        return self.placed(to, tuple(groups))
+        return self.renumbered(to, tuple(groups))
 
     def of_groups(self, numbers: Array) -> Self:
         """Return the sums of some groups, given by number."""
@@ -488,8 +488,8 @@ class ClusterSums:
         """
         one, two = self.layout.with_columns_of(other.layout)
         supports = supports_of_both(self, other)
-        first = self.placed(one, self.groups).with_supports(supports)
-        return first + other.placed(two, other.groups).with_supports(supports)
+        first = self.renumbered(one, self.groups).with_supports(supports)
+        return first + other.renumbered(two, other.groups).with_supports(supports)
 
     def with_supports(self, supports: tuple[Finalize, ...]) -> Self:
         """Return the sums with other supports."""
@@ -567,7 +567,7 @@ class ClusterSums:
         other = other.aligned(self.groups)
         supports = supports_of_both(self, other)
         one, two = self.layout.with_columns_of(other.layout)
-        a, b = self.placed(one, self.groups), other.placed(two, self.groups)
+        a, b = self.renumbered(one, self.groups), other.renumbered(two, self.groups)
         table, refit = a.rows.joined(b.rows, order), None
         if a.refit is not None and b.refit is not None:
             one_fit, other_fit, place = a.refit, b.refit, np.argsort(order)

@@ -79,7 +79,7 @@ class TwoWaySums(ClusterSums):
         )
         a = np.diag(users), np.diag(items - crossed)
         b = a[0][:, None], a[1][:, None]
-        return _sums_of(users, items - crossed, a, b)[2]
+        return _two_way_covariance(users, items - crossed, a, b)[2]
 
     def covariances(
         self, finalize: Finalize, first: Array, second: Array
@@ -90,7 +90,7 @@ class TwoWaySums(ClusterSums):
             for sums in (*self.ways, self.crossed)
         )
         a, b, between = zip(users, items - crossed, strict=True)
-        return _sums_of(*between, a, b)
+        return _two_way_covariance(*between, a, b)
 
     def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
         """Return the larger of the concentrations over users and over items."""
@@ -110,9 +110,13 @@ class TwoWaySums(ClusterSums):
         kept = super().compact_among(2 * n_results)
         return replace(kept, crossed=self.crossed.compact_among(2 * n_results))
 
-    def placed(self, to: Layout, groups: tuple[Any, ...]) -> Self:
+    def renumbered(self, to: Layout, groups: tuple[Any, ...]) -> Self:
         """Return the sums with groups and columns renumbered; `groups` are labels."""
-        return super().placed(to, groups)._each(lambda sums: sums.placed(to, groups))
+        return (
+            super()
+            .renumbered(to, groups)
+            ._each(lambda sums: sums.renumbered(to, groups))
+        )
 
     def with_supports(self, supports: tuple[Finalize, ...]) -> Self:
         """Return the sums with other supports."""
@@ -151,7 +155,7 @@ def sums_of_rows(
     return TwoWaySums.of_ways(*map(sums_over, one_way))
 
 
-def _sums_of(
+def _two_way_covariance(
     users: Array, more: Array, a: tuple[Array, Array], b: tuple[Array, Array]
 ) -> tuple[Array, Array, Array]:
     """Return the two-way variances of groups a and b, and their covariance.

@@ -240,7 +240,7 @@ def _means_of_pairs(
     return QuerySums(cells, table[..., None], shared)
 
 
-def _sums_of(
+def _sums_by_block(
     data: RankedData, make_pairs: MakePairs, k: int | None
 ) -> tuple[Pairs, QuerySums]:
     """Return the pairs of the last block of queries, and the sums of all blocks."""
@@ -319,7 +319,7 @@ def cluster_sums(
     k: int | None,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters."""
-    pairs, sums = _sums_of(data, make_pairs, k)
+    pairs, sums = _sums_by_block(data, make_pairs, k)
     supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
     if average == "pairs":
         subtract_shared(sums, pairs)

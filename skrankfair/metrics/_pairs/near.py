@@ -367,6 +367,16 @@ class _Selection:
     Each membership has an inner range, in which its group has fewer than K pairs, and
     an outer one, in which it has K or more. Both move towards the K-th difference,
     until the pairs between them are so few that they are listed and sorted.
+
+    Attributes
+    ----------
+    inner, outer : Ranges
+    below, above : ndarray of shape (G,)
+        The thresholds of the inner and the outer ranges.
+    passed, reached : ndarray of shape (G,)
+        The weight of the pairs in the inner and in the outer ranges.
+    rank, total : ndarray of shape (G,)
+        The wanted weight K, and the weight of all pairs.
     """
 
     def __init__(
