@@ -168,8 +168,8 @@ def warn_small(result: GroupEstimates) -> None:
         names = fmt.some([fmt.label(result.groups[i]) for i in uneven])
         warn_user(
             f"A few extreme values make most of the error of {result.name} in {names}: "
-            "where tails are heavy, intervals hold less often than they say. Those of "
-            "logarithms, or of clipped values, do better.",
+            "where tails are heavy, intervals hold less often than they say. Intervals "
+            "of logarithms, or of clipped values, are more reliable.",
             SmallSampleWarning,
         )
 

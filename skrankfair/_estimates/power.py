@@ -290,8 +290,8 @@ def check_design(power: float, alpha: float) -> None:
     check_number(power, "power", 0, 1, inclusive=(False, False))
     if power <= alpha:
         raise ValueError(
-            f"power must be above alpha, which a test has without data; got {power:g} "
-            f"and {alpha:g}."
+            "power must be above alpha, the power of a test without data; got power="
+            f"{power:g} and alpha={alpha:g}."
         )
 
 
@@ -406,8 +406,8 @@ def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
         if groups:
             warn_user(
                 f"The power of {name} cannot be promised where {why}: in "
-                f"{fmt.some(groups)}. Where such pilots promised 80%, 67% to 87% were "
-                "kept; a larger pilot can tell.",
+                f"{fmt.some(groups)}. Where such pilots promised 80%, the power was "
+                "67% to 87%; use a larger pilot.",
                 SmallSampleWarning,
             )
     return ~(few | uneven)

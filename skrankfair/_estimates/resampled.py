@@ -121,8 +121,8 @@ class Replicates:
         table = sums.bootstrap_table()
         if not (sums.adds_up or isinstance(sums, ResampledSums)):
             raise ValueError(
-                "n_replicates must be 0 for calibration_error, whose noise resamples "
-                "would have twice."
+                "n_replicates must be 0 for calibration_error, as resamples would "
+                "count its noise twice."
             )
         hashes, first, totals = label_hashes(table.labels), 0, []
         for size in table.chunks(n_replicates):
@@ -175,7 +175,8 @@ class Replicates:
         if (self.seed, self.size) != (other.seed, other.size):
             raise ValueError(
                 "Results with replicates need the same n_replicates and random_state; "
-                f"got {self.size} of {self.seed} and {other.size} of {other.seed}."
+                f"got {self.size} with seed {self.seed}, and {other.size} with seed "
+                f"{other.seed}."
             )
 
 

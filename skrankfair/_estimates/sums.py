@@ -323,8 +323,8 @@ class ClusterSums:
         """Return the covariance whose diagonal is `variance`, shape (G, G)."""
         if len(self.groups) > MOST_COVARIANCES:
             raise ValueError(
-                f"The covariance of {len(self.groups)} groups with each other is "
-                f"refused, of more than {MOST_COVARIANCES}: ask for standard_error, or "
+                f"The covariance of {len(self.groups)} groups with each other is not "
+                f"computed for more than {MOST_COVARIANCES}: ask for standard_error, or "
                 "for the contrasts that matter."
             )
         covariance = self._moments(finalize, Entries.gram, Gram.form_of_all)

@@ -288,9 +288,9 @@ def _sampled(
     share = _SAMPLE_ROWS / n_rows
     if share < 1 and by is None:
         raise ValueError(
-            f"{', '.join(names)} of {n_rows:,} rows takes a sample of units, which "
-            "their labels choose; name their column by cluster=, which may be that of "
-            "the rows."
+            f"{', '.join(names)} of {n_rows:,} rows needs a sample of units, chosen by "
+            "their labels; name their column by cluster=, which may be that of the "
+            "rows."
         )
     while share < 1 and by is not None:
         choose = partial(_rows_of_clusters, by=by, share=share, seed=plan.random_state)

@@ -173,7 +173,7 @@ class MadeMetric:
                 place = int(np.argmin(finite))
                 raise ValueError(
                     f"columns of {self.__name__} must be finite and at most "
-                    f"{_LARGEST:g}, for their squares to be; column {number} is "
+                    f"{_LARGEST:g}, so that squares are finite; column {number} is "
                     f"{parts[number][place]} in row {rows.kept[place]}."
                 )
         self._check_support(len(parts))
@@ -228,7 +228,7 @@ class MadeMetric:
                 if made.ndim > 1 or made.size != size or not np.isfinite(made).all():
                     raise ValueError(
                         f"columns of {self.__name__} must return as many finite "
-                        f"numbers for every query; of query {label!r} it makes {made}."
+                        f"numbers for every query; for query {label!r} it made {made}."
                     )
                 entries[int(query), group] = made
         self._check_support(size)

@@ -45,7 +45,7 @@ def _gains_of(y: Array, gain: str, normalize: bool) -> Array:
     check_choice(normalize, "normalize", (True, False))
     if normalize and y.min() < 0:
         raise ValueError(
-            f"y_true must not be negative for ndcg, whose gains are; got {y.min()}."
+            f"y_true must not be negative for the gains of ndcg; got {y.min()}."
         )
     with np.errstate(over="ignore"):
         gains = y if gain == "linear" else np.exp2(y) - 1

@@ -432,7 +432,7 @@ class Monitor(Shown):
         if not isinstance(result, GroupEstimates):
             raise ValueError(
                 f"data must be a result (GroupEstimates); got {type(result).__name__}. "
-                "A monitor with metric= makes one of other data."
+                "A monitor with metric= makes a result from other data."
             )
         if not result.has_pvalue:
             raise ValueError(
