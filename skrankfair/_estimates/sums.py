@@ -324,8 +324,8 @@ class ClusterSums:
         if len(self.groups) > MOST_COVARIANCES:
             raise ValueError(
                 f"The covariance of {len(self.groups)} groups with each other is not "
-                f"computed for more than {MOST_COVARIANCES}: ask for standard_error, or "
-                "for the contrasts that matter."
+                f"computed for more than {MOST_COVARIANCES}: ask for standard_error, "
+                "or for the contrasts that matter."
             )
         covariance = self._moments(finalize, Entries.gram, Gram.form_of_all)
         unknown = ~np.isfinite(np.diag(covariance)) | self.undefined(finalize)
