@@ -35,7 +35,7 @@ class cached_read_only(cached_property[T]):  # noqa: N801
     """A property that is computed once, and whose arrays nobody can write to."""
 
     def __init__(self, function: Callable[[Any], T]) -> None:
-        @wraps(function)  # of which documentation reads the source
+        @wraps(function)  # Sphinx reads the source of the function
         def computed(result: Any) -> T:
             return read_only(function(result))
 

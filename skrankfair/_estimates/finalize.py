@@ -168,7 +168,7 @@ class PositionMean:
 @stored("SlopeTerm")
 @dataclass(frozen=True)
 class SlopeTerm:
-    """What a mean over pairs of unequal scores would be if groups were treated alike.
+    """The mean over pairs of unequal scores that equal treatment would have.
 
     The mean distance times the slope of a placebo, whose value and distance are the
     first two shared columns.
@@ -262,7 +262,7 @@ class PairedDifference:
 
 
 def minus_rest(of: Finalize, n_supports: int) -> PairedDifference:
-    """Return the function of the group minus that of the rows outside of it.
+    """Return the function of a group minus the same of the rows outside the group.
 
     `n_supports` is the number of supports that come before those of the rest.
     """

@@ -246,12 +246,12 @@ _LATEX = {
     ">": r"\textgreater{}",
     "–": "--",
     "×": r"$\times$",
-    "-": "$-$",  # of a number
+    "-": "$-$",  # the sign of a number
 }
 
 
 def latex_text(text: str) -> str:
-    """Return text in LaTeX, in which nothing of it is a command."""
+    """Return text escaped for LaTeX, so that none of its characters is a command."""
     return re.sub(r"[&%$#_{}\\~^<>–×]|-(?=\d)", lambda m: _LATEX[m[0]], text)
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 18
 # A row that leaves a smaller share to the other rows has all data of the sample.
 _ROUNDING = 1e-9
-# A larger share counts as this one: the degrees of freedom are next to 1 for both, and
-# beside ``1 / (1 - h)⁴`` of the larger the other rows would be lost in rounding.
+# A larger share h counts as this one. The degrees of freedom are close to 1 for both,
+# and next to a larger ``1 / (1 - h)⁴`` the other rows would be lost in rounding.
 _LARGEST_SHARE = 0.999
 # The traces are made of sums of these products; `_shares` says what the letters mean.
 _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))

@@ -40,7 +40,7 @@ class Metric:
     #: The estimate that the slope is subtracted from: where it has no error, neither
     #: has the difference.
     base: Finalize | None = None
-    #: What `GroupEstimates.disparity` means by default.
+    #: The default kind of `GroupEstimates.disparity`.
     disparity: str = "difference"
     #: Column totals to estimates and support by stratum, each of shape (..., G, B).
     breakdown: Any = None
@@ -128,7 +128,7 @@ def metric_of_totals(
 
 
 def merge_first_pass(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of both first passes, which must agree where they meet."""
+    """Return the numbers of both first passes; numbers in both must agree."""
     merged = {**b, **a}
     for name in a.keys() & b.keys():
         by_group = isinstance(a[name], Mapping)

@@ -53,7 +53,7 @@ MOST_DATA = 1e12
 #: Below this level rounding decides the critical value, and beyond this gap squares
 #: overflow.
 LEAST_ALPHA, LARGEST_GAP = 1e-9, 1e60
-#: Beside a noncentrality beyond it the deviate of a normal estimate does not matter.
+#: With a larger noncentrality only the error of the standard error matters.
 _FAR = 1e3
 # Gaps are searched between these, in units of the critical value of the test.
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-6, 1e12
@@ -133,7 +133,7 @@ class RequiredSize(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For numbers that are none of these.
+            For numbers out of range.
 
         Notes
         -----
@@ -220,7 +220,7 @@ class PlannedTests(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Pilot(PlannedTests):
-    """What data say about the tests of more data like them, per group or contrast.
+    """A pilot: the errors of data, from which plans for more such data are made.
 
     Attributes
     ----------

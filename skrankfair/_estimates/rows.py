@@ -84,8 +84,8 @@ class Rows:
     Attributes
     ----------
     row, group : ndarray of shape (N,), int
-        The row and the group of each entry, sorted by row and then by group; no two
-        entries have the same.
+        The row and the group of each entry, sorted by row and then by group. No two
+        entries have the same row and group.
     values : ndarray of shape (N, C) or sparse array
         The sums of each entry. Where there is no entry, sums are 0.
     shared : ndarray of shape (Q, D)
@@ -507,7 +507,7 @@ def cluster_table(
     rows : ScoreRows
         For the labels of the clusters and the groups.
     sample : Sample
-        Of these rows.
+        The memberships of these rows, sorted by cluster and group.
     columns : sequence of ndarray of shape (n,)
         In the order of the sample, with the weights of its rows.
     of_everyone : ndarray of shape (n_rows, C) or None

@@ -222,7 +222,7 @@ _Side = tuple[Array, Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class DifferenceScale(PlainScale):
-    """Differences of two shares, whose intervals follow from those of both.
+    """Differences of two shares, with intervals from the intervals of the two.
 
     Attributes
     ----------
@@ -373,7 +373,7 @@ class RootScale(PlainScale):
 def crossing(
     excess: Callable[[Array], Array], low: Array, high: Array, halvings: int
 ) -> Array:
-    """Return where falling functions of positive numbers cross 0, between two of them.
+    """Return where decreasing functions cross 0 between `low` and `high`, both above 0.
 
     The search halves the range of logarithms, and then follows straight lines.
     """

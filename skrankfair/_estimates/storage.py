@@ -164,7 +164,7 @@ def _encode(value: Any, where: str) -> Any:
 
 @cache
 def _types() -> dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]]:
-    """Return types by name: what a value of it is made of, and the way back."""
+    """Return by name: a type, a function to its parts, and one from parts to values."""
     import pandas as pd
 
     return {

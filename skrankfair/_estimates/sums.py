@@ -483,8 +483,8 @@ class ClusterSums:
     def as_independent(self, other: ClusterSums) -> ClusterSums:
         """Return sums over the clusters of both, with the columns of `other` last.
 
-        This is what a comparison of independent samples needs: a row of one of them has
-        zeros in the columns of the other, and the sums of both add up.
+        A comparison of independent samples needs them: a row of one sample has zeros in
+        the columns of the other, so that the variances add up.
         """
         one, two = self.layout.with_columns_of(other.layout)
         supports = supports_of_both(self, other)
@@ -549,7 +549,7 @@ class ClusterSums:
     def join_columns(self, other: ClusterSums) -> Self:
         """Return sums over the same clusters, with the columns of `other` last.
 
-        This is what a paired comparison needs.
+        A paired comparison needs them.
         """
         table, of_other = self.table, other.table
         if table is None or of_other is None:

@@ -210,7 +210,7 @@ def _pvalues(influence: Array, share: Array, moments: Array) -> tuple[float, Arr
         t = a + distance * b
         square = of_null[0] + distance * (2 * of_null[1] + distance * of_null[2])
         square = square - 2 * t * (c + distance * e) + t * t * of_null[2]
-        # A draw of equal signs is the estimate itself, but for rounding.
+        # A draw with all signs equal is the estimate itself, up to rounding.
         least = (1 - _ROUNDING) * (distance / unit) ** 2
         as_far = t * t >= least * np.maximum(square, _ROUNDING * of_null[0])
         pvalue[side] = (1 + as_far.sum(axis=1)) / (1 + _DRAWS)

@@ -65,7 +65,7 @@ def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
                 "missing='group' would give to rows without one. Rename it."
             )
         if lacks.any() and (missing == "group" or lacks.all()):
-            dates = array.dtype.kind in "mM"  # of which numpy makes integers
+            dates = array.dtype.kind in "mM"  # numpy would make integers of them
             arrays[i] = np.array([*array] if dates else array, dtype=object)
             arrays[i][lacks] = LABEL
         elif lacks.any():

@@ -267,7 +267,7 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     if all(isinstance(value, bool | np.bool_) for value in first) and all(
         infer_dtype(array, skipna=False) == "boolean" for array in arrays
     ):
-        arrays = [array.astype(bool) for array in arrays]  # of objects, perhaps
+        arrays = [array.astype(bool) for array in arrays]  # they may be objects
     if all(array.dtype.kind == "b" for array in arrays):
         if len(set(names)) < len(names):
             raise ValueError(

@@ -63,7 +63,7 @@ def order_rows(codes: Array | None, values: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ShownPlaces:
-    """Where rows stood in the lists that were shown, some of whose rows may be gone.
+    """The places of rows in the lists as shown, from which rows may have been left out.
 
     Attributes
     ----------
@@ -481,7 +481,7 @@ class Memberships:
 
 @dataclass(frozen=True)
 class RankedData:
-    """All that a ranking metric needs, validated and in ranked order."""
+    """The data of a ranking metric, validated and in ranked order."""
 
     ranking: Ranking
     outcome: Array | None  # shape (n,) or None: outcomes in ranked order
@@ -495,7 +495,7 @@ class RankedData:
     kept: Array | None
     n_input: int  # the number of the caller's rows
     has_queries: bool = False  # whether the caller passed `qid`
-    index: Any = None  # of the caller's columns, if they are of pandas
+    index: Any = None  # the index of the caller's columns, if they are of pandas
     #: Shape (n,) or None: weights of items in ranked order. A pair has their product.
     item_weight: Array | None = None
     #: How many rows lacked a value, as `GroupEstimates.missing`.

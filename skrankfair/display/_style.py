@@ -437,7 +437,7 @@ def legend(
     kept, texts, columns, taken = _entries(
         ax, handles[:most], notes, size, limit, rows, n_left
     )
-    right = right or taken > 0.66 * wide  # so that it may begin above the labels
+    right = right or taken > 0.66 * wide  # a wide legend begins above the labels
     drawn = ax.legend(
         handles=kept,
         # Matplotlib leaves out labels that begin with "_", so the texts follow later.

@@ -95,7 +95,7 @@ class SortedScores:
             total = round(self.mass[-1] / self.unit)
             return self.unit * -(-np.arange(n_bins + 1) * total // n_bins).astype(float)
         edges = np.arange(n_bins + 1) * self.mass[-1] / n_bins
-        edges[-1] = self.mass[-1]  # but for rounding
+        edges[-1] = self.mass[-1]  # the cumulated sum has rounding
         return edges
 
     def means(self, edges: Array, sums: Array) -> Array:
@@ -453,7 +453,7 @@ def _edge_sums(
         (np.stack(columns, axis=1).ravel(), at.ravel(), 6 * mass.indptr),
         shape=(starts.size, 5 * n_bins + 1),
     )
-    values.sum_duplicates()  # of the numbers of rows
+    values.sum_duplicates()  # the column of numbers of rows
     table = Rows.from_entries(
         sample.cluster[starts],
         sample.group[starts],

@@ -379,16 +379,16 @@ class _RankShift:
 
     lists: Places
     calibrated: Calibrated  # of the rows in ranked order
-    #: Whether the clusters are parts of one list: a resample is another list. Each of
-    #: its rows is then a query of its own.
+    #: Whether the clusters are parts of one list, so that a resample is another list.
+    #: For sums each row is then a query of its own.
     one_list: bool
     lowest: float  # rank of all items beyond the first k
     of_queries: bool  # whether the mean is over queries, or clusters
-    cells: Cells  # of queries, or of clusters, and groups
-    cell: Array  # of each row
-    cluster: Array  # of each query that has cells
-    weight: Array | None  # of each query
-    row_weight: Array | None  # of each ranked row within its cluster
+    cells: Cells  # pairs of a query, or of a cluster, and a group
+    cell: Array  # cell of each row
+    cluster: Array  # cluster of each query that has cells
+    weight: Array | None  # weight of each query
+    row_weight: Array | None  # weight of each ranked row within its cluster
 
     def by_cell(self, calibrated: Array, counts: Array | None = None) -> list[Array]:
         """Return shifts and numbers of rows by cell: query, or cluster, and group.
@@ -574,7 +574,7 @@ def rank_shift(
 
     Tied items have the mean of their ranks. Standard errors are those of a bootstrap of
     clusters that refits the curves, as for `positive_rate_shift`; a resample of one
-    list is a list in which an item is as often as it was drawn. Results do not add up;
+    list has an item as many times as it was drawn. Results do not add up;
     `skrankfair.distributed.measure` takes a sample of the clusters of large data.
 
     Noise in the curves shuffles items, and moves the items of a group towards the ranks

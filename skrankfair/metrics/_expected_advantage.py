@@ -27,7 +27,7 @@ _SUM = 1e-6
 
 
 def _as_probabilities(values: Any) -> Array:
-    """Return a doubly stochastic matrix, whose sums are 1 but for rounding."""
+    """Return a doubly stochastic matrix, whose sums are 1 up to rounding."""
     rule = "probabilities must be a square matrix of numbers in [0, 1]"
     try:
         matrix = np.asarray(values, dtype=np.float64)

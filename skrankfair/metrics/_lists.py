@@ -44,7 +44,7 @@ class Cuts:
 
     of_list: Array  # shape (n_cuts,), int: the list of each cut
     k: Array  # shape (n_cuts,), int: the number of rows above it
-    ends: Array  # shape (n_cuts,), int: one past the last of them
+    ends: Array  # shape (n_cuts,), int: one past the last row above it
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,7 +135,7 @@ class TopShares(ListKernel):
 
     distance: Distance
     step: int
-    position_weight: PositionWeight  # of the last rank above each cut
+    position_weight: PositionWeight  # the weight of a cut is that of its last rank
     #: {"maximum", "weights", None}. What the weighted sum over the cuts is divided by.
     divisor: str | None
     joint: bool = False  # one value for all groups at once, instead of one per group

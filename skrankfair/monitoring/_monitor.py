@@ -470,7 +470,7 @@ class Monitor(Shown):
         return self._results[text]
 
     def result(self, last: int | None = None) -> GroupEstimates:
-        """Return the result of all updates together, or of the last of them.
+        """Return the result of all updates together, or of the last ones.
 
         Its intervals hold for a single look at data that were chosen beforehand.
 
@@ -800,7 +800,7 @@ def _changed_back(
         return None
     n_baseline = blocks.value.size - scan.estimate.shape[0]
     was = scan.estimate[begin - n_baseline, seen - n_baseline]
-    if later.estimate[starts[place], place] * was > 0:  # it went on
+    if later.estimate[starts[place], place] * was > 0:  # in the same direction
         return None
     return begin + change_point(since, n_before)[0]
 

@@ -1,9 +1,9 @@
 """The results of days in a file of JSON lines; none is lost or stored twice.
 
 The first line says what is monitored and how; each other line is a day with its result
-in the schema of `GroupEstimates.to_json`. A change writes the whole file beside the old
-one, flushes it to the disk and renames it, so that whenever the process ends there is
-either the old file or the new one. Two processes wait for each other.
+in the schema of `GroupEstimates.to_json`. A change writes a whole new file, flushes it
+to the disk and renames it, so that whenever the process ends there is either the old
+file or the new one. Two processes wait for each other.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def locked(path: Path) -> Iterator[None]:
         with suppress(OSError):  # not every file system has locks
             fcntl.flock(folder, fcntl.LOCK_EX)
         yield
-        with suppress(OSError):  # so that the new name outlives a loss of power
+        with suppress(OSError):  # so that the new name survives a loss of power
             os.fsync(folder)
     finally:
         os.close(folder)

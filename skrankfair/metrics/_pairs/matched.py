@@ -271,7 +271,7 @@ class MatchedPairs(NearPairs):
             PartnerRanges(members, place, low, high, others, of_group)
         )
         of_others *= self.mirror[:, None]
-        of_others[:, low == high] = 0.0  # what is left of the sums there is rounding
+        of_others[:, low == high] = 0.0  # without members the sums are rounding
         out = np.empty((self.n_columns, n_rows))
         out[:, others] = times(of_others, self._own(others))
         out[:, members] = columns[:, some]

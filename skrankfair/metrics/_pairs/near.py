@@ -505,7 +505,7 @@ class _Selection:
             share = np.clip((self.rank - self.passed) / outside, 0, 1)
             share[outside == 0] = 0.0
             # The sample is a lattice over rows and their ranges, whose shares of pairs
-            # are some ten times closer than those of as many random pairs.
+            # are about ten times as accurate as those of equally many random pairs.
             margin = np.sqrt(share * (1 - share) / number) + 4 / number
             low = np.floor((share - margin) * number)
             high = np.ceil((share + margin) * number)
