@@ -49,10 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:
-        if error.filename is None:  # of standard output, which Python flushes at last
+        if error.filename is None:  # an error of standard output, flushed at exit
             with Path(os.devnull).open("wb") as devnull:
                 os.dup2(devnull.fileno(), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # the reader has gone, and knows why
+        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             return BROKEN_PIPE
         what = error.filename or "standard output"
         complain(f"{what} cannot be written: {error.strerror or error}.")
@@ -66,7 +66,7 @@ def _run(words: list[str]) -> int:
     version = f"skrankfair {__version__}"
     try:
         arguments = parser(version).parse_args(words)
-    except SystemExit:  # of --help and --version, which have printed
+    except SystemExit:  # raised by --help and --version
         return 0
     arguments.words, arguments.version = words, version
     with _short_warnings():
@@ -79,7 +79,7 @@ def _run(words: list[str]) -> int:
 def _short_warnings() -> Iterator[None]:
     """Show each warning once, as one line, also those of other packages.
 
-    What this changes for the whole process is no harm: the command line is all of it.
+    It changes the whole process, which is safe: the process runs nothing else.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

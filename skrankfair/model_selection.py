@@ -1,4 +1,4 @@
-"""Searches that respect a bound on disparity."""
+"""Hyperparameter searches that respect a bound on disparity."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _splits(cv_results: Mapping[str, Any], key: str) -> Array:
     return np.column_stack(columns)
 
 
-#: From values by candidate and group to disparities, of each kind.
+#: By kind, a function from values by candidate and group to disparities.
 _DISPARITIES = {
     "difference": lambda values: np.ptp(values, axis=1),
     "ratio": lambda values: values.min(axis=1) / values.max(axis=1),
@@ -59,8 +59,9 @@ _DISPARITIES = {
 def search_scores(cv_results: Mapping[str, Any], key: str) -> Array:
     """Return the score of each candidate, shape (n_candidates,).
 
-    That of the folds together where `with_errors` has put the sums of all groups there,
-    or else the mean over the folds. A group that the first fold lacks has none.
+    It is the score of all folds together if `with_errors` has stored the sums of all
+    groups, or else the mean over the folds. scikit-learn stores the sums of a group
+    only if the first fold has the group.
     """
     column = re.compile(
         rf"mean_test_({re.escape(key)}_(neg_)?({'|'.join(_DISPARITIES)}))"
@@ -90,9 +91,9 @@ def search_scores(cv_results: Mapping[str, Any], key: str) -> Array:
             value = _DISPARITIES[kind](total / support)
         scores.append(-value if sign else value)
     whole = np.isclose(known, _splits(cv_results, f"{name}_support").sum(axis=1))
-    # A group that is expected has no sums if every fold lacks it.
+    # An expected group that every fold lacks has no sums.
     whole &= ~np.isnan(_splits(cv_results, key)).all(axis=1)
-    # Larger scores are better, so the smallest is that of the worse rate.
+    # Larger scores are better, so the smaller is that of the worse rate.
     return np.where(whole, np.min(scores, axis=0), _column(cv_results, key))
 
 
@@ -125,7 +126,7 @@ class FairnessConstrained:
 
     @property
     def table_(self) -> pd.DataFrame:
-        """What was compared, one row per candidate, kept as arrays for skops."""
+        """The compared numbers, one row per candidate, stored as arrays for skops."""
         import pandas as pd
 
         return pd.DataFrame(self._columns)
@@ -160,7 +161,7 @@ class FairnessConstrained:
         violation = np.where(np.isnan(objective), np.inf, 0.0)
         for key, bound in {**self.at_most, **self.at_least}.items():
             score, splits = search_scores(cv_results, key), _splits(cv_results, key)
-            # A fold without a group leaves the folds together defined.
+            # The score of all folds together is defined though a fold lacks a group.
             _warn_undefined(key, np.where(np.isnan(score)[:, None], splits, 0.0))
             sign = 1 if key in self.at_least else -1
             if sign < 0:
@@ -306,7 +307,7 @@ def fairness_constrained(
     Returns
     -------
     FairnessConstrained
-        ``table_`` says after the search what was compared.
+        After the search its ``table_`` has the numbers that were compared.
 
     Raises
     ------
@@ -339,11 +340,11 @@ def fairness_constrained(
     candidates is still lucky: compare its disparity, and the standard error of it in
     ``table_``, with a test set.
 
-    Of the confidence bound the variances of the folds add up, and Student's t has
-    Satterthwaite's degrees of freedom. It takes the models as given and
-    the folds as independent, so split by cluster, as `GroupKFold` does, and do not
-    repeat the split; of clusters that are users and items it leaves out that items
-    recur in several folds. With several constraints, each of them holds at the level.
+    In a confidence bound the variances of the folds add up, and Student's t has
+    Satterthwaite's degrees of freedom. It takes the models as given and the folds as
+    independent, so split by cluster, as `GroupKFold` does, and do not repeat the split.
+    Where clusters are users and items, it ignores that items recur in several folds.
+    With several constraints, each of them holds at the level.
 
     The choice needs ``cv_results_`` alone: it works in any number of processes, and
     ``constraint(search.cv_results_)`` makes it again after the search. The halving

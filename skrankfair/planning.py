@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_pairs", "plan_pairs", "plan_rates", "power_curve"]
 
-# A rate or share nearer to 0 or 1 has a variance that is only rounding.
+# A rate or share closer to 0 or 1 has a variance that is only rounding.
 _RAREST = 1e-12
-# So many has a test at least: one degree of freedom.
+# The fewest clusters of a test, with one degree of freedom.
 _LEAST = 3.0
-# Points of a curve by default, and the power it ends at.
+# The number of points of a curve by default, and the power at its end.
 _POINTS, _LARGEST = 40, 0.99
 
 
@@ -214,8 +214,8 @@ def plan_rates(
         intra-cluster correlation), in [0, 1].
     common : float, default=0.0
         Share of the correlation that two items of the same cluster and different groups
-        have too, in [0, 1]. 0 is cautious: what a cluster does to both groups alike is
-        no difference.
+        have too, in [0, 1]. 0 is cautious: an effect of a cluster on both groups alike
+        cancels in the difference.
     groups_of : {"items", "clusters"}, default="items"
         Whether items of both groups are in a cluster (the sellers that a user sees), or
         whole clusters are of a group (the users themselves).
@@ -318,9 +318,9 @@ def plan_pairs(
 
     Notes
     -----
-    Two pairs that share an item are correlated; for scores with exponential tails by
-    the formulas of Hanley and McNeil (1982), of the accuracy alone. With n items, of
-    which each is good and of the group with probability π, or bad and of the rest with
+    Two pairs that share an item are correlated. For scores with exponential tails the
+    formulas of Hanley and McNeil (1982) need the accuracy alone. With n items, each of
+    which is good and of the group with probability π, or bad and of the rest with
     probability π', the variance of a query is ``(A (1 - A) + (n - 2) (π (Q1 - A²) + π'
     (Q2 - A²))) / (n (n - 1) π π')``, where ``Q1 = A / (2 - A)`` and ``Q2 = 2 A² / (1 +
     A)``. The pairs of the group and those of the rest share no item.
@@ -344,7 +344,7 @@ def plan_pairs(
     n, shares = n_items, np.array([share, 1 - share])
     good, bad = shares * rate, (1 - shares) * (1 - rate)
     square = accuracy**2
-    share_bad = accuracy / (2 - accuracy) - square  # of pairs with one bad item
+    share_bad = accuracy / (2 - accuracy) - square  # of pairs that share a bad item
     share_good = 2 * square / (1 + accuracy) - square
     pairs = n * (n - 1) * good * bad
     spread = accuracy - square + (n - 2) * (good * share_bad + bad * share_good)
@@ -359,7 +359,7 @@ def plan_pairs(
 
 @dataclass(frozen=True, eq=False)
 class DrawnPairs(ReadOnlyArrays):
-    """Pairs of items for an experiment: what `draw_pairs` returns.
+    """Pairs of items for an experiment, the result of `draw_pairs`.
 
     Attributes
     ----------
@@ -390,8 +390,8 @@ def draw_pairs(
     """Draw two items of each query, in random order, for a randomised experiment.
 
     Shown in two places next to each other, the items of a pair have the same chance to
-    be seen first: which one is clicked is a preference that neither the ranker nor the
-    position has had a say in.
+    be seen first: which one is clicked shows a preference that neither the ranker nor
+    the position has influenced.
 
     Parameters
     ----------
@@ -467,7 +467,7 @@ def draw_pairs(
 def _check_common(
     share: float, n_items: int, queries: float, correlation: float, n_tests: int
 ) -> None:
-    """Raise a ValueError for a number that both kinds of plans have, out of range."""
+    """Raise a ValueError if a parameter of both kinds of plans is out of range."""
     check_number(share, "share", _RAREST, 1 - _RAREST)
     check_number(n_items, "n_items", 1, MOST_DATA, integer=True)
     check_number(queries, "queries_per_cluster", 1, MOST_DATA)
@@ -477,7 +477,7 @@ def _check_common(
 
 @dataclass(frozen=True, eq=False)
 class PowerCurve(ReadOnlyArrays):
-    """The power of tests by number of clusters: what `power_curve` returns.
+    """The power of tests by number of clusters, the result of `power_curve`.
 
     Attributes
     ----------
@@ -487,7 +487,7 @@ class PowerCurve(ReadOnlyArrays):
         The true gaps.
     n_clusters : ndarray of shape (N,)
     power : ndarray of shape (G, K, N)
-        NaN for a group of whose error the pilot says nothing.
+        NaN for a group whose error the pilot does not tell.
     alpha : float
         The level of the tests, before it is divided by their number.
     pilot : float

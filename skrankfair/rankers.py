@@ -1,4 +1,4 @@
-"""Rankers that learn from queries, where scikit-learn fits row by row."""
+"""`QueryRanker`: rankers that learn from queries, with scikit-learn's rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _SortedRows:
 
 
 class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
-    """Fit a ranker of another library on rows in any order, cut in any way.
+    """Fit a ranker of another library on rows in any order, as scikit-learn has them.
 
     LightGBM's `LGBMRanker` needs the sizes of the queries, one number per query, which
     scikit-learn's cross-validation cannot cut to a training set. XGBoost's `XGBRanker`
@@ -137,7 +137,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         eval_qid : sequence of array-like or None, default=None
             Query of each row of each `eval_set`, if the constructor names no column.
         **fit_params : dict
-            Passed to the ranker's `fit` as they are, such as ``callbacks``.
+            Passed on to the ranker's `fit` unchanged, such as ``callbacks``.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         return float(result.estimate[0])
 
     def _sorted(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> _SortedRows:
-        """Return the rows by query, each query in the order of its rows."""
+        """Return the rows sorted by query; rows of a query stay in order."""
         check_aligned(X=X, y=y, qid=qid, sample_weight=sample_weight)
         if not (n_rows := n_rows_of(X)):
             raise ValueError("X must have a row; got none.")
@@ -223,7 +223,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         return _SortedRows(features, y, query, sizes, weight)
 
     def _watched(self, eval_set: Any, eval_qid: Any) -> list[_SortedRows]:
-        """Return the rows of the evaluation sets."""
+        """Return the rows of each evaluation set, sorted by query."""
         pairs = list(eval_set or ())
         queries = [None] * len(pairs) if eval_qid is None else list(eval_qid)
         check_lengths(eval_set=len(pairs), eval_qid=len(queries))
@@ -291,7 +291,7 @@ def _options_of(
 
 
 def _pool(ranker: Any, rows: _SortedRows) -> Any:
-    """Return rows as CatBoost's evaluation sets have them, with their queries."""
+    """Return rows as a CatBoost pool for evaluation, with their queries."""
     from catboost import Pool
 
     categories = ranker.get_params().get("cat_features")

@@ -1,1 +1,1 @@
-"""The command line: reading files, writing to the terminal, the demo."""
+"""The command line: its options and commands, input files, terminal output, demos."""

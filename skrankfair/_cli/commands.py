@@ -1,4 +1,4 @@
-"""What each command of the command line does with its options."""
+"""One function per command of the command line, from options to a printed answer."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .options import COLUMNS
 from .stream import is_streamed, streamed
 from .terminal import ALARMED, BEYOND, InputError, print_report, progress
 
-#: Options that are passed on to `audit` as they are.
+#: Options that are passed on to `audit` unchanged.
 _PASSED = (
     *("task", "favorable", "threshold", "k", "metrics", "confidence_level"),
     *("correction", "margin", "missing", "impact_ratio", "reference", "cross"),
 )
-#: How a file is read, as `read_arguments` takes it.
+#: Options that say how a file is read, for `read_arguments`.
 _READING = ("sep", "decimal", "positive", "by")
-#: What the store of a monitor is made with, and keeps; and what it is made of.
+#: Settings and columns that the store of a monitor is created with, and keeps.
 _SETTINGS = ("margin", "alpha", "baseline", "tolerance")
 _NEEDED = ("metric", "y_true", "y_score", "sensitive_features")
 _MATCHED = "matched_pair_calibration"
@@ -57,7 +57,7 @@ def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
 
 
 def _settle_groups(arguments: argparse.Namespace) -> None:
-    """Let --by name the groupings, unless it crosses those of --overlapping."""
+    """Take --by as the groupings, unless it crosses those of --overlapping."""
     by, named = arguments.by or [], arguments.sensitive_features
     overlapping = arguments.overlapping is not None
     if [bool(by) and not overlapping, named is not None, overlapping].count(True) != 1:
@@ -75,9 +75,9 @@ def _settle_groups(arguments: argparse.Namespace) -> None:
 def _report(
     arguments: argparse.Namespace, path: str, say: Any
 ) -> tuple[AuditReport, dict[str, Any]]:
-    """Return the audit of a file or of the files of a pattern, and of what it is.
+    """Return the audit of a file, or of the files of a pattern, and its columns.
 
-    Of files that are audited part by part there are no columns.
+    Files that are audited part by part have no columns in memory.
     """
     say(f"reading {path}")
     if is_streamed(arguments, path):
@@ -89,7 +89,7 @@ def _report(
 
 
 def _audited(arguments: argparse.Namespace, path: str, say: Any) -> AuditReport:
-    """Return the audit of a file, with what it was made of."""
+    """Return the audit of a file, with a record of when and how it was made."""
     report, columns = _report(arguments, path, say)
     n_rows = len(columns["y_score"]) if columns else report.n_rows
     named = {name: getattr(arguments, name) for name in (*COLUMNS, "overlapping", "by")}
@@ -115,7 +115,7 @@ def _made(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _now() -> str:
-    """Return the time, or that of ``SOURCE_DATE_EPOCH``, so that files can repeat."""
+    """Return the time, or ``SOURCE_DATE_EPOCH`` for files that can be reproduced."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = datetime.now(UTC)
     if epoch.isdecimal() and len(epoch) < 12:
@@ -125,7 +125,7 @@ def _now() -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command says that is no report: its text, and its numbers for JSON."""
+    """The answer of a command without a report: its text, and its numbers for JSON."""
 
     text: str
     numbers: dict[str, Any]
@@ -176,7 +176,7 @@ def _text(path: str) -> str:
 
 
 def _checked(report: AuditReport, conditions: list[Any]) -> tuple[AuditReport, int]:
-    """Return the report with what became of conditions, and the status that follows."""
+    """Return the report with checked conditions, and the exit status."""
     if not conditions:
         return report, 0
     results = checked(report, conditions)
@@ -199,7 +199,7 @@ def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     blocks, metrics = [f"Pilot: {report.counts}\n{asked}"], []
     for name, result in results.items():
         largest = largest_distance(result)
-        if name == _MATCHED and columns:  # of two outcomes
+        if name == _MATCHED and columns:  # a difference of two outcomes
             largest = float(np.ptp(columns["y_true"]))
         largest *= 1 + arguments.change
         metric = {"metric": name, "largest_possible": jsonable(largest)}
@@ -224,10 +224,10 @@ def _correlation(
 ) -> Any:
     """Return the correlation of two weeks of a cluster, from that of its queries.
 
-    Of m queries of a cluster the variance is ``1 + (m - 1) r`` times that of as many of
-    different clusters, which is the design effect of the pilot, taken for a week; the
-    means of two weeks then have the correlation ``m r / (1 + (m - 1) r)``. Without any
-    of that it is 1: clusters that return add nothing.
+    With m queries per cluster the variance is ``1 + (m - 1) r`` times that of m queries
+    of different clusters. This is the design effect of the pilot, which counts as a
+    week; the means of two weeks then have the correlation ``m r / (1 + (m - 1) r)``.
+    Without a pilot of that kind it is 1: clusters that return add nothing.
     """
     if not arguments.returning or arguments.cluster is None or not columns:
         return 1.0
@@ -246,7 +246,7 @@ def _sizes(
 ) -> list[dict[str, Any]]:
     """Return by group the gap that the data find, and the data that find a gap.
 
-    The difference of two halves of the data has twice the error of all of them.
+    The difference of two halves of the data has twice the error of the whole.
     """
     power, alpha, halves = arguments.power, arguments.alpha, 1 + arguments.change
     sizes = result.required(arguments.gap / halves, power, alpha)
@@ -267,7 +267,7 @@ def _sizes(
 
 
 def _table_of_sizes(rows: list[dict[str, Any]], largest: float, unit: str) -> str:
-    """Return the sizes as text, in words where there is no such gap."""
+    """Return the sizes as a table of text, in words where no gap can be found."""
     cells = [
         [
             fmt.label(row["group"]),
@@ -299,9 +299,9 @@ def _monitor(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
 
 
 def _opened(arguments: argparse.Namespace) -> Monitor:
-    """Return the monitor of a store, which need not be there yet.
+    """Return the monitor of a store, which is created if it is not there.
 
-    What decides what a monitor says is given when the store is made, and only then.
+    Settings are given when the store is created, and only then.
     """
     names = ("metric", "task", *COLUMNS, *_SETTINGS)
     given = {name: getattr(arguments, name) for name in names}
@@ -366,8 +366,8 @@ COMMANDS: dict[str, Callable[[argparse.Namespace, Any], tuple[Any, int]]] = {
 def run(arguments: argparse.Namespace) -> int:
     """Run the command of some arguments, and return its exit status.
 
-    What is wrong with the input becomes an error of one line. A report is printed
-    whatever becomes of its files.
+    A fault of the input becomes an error of one line. A report is printed even if its
+    files cannot be written.
     """
     outputs = _outputs(arguments)
     if "by" in arguments:
@@ -401,7 +401,7 @@ def _outputs(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Complain of outputs that cannot be written, before any work is done."""
+    """Raise an error for outputs that cannot be written, before any work is done."""
     names = ("before", "file", "data", "store", "add")
     given = [getattr(arguments, name, None) for name in names]
     taken = {Path(path).resolve(): "the input" for path in given if path is not None}

@@ -1,4 +1,4 @@
-"""The stories of the demonstration, on real data."""
+"""The demonstrations of ``skrankfair demo``: audits of real data sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..datasets._rdatasets import known_frame
 _FINANCES = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
 _ANSWERS = ["phist", "selfemp", "insurance", "condomin", "single", "hschool"]
 _N_FOLDS = 5
-#: Films with fewer ratings in training are called little-known; three in four are.
+#: Films with fewer ratings in training are little-known; these are three in four.
 _FEW_RATINGS = 10
 _OF_FILMS = ["inter_group_accuracy", "pairwise_exposure"]
 _LENDING = (
@@ -41,7 +41,7 @@ _HIRING = (
 def audit_story(
     story: str, data: str | None, say: Callable[[str], object]
 ) -> AuditReport:
-    """Return the report of a story; `data` is another source of the recommender's."""
+    """Return the report of a story; `data` replaces the data of the recommender."""
     if story in ("films", "genres"):
         return recommender(story, data, say)
     if data is not None:
@@ -100,7 +100,7 @@ def split_by_time(ratings: pd.DataFrame, train_share: float = 0.8) -> Array:
     """
     ordered = ratings.reset_index(drop=True).sort_values(["user_id", "timestamp"])
     users = ordered.groupby("user_id")["user_id"]
-    # It is rounded first: in floating point 0.29 * 100 is a little less than 29.
+    # Rounded first, as in floating point 0.29 * 100 is a little less than 29.
     n_train = np.floor(np.round(train_share * users.transform("size"), 6))
     return (users.cumcount() < n_train).sort_index().to_numpy(copy=True)
 
@@ -171,7 +171,7 @@ def lending(say: Callable[[str], object]) -> AuditReport:
         model, columns, accepted, cv=folds, method="predict_proba"
     )[:, 1]
     say("auditing the score and the decisions")
-    # As many as the banks accept are accepted by the score.
+    # The score accepts as many applicants as the banks do.
     threshold = float(np.quantile(score, 1 - accepted.mean()))
     who: dict[str, Any] = {"sensitive_features": race, "favorable": "high"}
     report = audit(
@@ -194,7 +194,7 @@ def lending(say: Callable[[str], object]) -> AuditReport:
 
 
 def hiring(say: Callable[[str], object]) -> AuditReport:
-    """Audit whom employers called, of applicants with names of two races and sexes."""
+    """Audit whom employers called back, by the race and sex that names suggest."""
     say("reading applications")
     frame = known_frame("openintro/resume")
     groups = frame[["race", "gender"]]

@@ -1,6 +1,6 @@
 """Columns of a CSV, Parquet or Excel file, for the command line.
 
-What the columns hold is checked by `audit`, whose errors name the argument and the row.
+The values of the columns are checked by `audit`, whose errors name argument and row.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from .._inputs.text import NO_NUMBER, NUMBERS, csv_header, typed
 from .terminal import InputError
 
 _PARQUET_MAGIC, _EXCEL = b"PAR1", (".xlsx", ".xlsm")
-#: More distinct groups than this are most likely no groups.
+#: A column with more distinct labels than this most likely has no groups.
 MOST_GROUPS = 1000
-STANDARD_INPUT = "-"  # as the path of a file
-_BY = "by"  # as an argument: what groups that overlap are crossed by
+STANDARD_INPUT = "-"  # the path that stands for it
+_BY = "by"  # the argument whose labels cross groups that overlap
 
-# Of text that pandas has not read as numbers.
+# Patterns of text that pandas has not read as numbers.
 _COMMA_NUMBER = r"\s*[-+]?\d*,?\d+(?:[eE][-+]?\d+)?\s*"
 _THOUSANDS = r"\s*[-+]?[1-9]\d{0,2}(?:,\d{3})+\s*"
 
-#: By the end of a name; pandas guesses only from a path.
+#: Compressions by the end of a name; pandas knows only those of a path.
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zip": "zip", ".xz": "xz"}
 
-# These are raised underneath by damaged or mistyped files.
+# Errors that the readers raise for damaged files or files of another type.
 _UNREADABLE = (
     OSError,
     ValueError,
@@ -73,12 +73,12 @@ def read_arguments(
     """Read the columns of a file as arguments of `audit`, or raise an InputError.
 
     The file is CSV (UTF-8, a header line), Parquet or the first sheet of an Excel file.
-    `wanted` names the column of each argument; for ``sensitive_features`` it may be
-    several, separated by commas, and two for ``cluster``. Where it is None, so is the
-    argument. `sep` and `decimal` are those of a CSV file, which None recognises.
-    `positive` is the outcome that counts as 1. More distinct groups than `max_groups`
-    are refused. `overlapping`: the groups are columns of truth values, which `by`
-    crosses with its labels.
+    `wanted` names the column of each argument; several for ``sensitive_features`` and
+    two for ``cluster``, separated by commas. An argument without a column is None.
+    `sep` and `decimal` are those of a CSV file, which None recognises. `positive` is
+    the outcome that counts as 1. More distinct groups than `max_groups` are refused.
+    With `overlapping` the groups are columns of truth values, which `by` crosses with
+    its labels.
     """
     wanted = {**wanted, _BY: by}
     try:
@@ -118,7 +118,7 @@ def _with_numbers(
     positive: str | None,
     overlapping: bool,
 ) -> pd.DataFrame:
-    """Return the columns of numbers, and of members of groups, as numbers."""
+    """Return the columns with those of numbers, and of membership, as numbers."""
     of_numbers = (*NUMBERS, *(["sensitive_features"] if overlapping else []))
     numbers = {
         name: f"column {name!r} ({option(argument)})"
@@ -137,8 +137,8 @@ def _with_numbers(
 def _opened(path: str) -> IO[bytes]:
     """Open a file, or standard input, for the readers.
 
-    These would take some names for those of URLs. What can be read only once, such as
-    a pipe, is read into memory.
+    The readers would take some names for URLs. A pipe, which can be read only once, is
+    read into memory.
     """
     if path == STANDARD_INPUT:
         return io.BytesIO(sys.stdin.buffer.read())
@@ -189,7 +189,7 @@ def _read_csv(
     sep: str | None,
     decimal: str | None,
 ) -> _Table:
-    """Return columns of a CSV file, those of labels as what is written in it."""
+    """Return columns of a CSV file, in which labels are text as written."""
     settings: dict[str, Any] = {
         "compression": _COMPRESSIONS.get(Path(path).suffix.lower()),
         "encoding": "utf-8-sig",
@@ -199,7 +199,7 @@ def _read_csv(
 
     def read(**options: Any) -> pd.DataFrame:
         file.seek(0)
-        # It is pandas that warns, and the command line has only this thread.
+        # Warnings of pandas; to catch them is safe, as there is only this thread.
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(file, **settings, **options)
@@ -208,7 +208,7 @@ def _read_csv(
     columns = _columns(wanted, header, path)
     numbers = {name for n in NUMBERS for name in columns.get(n, ())}
     labels = {name for names in columns.values() for name in names} - numbers
-    # Only when all columns are read do lines with too many fields come to light.
+    # Lines with too many fields are detected only if all columns are read.
     options: dict[str, Any] = {"sep": sep, "dtype": dict.fromkeys(labels, str)}
     options |= _absent_cells(columns)
     frame = read(decimal=decimal or ".", **options)
@@ -237,7 +237,7 @@ def _has_comma(column: pd.Series[Any], what: str) -> bool:
 
 
 def _absent_cells(columns: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return which cells are missing, as pandas' readers take it."""
+    """Return the options of pandas' readers that say which cells are missing."""
     absent = {
         name: [*NO_NUMBER] if argument in NUMBERS else [""]
         for argument in sorted(columns, key=NUMBERS.__contains__)
@@ -267,7 +267,7 @@ def _read_parquet(
 
 
 def _outcomes(column: pd.Series[Any], positive: str, what: str) -> pd.Series[Any]:
-    """Return 1 where the outcome is the positive one, and 0 where it is another."""
+    """Return 1 where the outcome is `positive`, and 0 elsewhere."""
     words = column.dropna().astype(str).str.strip()
     # Where the file has numbers or truth values, 1 is written 1.0 and true as True.
     same = words.str.lower().str.removesuffix(".0") == positive.lower()
@@ -284,7 +284,7 @@ def _outcomes(column: pd.Series[Any], positive: str, what: str) -> pd.Series[Any
 
 
 def _members(columns: pd.DataFrame, by: pd.Series[Any] | None) -> pd.DataFrame:
-    """Return which rows are of which group, of groups that may overlap."""
+    """Return the membership of rows in groups that may overlap, crossed by `by`."""
     members = {}
     for name in columns.columns:
         column = columns[name]
@@ -308,7 +308,7 @@ def _members(columns: pd.DataFrame, by: pd.Series[Any] | None) -> pd.DataFrame:
 
 
 def _check_number_of_groups(groups: pd.DataFrame, most: float) -> None:
-    """Refuse labels that are most likely no groups, such as a column of scores."""
+    """Raise an error for labels that are hardly groups, such as a column of scores."""
     count = len(groups.drop_duplicates())
     if count > most:
         names = ", ".join(map(repr, groups.columns))

@@ -1,6 +1,6 @@
-"""The options of the command line, each declared once, and who takes which.
+"""The options of the command line, each declared once, and the commands that take them.
 
-Nothing that takes long to import is imported with this file, so that help is fast.
+This file imports nothing that is slow to import, so that help is fast.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMNS = {
     "sample_weight": "weight of the query",
     "item_weight": "weight of the item, such as a survey weight",
 }
-#: What `demo` can show.
+#: The stories that `demo` can show.
 STORIES = {
     "films": "little-known films, ranked for each MovieLens user (default)",
     "genres": "the same films by genre",
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and where to read more, and stop."""
+        """Print the error and where to read more, and exit."""
         raise InputError(f"{message}; see {self.prog} --help")
 
 
@@ -60,7 +60,7 @@ def _metrics(text: str) -> str | list[str]:
 
 
 def _margin(text: str) -> float | dict[str, float]:
-    """Return a margin, or those of metrics by name."""
+    """Return one margin, or margins by the name of the metric."""
     if "=" not in text:
         return float(text)
     margins = (margin.split("=") for margin in text.split(","))
@@ -68,7 +68,7 @@ def _margin(text: str) -> float | dict[str, float]:
 
 
 def _reference(text: str) -> str | dict[str, str]:
-    """Return a group, or those of columns by name."""
+    """Return one reference group, or groups by the name of the column."""
     if "=" not in text:
         return text
     return dict(of.strip().split("=", 1) for of in text.split(","))
@@ -151,7 +151,7 @@ def parser(version: str) -> Parser:
 
 
 def _add(to: Any, name: str, metavar: str | None, text: str, **more: Any) -> None:
-    """Add an option with a value; that of choices has no name."""
+    """Add an option with a value; a choice needs no `metavar`."""
     to.add_argument(f"--{name}", metavar=metavar, help=text, **more)
 
 
@@ -171,7 +171,7 @@ def _add_task(to: Any) -> None:
 
 
 def _file() -> Parser:
-    """Return a file of rows, its columns and how it is read."""
+    """Return the options of an input file: its path, columns and format."""
     it = Parser(add_help=False)
     it.add_argument("file", metavar="FILE", help=_FILE)
     _add_columns(it, ["y_true", "y_score"], required=True)
@@ -200,7 +200,7 @@ def _file() -> Parser:
 
 
 def _judging() -> Parser:
-    """Return the options of the words and verdicts of a report."""
+    """Return the options that change the words and verdicts of a report."""
     it = Parser(add_help=False)
     text = (
         "which end of the score is good for the person that it is about (default: high "
@@ -232,7 +232,7 @@ def _judging() -> Parser:
 
 
 def _outputs() -> Parser:
-    """Return the files that are written."""
+    """Return the options that name output files."""
     it = Parser(add_help=False)
     _add(it, "html", "F", "write the report as HTML")
     _add(it, "json", "F", _JSON)
@@ -240,7 +240,7 @@ def _outputs() -> Parser:
 
 
 def _add_audit(to: Parser) -> None:
-    """Add what only `audit` takes: thresholds, margins, and files part by part."""
+    """Add the options of `audit` alone: thresholds, margins, and files in parts."""
     text = "risk scores from it on are the decision 1, whose rates the report then has"
     _add(to, "threshold", "T", text, type=float)
     text = (
@@ -269,7 +269,7 @@ def _add_audit(to: Parser) -> None:
 
 
 def _add_plan(to: Parser) -> None:
-    """Add what only `plan` takes."""
+    """Add the options of `plan` alone."""
     text = (
         "true difference from fair that shall be found, in units of the metric, such "
         "as 0.02 for two points"
@@ -295,7 +295,7 @@ def _add_plan(to: Parser) -> None:
 
 
 def _add_monitor(to: Parser) -> None:
-    """Add what `monitor` takes; columns and settings are those of a new store."""
+    """Add the options of `monitor`; columns and settings are for a new store."""
     to.add_argument("store", metavar="STORE", help="file of the results")
     _add(to, "add", "FILE", f"{_FILE}, or a result as to_json() writes it (.json)")
     _add(to, "when", "DAY", "day of the file, as 2026-11-21 (default: today)")

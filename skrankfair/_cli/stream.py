@@ -16,9 +16,10 @@ from .._reports.catalog import AuditMetric, chosen_metrics, not_named, without_u
 from .input import STANDARD_INPUT, option
 from .terminal import InputError
 
-# Of memory, at the time when there is most of it, for a byte of a file.
+# The peak of memory, in bytes, for a byte of a file.
 _PER_BYTE = {".parquet": 30, ".csv": 6, ".tsv": 6}
-#: Options of the audit of a file that lacks what these ask for.
+#: Options of the report; options refused as they need all rows in memory; options of
+#: the parts; and options that name columns.
 _PASSED = ("favorable", "confidence_level", "correction", "margin", "reference")
 _REFUSED = (
     *("engagement", "threshold", "overlapping", "by", "positive", "sep", "decimal"),
@@ -95,7 +96,7 @@ def streamed(
 
 
 def _takes_items(metric: AuditMetric) -> bool:
-    """Return whether it has errors of users and of the items that recur among them."""
+    """Return whether a metric has two-way errors, over users and items."""
     rows: dict[str, Any] = {"y_true": [1, 0], "y_score": [1, 0], "qid": [0, 0]}
     rows |= {"cluster": [[0, 0], [0, 1]]}
     if metric.by_group:
@@ -113,10 +114,10 @@ def _takes_items(metric: AuditMetric) -> bool:
 def _counted(
     rows: Any, columns: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return counts of rows, queries, pairs and groups, and two facts of the outcomes.
+    """Return counts of rows, queries, pairs and groups, and facts of the outcomes.
 
-    These are the smallest one, and whether all are 0 or 1. Rows of weight 0 do not
-    count. `rows` is a relation of DuckDB.
+    The facts are the smallest outcome, and whether all outcomes are 0 or 1. Rows of
+    weight 0 do not count. `rows` is a relation of DuckDB.
     """
     from ..distributed._duckdb import sql_name
 
@@ -156,7 +157,7 @@ def _needing_memory(arguments: argparse.Namespace) -> list[str]:
 
 
 def _check(arguments: argparse.Namespace, path: str) -> None:
-    """Refuse what needs all rows in memory, by the option that asks for it."""
+    """Raise an error that names an option which needs all rows in memory."""
     standard = [STANDARD_INPUT] if path == STANDARD_INPUT else []
     if refused := standard + _needing_memory(arguments):
         raise InputError(

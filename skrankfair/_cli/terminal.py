@@ -1,4 +1,4 @@
-"""What is printed: the report as text, what is going on, and the versions in use."""
+"""Output on the terminal: reports as text, errors, progress, and versions in use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from .._reports.audit import AuditReport
 
-# The exit statuses other than 0 and those of signals, which are 128 + the signal.
+# Exit statuses. 0 is success, and 128 + n the end by signal n.
 FAILED, UNUSABLE, ALARMED, BEYOND, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 130, 141
 
 _STYLES = {
@@ -28,7 +28,7 @@ _STYLES = {
 }
 
 
-#: Ends of requirements of which a bug report says nothing.
+#: Requirements of these extras are left out of a bug report.
 _TOOLS = ("extra == 'docs'", "extra == 'lint'")
 
 
@@ -45,7 +45,7 @@ def complain(message: str) -> None:
 
 
 def print_report(report: AuditReport) -> None:
-    """Print a report, in colour on a terminal, and its answers again if it is long."""
+    """Print a report, in colour on a terminal; repeat its answers if it is long."""
     text = repr(report)
     if _is_rich(sys.stdout):
         _print_rich(report)

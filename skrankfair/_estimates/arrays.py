@@ -1,4 +1,4 @@
-"""Arrays of results: nobody can write to them, and none is larger than memory."""
+"""Arrays of results, which are read-only, and a check before one exceeds the memory."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 T = TypeVar("T")
 
 _GIB = float(1 << 30)
-# Where the machine does not tell: bytes.
+# Bytes of memory, where the machine does not tell.
 _UNKNOWN = 8 * _GIB
-# What a container may have, by the two versions of control groups.
+# Files with the memory that a container may have, by version of control groups.
 _CONTAINER = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -35,7 +35,7 @@ class cached_read_only(cached_property[T]):  # noqa: N801
     """A property that is computed once, and whose arrays nobody can write to."""
 
     def __init__(self, function: Callable[[Any], T]) -> None:
-        @wraps(function)  # of which documentation reads the source
+        @wraps(function)  # Sphinx reads the source of the function
         def computed(result: Any) -> T:
             return read_only(function(result))
 

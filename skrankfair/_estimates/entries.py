@@ -16,13 +16,14 @@ from .._inputs.validation import Array
 class Entries:
     """An array X of shape (Q, G): values at the entries, ``left @ right.T`` elsewhere.
 
-    A row without data of a group moves it through the shared columns alone, and to
-    first order by a product of what the row has and what the group makes of it.
+    A row without data of a group moves the group through the shared columns alone: to
+    first order by the product of the row's shared sums (`left`) and the group's slopes
+    (`right`).
 
     Attributes
     ----------
     row, group : ndarray of shape (N,), int
-        Where the entries are, by row.
+        The row and the group of each entry, sorted by row.
     value : ndarray of shape (N,)
     left : ndarray of shape (Q, r)
     right : ndarray of shape (G, r)
@@ -37,7 +38,7 @@ class Entries:
 
     @classmethod
     def of_all(cls, values: Array) -> Entries:
-        """Return the array of these values, shape (Q, G), each an entry."""
+        """Return the array of `values`, shape (Q, G), each of which is an entry."""
         row, group = np.indices(values.shape).reshape(2, -1)
         none = [np.zeros((size, 0)) for size in values.shape]
         return cls(row, group, values.ravel(), *none)
@@ -51,6 +52,7 @@ class Entries:
         return low
 
     def _by_group(self, of_entries: Array) -> Array:
+        """Return the sums over rows of a number per entry, shape (G,)."""
         shape = len(self.left), len(self.right)
         if of_entries.size == math.prod(shape):
             return np.einsum("qg->g", of_entries.reshape(shape))
@@ -74,7 +76,7 @@ class Entries:
         return everywhere + self._by_group(self.value - self._low)
 
     def dot(self, other: Entries) -> Array:
-        """Return the sums over rows of products of the same group, shape (G,)."""
+        """Return ``Σ_q X_qg Y_qg``, where Y has the same entries, shape (G,)."""
         if not self.right.shape[1]:
             return self._by_group(self.value * other.value)
         both = self.right @ (self.left.T @ other.left)
@@ -83,7 +85,10 @@ class Entries:
         return everywhere + self._by_group(at_entries)
 
     def products(self, other: Entries, first: Array, second: Array) -> Array:
-        """Return the sums over rows of products of pairs of groups, shape (m,)."""
+        """Return ``Σ_q X_qa Y_qb`` for pairs of groups (a, b), shape (m,).
+
+        `first` has the numbers of the groups a, and `second` of the groups b.
+        """
         groups, a = np.unique(first, return_inverse=True)
         others, b = np.unique(second, return_inverse=True)
         x, y = self._matrix(groups), other._matrix(others)
@@ -98,7 +103,7 @@ class Entries:
         return total + np.einsum("mr,rs,ms->m", low_x, gram, low_y)
 
     def gram(self) -> Array:
-        """Return the sums over rows of products of every two groups, shape (G, G)."""
+        """Return ``X.T @ X``, the sums over rows for every two groups, (G, G)."""
         n_groups = len(self.right)
         x = self._matrix(np.arange(n_groups))
         both = x.T @ x
@@ -107,12 +112,12 @@ class Entries:
             low = (x.T @ self.left) @ self.right.T
             total = total + low + low.T
             total += self.right @ (self.left.T @ self.left) @ self.right.T
-        # Squares below 0 are what rounding leaves of nothing.
+        # A sum of squares below 0 is rounding.
         np.fill_diagonal(total, np.maximum(np.diag(total), 0.0))
         return total
 
     def _matrix(self, groups: Array) -> Any:
-        """Return the entries of some groups minus the low rank there, shape (Q, m)."""
+        """Return the entries of some groups minus `_low`, 0 elsewhere, (Q, m)."""
         from scipy import sparse
 
         value = self.value - self._low if self.right.shape[1] else self.value

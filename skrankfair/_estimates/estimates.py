@@ -1,9 +1,9 @@
-"""Numbers with their errors, which metrics by group and contrasts are made of.
+"""Numbers with their errors: the values of groups, and contrasts of two groups.
 
 Their tests are of a null value, of equivalence, and by permutation. Two one-sided tests
 (Schuirmann 1987) ask whether a value is above the lower bound of a margin and below its
 upper one; both must reject. At level α they reject exactly when the interval of level
-``1 - 2 α`` lies inside the margin, whatever scale both are made on.
+``1 - 2 α`` lies inside the margin, as tests and intervals are made on the same scale.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
     from .sums import ClusterSums
 
-# Of more groups than this only the covariances that are asked for are computed.
+# With more groups than this only the covariances of the contrasts are computed.
 _MOST_COVARIANCES = 64
-#: Of fewer effective clusters events of one in a thousand may be few: at most ten.
+#: With fewer effective clusters than this an event of one in a thousand is seen at most
+#: ten times, so that few clusters may make most of an error.
 SMALL = 10_000
 METHODS = ("t", "bootstrap", "percentile")
 
@@ -65,10 +66,10 @@ class Estimates(ReadOnlyArrays):
     df : ndarray of shape (m,)
         Degrees of freedom of Student's t.
     null_value : float or None
-        What is tested, if anything is.
+        The value that is tested; None: there is no test.
     kind : {"difference", "ratio", "value"}
     resampler : Resampler
-        The clusters behind them.
+        The clusters behind the numbers, for the bootstrap.
     """
 
     names: tuple[Hashable, ...]
@@ -137,9 +138,9 @@ class Estimates(ReadOnlyArrays):
         ----------
         pilot_error : {"estimated", "known"}
         name : str or None, default=None
-            What is planned; None is the only name.
+            What is planned, for warnings; None is the only one of `names`.
         n_effective : ndarray of shape (m,) or None, default=None
-            Effective clusters; None: as many as the degrees of freedom say.
+            Effective clusters; None: ``df + 1``.
         n_tests : int, default=1
         """
         check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
@@ -207,8 +208,8 @@ class Estimate(Shown):
     def statistic(self) -> float:
         """Student's t of the difference, or of the logarithm of the ratio.
 
-        For shares, and where a few clusters hold most of the data, it is the t at which
-        their interval begins to hold the null value.
+        For shares, and where a few clusters hold most of the data, it is the t with the
+        p-value at which the interval begins to contain the null value.
         """
         return float(self._estimates.test[0][0])
 
@@ -238,9 +239,8 @@ class Estimate(Shown):
             "t": Student's t, on the log scale for a ratio; of two shares, the interval
             that follows from theirs; where a few clusters hold most of the data, by the
             wild bootstrap of `GroupEstimates.test`. "bootstrap": studentised, over
-            resampled
-            clusters, and holding the interval of "t" below 20 degrees of freedom.
-            "percentile": quantiles of the resampled contrast.
+            resampled clusters; below 20 degrees of freedom it contains the interval of
+            "t". "percentile": quantiles of the resampled contrast.
         n_resamples : int, default=1000
             Number of resamples.
         random_state : int, Generator or None, default=None
@@ -286,8 +286,8 @@ class Estimate(Shown):
         Raises
         ------
         ValueError
-            If the margin has no difference outside of it, or for a level outside
-            (0, 0.5), or if the estimate is no contrast.
+            If the margin does not contain the value of no difference, for a level
+            outside (0, 0.5), or if the estimate is no contrast.
         """
         if self.null_value is None:
             raise ValueError(f"{self.name} is no contrast, so it has no margin.")
@@ -410,7 +410,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
 def _scale_of_share(
     sums: ClusterSums, share: Finalize, df: Array | None = None
 ) -> ShareScale | MeanScale:
-    """Return a share, or the mean of two, on its scale; without `df` with its own."""
+    """Return a share, or the mean of two, on its scale; None: `df` of the share."""
     own_df, effective = degrees_of_freedom(sums, share)
     df = own_df if df is None else df
     estimate, error = sums.estimate(share), np.sqrt(sums.variance(share))
@@ -436,8 +436,8 @@ def contrasts_of(
 ) -> Estimates:
     """Return differences or ratios of groups, given by number, with their errors.
 
-    The variance is ``u² V_a + v² V_b + 2 u v C_ab`` with the derivatives u and v by
-    both, 1 and -1 of a difference.
+    The variance is ``u² V_a + v² V_b + 2 u v C_ab``, where u and v are the derivatives
+    of the contrast by the estimates of a and b: 1 and -1 for a difference.
     """
     check_choice(kind, "kind", ("difference", "ratio"))
     a, b = result.estimate[first], result.estimate[second]
@@ -478,12 +478,13 @@ def contrasts_of(
 
 
 def _unseen(*sides: Sequence[Array]) -> list[Array]:
-    """Return the variance that each of two sides lacks beside the other's rows.
+    """Return how much less variance each side shows than rows like the other's have.
 
-    Each side is a variance, its effective clusters and degrees of freedom, and its
-    concentration. A small group into which no rare event fell shows no variance of such
-    events. Where in so few rows like those of a larger side even fewer would make most
-    of the error, its variance is at least that of so many of them.
+    A side is a variance, its effective clusters, degrees of freedom, and concentration.
+    A small group in which no rare event happened shows no variance from such events. If
+    a larger side has them, in a sample of its rows as small as the group a few rows
+    would make most of the error. The variance of the group is then at least that of a
+    sample of this size from the larger side.
     """
     unseen = []
     for side, (other, n_other, _, concentration) in (sides, sides[::-1]):
@@ -497,7 +498,7 @@ def _unseen(*sides: Sequence[Array]) -> list[Array]:
 
 
 def unseen_in_rests(sums: ClusterSums, *both: Finalize) -> Array:
-    """Return the variance that groups and their rests lack, (G,); see `_unseen`."""
+    """Return the sum of `_unseen` variances of each group and its rest, (G,)."""
     sides = []
     for finalize in both:
         df, n_effective = degrees_of_freedom(sums, finalize)
@@ -551,8 +552,8 @@ class _Tests(ReadOnlyArrays):
         Returns
         -------
         DataFrame
-            Indexed by group: estimate, what belongs to it (null_value, standard_error,
-            statistic and df of a test, low and high of one of equivalence), pvalue,
+            Indexed by group: estimate, then null_value, standard_error, statistic and
+            df of a test, or low and high of a test of equivalence; pvalue and
             pvalue_corrected.
         """
         columns = {
@@ -573,12 +574,13 @@ class GroupTest(_Tests):
     estimate : ndarray of shape (G,)
         What is tested: the metric, or its difference from the rest.
     standard_error : ndarray of shape (G,)
-        That of the estimate; by permutation, the spread under shuffled labels, unless
-        Student's t over clusters takes their mean as the null value.
+        Standard error of the estimate. By permutation, the spread under shuffled
+        labels, unless the test is Student's t over clusters against the mean of the
+        shuffles.
     statistic : ndarray of shape (G,)
-        Student's t, of shares on the logit scale, and where a few clusters hold most of
-        the data the t of the p-value; by permutation, estimate minus `null_value` in
-        units of the spread.
+        Student's t; for shares on the logit scale, and where a few clusters hold most
+        of the data the t with this p-value. By permutation, estimate minus `null_value`
+        in units of the spread.
     pvalue : ndarray of shape (G,)
         Not corrected for the number of groups. Two-sided, but one-sided for a distance
         (large values speak against fairness). NaN where no variance is seen.
@@ -624,7 +626,7 @@ class EquivalenceTest(_Tests):
     estimate : ndarray of shape (G,)
         What is tested: a difference, a ratio, or the distance from the fair value.
     margin : tuple of float
-        The values between which differences do not matter; one may be infinite.
+        The bounds between which differences do not matter; one may be infinite.
     pvalue : ndarray of shape (G,)
         The larger p-value of the two one-sided tests. A small one shows that the value
         is within the margin. Not corrected for the number of groups.
@@ -677,10 +679,10 @@ def permutation_test(
 
     The p-value counts the estimate itself among the shuffled ones, so it is valid for
     any number of them: ``(1 + #{shuffled at least as extreme}) / (1 + n_resamples)``;
-    two-sided, twice the smaller of both ends. Shuffles within lists know nothing of
-    clusters of several lists, which may each favour a group of their own. So values
-    with a sign then have Student's t over clusters, of the distance from the shuffles'
-    mean.
+    a two-sided one is twice the smaller of the p-values at the two ends. Shuffles
+    within lists ignore that a cluster of several lists may favour one group in all of
+    them. Metrics with a sign are then tested by Student's t over clusters, of the
+    distance from the mean of the shuffles.
     """
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
     rng = generator(random_state)
@@ -728,7 +730,8 @@ def margin_bounds(margin: Any, kind: str) -> tuple[float, float]:
     Parameters
     ----------
     margin : float or tuple of float
-        Of a difference m (or -m to m), of a ratio a bound m (or m to 1/m).
+        For a difference m, which stands for -m to m, or (low, high); for a ratio m,
+        which stands for m to 1/m, or (low, high).
     kind : {"difference", "ratio", "value"}
 
     Raises
@@ -775,7 +778,7 @@ def correct(pvalues: Array, method: str) -> Array:
 def one_test(pvalues: Array) -> bool:
     """Return whether two groups have the same test, each being the rest of the other.
 
-    With matched pairs they have two, as each of the groups has pairs of its own.
+    Metrics of matched pairs have two tests, as each group has pairs of its own.
     """
     if pvalues.size != 2:
         return False

@@ -33,11 +33,12 @@ def shares_of(finalize: Finalize) -> tuple[Finalize, ...]:
     return tuple(getattr(finalize, "shares", ()))
 
 
-# Of derivatives by a complex step, which has no rounding.
+# Length of the complex step, whose derivatives have no rounding.
 _STEP = 1e-200
-# Of those by differences: it balances what these leave out against rounding.
+# Relative length of the steps of differences: a shorter one has more rounding, and a
+# longer one leaves out more.
 _RELATIVE_STEP = 1e-3
-#: Of a total: what rounding leaves of it.
+#: A part of a total below this share of it is rounding.
 NOTHING = 1e-12
 
 
@@ -48,7 +49,7 @@ class MeanOfRatios:
 
     n_buckets: int = 1
     column: int = 0  # block of the numerator; the denominator follows
-    shared_weight: float = 0.0  # how much of the shared totals belongs to both
+    shared_weight: float = 0.0  # not 0: shared totals are added to both columns
     needs: tuple[int, ...] = (0,)  # the numbers of the supports that it needs
 
     def parts(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
@@ -99,9 +100,9 @@ class ColumnSum:
 
 
 def without_rounding(part: Array, whole: Array) -> Array:
-    """Return parts of a whole, 0 where they are what rounding leaves of it.
+    """Return parts of a whole, 0 where they are only rounding.
 
-    Their derivatives, which are imaginary, stay.
+    Their derivatives, the imaginary parts, stay.
     """
     nothing = np.abs(part.real) <= NOTHING * np.abs(whole.real)
     return np.where(nothing, part - part.real, part)
@@ -167,7 +168,7 @@ class PositionMean:
 @stored("SlopeTerm")
 @dataclass(frozen=True)
 class SlopeTerm:
-    """What a mean over pairs of unequal scores would be if groups were treated alike.
+    """The mean over pairs of unequal scores that equal treatment would have.
 
     The mean distance times the slope of a placebo, whose value and distance are the
     first two shared columns.
@@ -183,7 +184,7 @@ class SlopeTerm:
         total = total[..., :size]
         distance = self.of(np.concatenate([total, number], axis=-1), shared)
         value, base = shared[..., None, 0], shared[..., None, 1]
-        # What rounding leaves of the placebo is nothing.
+        # A placebo that is only rounding has no slope.
         some = np.abs(base.real) > NOTHING * np.abs(total.real).sum(-1)
         slope = np.full(some.shape, np.nan, dtype=distance.dtype)
         np.divide(value + 0 * distance, base, out=slope, where=some)
@@ -261,9 +262,9 @@ class PairedDifference:
 
 
 def minus_rest(of: Finalize, n_supports: int) -> PairedDifference:
-    """Return the function of the group minus that of the rows outside of it.
+    """Return the function of a group minus the same of the rows outside the group.
 
-    `n_supports`: so many supports come before those of the rest.
+    `n_supports` is the number of supports that come before those of the rest.
     """
     rest = OfRest(of, n_supports)
     return PairedDifference(of, rest, (*needs_of(of), *rest.needs))
@@ -344,7 +345,7 @@ class OfTotals:
     def _slope(self, at: Array, direction: Array) -> Array:
         """Return the derivative in a direction, by differences of fourth order.
 
-        A complex step would lose what ``abs`` and comparisons do to complex numbers.
+        A complex step would be wrong, as ``abs`` and comparisons drop imaginary parts.
         """
         length = np.abs(direction).max(initial=0.0)
         if length == 0:
@@ -380,7 +381,7 @@ def of_one_length(
 ) -> tuple[GroupEstimates, GroupEstimates]:
     """Return two results with columns for as many positions as the longer of them.
 
-    What is not by position, or weighted differently, stays as it is.
+    Results that are not by position, or with other weights, stay unchanged.
     """
     short_form, long_form = a.metric.finalize, b.metric.finalize
     if not isinstance(short_form, PositionMean) or not isinstance(
@@ -395,7 +396,7 @@ def of_one_length(
     blocks = a.sums.by_group.shape[1] // len(short)
     place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
     sizes = {"columns": place.ravel(), "n_columns": blocks * len(long)}
-    widened = a.sums.placed(replace(a.sums.layout, **sizes), a.groups)
+    widened = a.sums.renumbered(replace(a.sums.layout, **sizes), a.groups)
     widened = replace(widened, supports=b.sums.supports)
     return replace(a, metric=b.metric, sums=widened), b
 

@@ -13,11 +13,11 @@ import numpy as np
 from .._inputs.validation import Array
 from .scales import t_quantile
 
-#: Fewer effective clusters behind a group, and its errors are hardly known.
+#: With fewer effective clusters behind a group its errors are hardly known.
 FEW_EFFECTIVE = 5
 #: What is below it is the rounding of sums: numbers of reports are not that small.
 _ROUNDING = 1e-14
-# So many groups are named, and the others counted.
+# How many groups a message names; the others are counted.
 _MOST_NAMED = 6
 
 if TYPE_CHECKING:
@@ -249,12 +249,12 @@ _LATEX = {
     ">": r"\textgreater{}",
     "–": "--",
     "×": r"$\times$",
-    "-": "$-$",  # of a number
+    "-": "$-$",  # the sign of a number
 }
 
 
 def latex_text(text: str) -> str:
-    """Return text in LaTeX, in which nothing of it is a command."""
+    """Return text escaped for LaTeX, so that none of its characters is a command."""
     return re.sub(r"[&%$#_{}\\~^<>–×]|-(?=\d)", lambda m: _LATEX[m[0]], text)
 
 

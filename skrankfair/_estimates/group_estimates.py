@@ -1,4 +1,4 @@
-"""GroupEstimates: what every metric returns."""
+"""`GroupEstimates`: the result of every metric, with intervals, tests and plans."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
     from ..display import GroupEstimatesDisplay
 
-#: Of the tests that find what a mean over strata hides.
+#: Level of the tests for gaps that a mean over strata hides.
 _LEVEL = 0.05
-# Of more groups than this the largest t is bounded without their correlation.
+# With more groups than this the quantile of the largest t is that of independent ones.
 _MOST_CORRELATED = 1000
 
 
@@ -58,10 +58,9 @@ _MOST_CORRELATED = 1000
 class GroupEstimates(ReadOnlyArrays):
     """A metric by group, with all that its errors need.
 
-    Metric functions make these, and `from_sums` does of sums of yours. They are
-    additive:
-    ``a + b`` is the result on the union of their clusters, so parts of a large data
-    set can be measured one by one, kept by `compact`, and summed.
+    Metric functions return such results, and `from_sums` makes one from your own sums.
+    Results are additive: ``a + b`` is the result on the union of their clusters, so
+    parts of a large data set can be measured one by one, kept by `compact`, and summed.
 
     Attributes
     ----------
@@ -207,14 +206,14 @@ class GroupEstimates(ReadOnlyArrays):
     def _leverage(self) -> tuple[Array, Array]:
         df, effective = self._by_leverage
         if self.metric.counted:
-            # As many as normal values have that make an error as unevenly.
+            # The df of normal values with this concentration, which is 3 / (df + 2).
             df = np.where(self.uneven, 3 / self.concentration - 2, df)
             effective = np.where(self.uneven, df + 1, effective)
         return df, effective
 
     @property
     def uneven(self) -> Array:
-        """Which errors few extreme values make, shape (G,); none of many clusters."""
+        """Whether few extreme values make each error, (G,); False of many clusters."""
         df, n_effective = self._by_leverage
         small = n_effective < SMALL
         return small & uneven_errors(self.concentration, df) if small.any() else small
@@ -238,8 +237,9 @@ class GroupEstimates(ReadOnlyArrays):
     def n_effective(self) -> Array:
         """Effective number of clusters (or items) behind each estimate, shape (G,).
 
-        ``1 / Σ_q h_q²``, where h_q is the share of the group's data in cluster q; the
-        smaller one where a group is compared with the rest, and of users and items.
+        ``1 / Σ_q h_q²``, where h_q is the share of the group's data in cluster q. Where
+        a group is compared with the rest it is the smaller number of the two, and for
+        two-way errors the smaller of users and items.
         """
         return self._leverage[1]
 
@@ -348,12 +348,11 @@ class GroupEstimates(ReadOnlyArrays):
             of the logit, so that the interval stays inside [0, 1], and the exact
             binomial interval of `n_effective` trials at 0 and 1. Where a few clusters
             hold most of the data, the null values that the wild bootstrap of `test`
-            accepts. "bootstrap":
-            studentised, over resampled clusters, and holding the interval of "t" below
-            20 degrees of freedom; the first pass is held. "percentile": quantiles of
-            the resampled estimates, too narrow for few clusters. Of a
-            result after ``compact(n_replicates=...)`` both take all its replicates,
-            "bootstrap" by percentiles as wide as Student's t.
+            does not reject. "bootstrap": studentised, over resampled clusters, with a
+            fixed first pass; below 20 degrees of freedom it contains the interval of
+            "t". "percentile": quantiles of the resampled estimates, too narrow for few
+            clusters. For a result after ``compact(n_replicates=...)`` both take all its
+            replicates, "bootstrap" by percentiles as wide as Student's t.
         n_resamples : int, default=1000
             Number of resamples.
         random_state : int, Generator or None, default=None
@@ -405,8 +404,9 @@ class GroupEstimates(ReadOnlyArrays):
         """Return intervals that hold for all groups at once.
 
         The quantile is that of the largest ``|t|`` over the groups, simulated with
-        their estimated correlation, so it is below Bonferroni's. Of more than 1,000
-        groups it is that of independent ones, which is as large or larger (Šidák 1967).
+        their estimated correlation, so it is below Bonferroni's. For more than 1,000
+        groups it is the quantile of independent estimates, which is at least as large
+        (Šidák 1967).
 
         Parameters
         ----------
@@ -464,7 +464,7 @@ class GroupEstimates(ReadOnlyArrays):
     def as_gap(self) -> GroupEstimates:
         """Return the result that is tested.
 
-        It is itself, or its difference from the rest, or the estimates without the
+        It is this result, or its difference from the rest, or the estimates without the
         slope term of pairs that lie to one side (`matched_pair_calibration`).
         """
         metric, slope = self.metric, self.metric.slope
@@ -478,8 +478,8 @@ class GroupEstimates(ReadOnlyArrays):
     def slope_term(self) -> Array:
         """What the slope of the outcome over the score adds to each estimate, (G,).
 
-        It is there under equal treatment too, and tests take it off. 0 for all metrics
-        but `matched_pair_calibration` from below, and NaN where nothing can tell it.
+        Equal treatment has it too, so tests subtract it. It is 0 for all metrics but
+        `matched_pair_calibration` from below, and NaN where no pair can tell the slope.
         """
         if self.metric.slope is None:
             return np.zeros(len(self.groups))
@@ -522,9 +522,9 @@ class GroupEstimates(ReadOnlyArrays):
         Warns
         -----
         UserWarning
-            Where a mean over strata of engagement hides the gap of a stratum: one with
-            p < 0.05 (by Bonferroni over the strata of the group) that has another sign,
-            or where that of the mean has not. `breakdown` has them all.
+            Where a mean over strata of engagement hides the gap of a stratum: a gap
+            with p < 0.05 (by Bonferroni over the strata of the group), when the mean
+            has a gap of another sign or no significant one. `breakdown` has all strata.
 
         Notes
         -----
@@ -828,7 +828,7 @@ class GroupEstimates(ReadOnlyArrays):
         )
 
     def disparity(self, kind: str | None = None) -> float:
-        """Return one number for the whole: how far the groups are from fair.
+        """Return one number for all groups: how far they are from fair.
 
         Being a maximum it has no delta-method interval: see `disparity_bound`, and
         `contrasts` for the differences behind it.
@@ -844,9 +844,10 @@ class GroupEstimates(ReadOnlyArrays):
         Returns
         -------
         float
-            NaN if a group has no estimate, which would hide. The only group can have a
-            distance from the fair value, but not from other groups, nor where all
-            groups share out a total, as in `exposure_gap`: it is NaN.
+            NaN if a group has no estimate, as its gap would stay hidden. A single group
+            has a distance from the fair value, but none from other groups: the latter
+            is NaN, and so is the former where all groups share out a total, as in
+            `exposure_gap`.
 
         Raises
         ------
@@ -960,10 +961,11 @@ class GroupEstimates(ReadOnlyArrays):
 
     @cached_property
     def hidden_gaps(self) -> str:
-        """Which gaps the mean over strata hides, in words; empty without any.
+        """A sentence on the gaps that the mean over strata hides; empty without any.
 
-        Those at 5% (by Bonferroni over the strata of the group) of another sign than
-        the gap of the mean, or where that is not significant itself.
+        A gap of a stratum is hidden if it is significant at 5% (by Bonferroni over the
+        strata of the group), and the gap of the mean has another sign or is not
+        significant itself.
         """
         if "engagement_edges" not in self.first_pass or not self.has_pvalue:
             return ""
@@ -1069,9 +1071,9 @@ class GroupEstimates(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            Naming what cannot be stored: a function of your own, such as those of
-            `make_metric` or a `position_weight` (pass an array), or labels of an
-            unusual type.
+            That names the part that cannot be stored: a function of your own, such as
+            those of `make_metric` or a `position_weight` (pass an array), or labels of
+            an unusual type.
         """
         sums = self.sums.compact()
         if sums.leading is not None:
@@ -1091,7 +1093,7 @@ class GroupEstimates(ReadOnlyArrays):
     def from_json(cls, text: str) -> GroupEstimates:
         """Return the result that `to_json` has written, now or in an older version.
 
-        It is one like those after `compact`, and adds to results that are computed.
+        It is like a result after `compact`, and can be added to computed results.
         Nothing in the text is executed.
 
         Parameters
@@ -1127,7 +1129,7 @@ class GroupEstimates(ReadOnlyArrays):
             raise ValueError("a negative count")
         dict(self.parameters), dict(self.first_pass), added_counts(self.missing, {})
         check_choice(self.metric.disparity, "disparity", KINDS)
-        # What is shown of it, but for p-values, which take the longest to find.
+        # Compute all that is shown, but for p-values, which take longest.
         fmt.described_estimates(self), self.ends(np.ones_like(self.df)), self.has_pvalue
 
     def __add__(self, other: object) -> GroupEstimates:

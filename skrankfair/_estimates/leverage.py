@@ -1,4 +1,4 @@
-"""Degrees of freedom: how much the variance itself is known, by leverage.
+"""Degrees of freedom: how well the variance itself is known, by leverage.
 
 A jackknife variance is a quadratic form in the means of clusters. Where one cluster
 holds most of the data it rests on that cluster alone, however many there are. The
@@ -7,9 +7,9 @@ cluster has the same variance whatever its size. An estimate is then ``Σ_q h_q 
 ``h_q`` the share of the data in cluster q, and its jackknife variance the squared
 length of ``B m``, ``B_qr = h_q / (1 - h_q) (1(q = r) - h_r)``. Satterthwaite's
 approximation (Bell and McCaffrey 2002) gives it ``tr(M)² / tr(M²)`` degrees of
-freedom, ``M = B Bᵀ``: ``Q - 1`` for Q equal clusters. What is made of several means (a
-contrast of two groups, a group minus the rest, the two samples of an item variance)
-has ``M = Σ M_c`` over them.
+freedom, ``M = B Bᵀ``: ``Q - 1`` for Q equal clusters. An estimate from several samples
+c (two groups of a contrast, a group and the rest, the two samples of an item variance)
+has ``M = Σ_c M_c``.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from .rows import Rows
     from .sums import ClusterSums
 
-# Entries that are looked at together.
+# Entries that are worked on at once.
 _BLOCK = 1 << 18
-# Of a row with all data of a sample no more than this is left to the others.
+# A row that leaves a smaller share to the other rows has all data of the sample.
 _ROUNDING = 1e-9
-# A larger share counts as this one: the degrees of freedom are 1 but for its square,
-# and sums of ``1 / (1 - h)⁴`` would leave nothing of the difference but rounding.
+# A larger share h counts as this one. The degrees of freedom are close to 1 for both,
+# and next to a larger ``1 / (1 - h)⁴`` the other rows would be lost in rounding.
 _LARGEST_SHARE = 0.999
-# The products that the traces are made of, by the names of `_shares`.
+# The traces are made of sums of these products; `_shares` says what the letters mean.
 _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 
 
 def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Array]:
     """Return degrees of freedom and the effective number of clusters, by group.
 
-    Of users and items the smaller of both.
+    For two-way sums, each is the smaller of that over users and that over items.
 
     Parameters
     ----------
@@ -91,8 +91,9 @@ def _moments(
 ) -> tuple[Array, Array, Array]:
     """Return ``tr(M_c)``, ``tr(M_c M_c')`` and ``Σ h²`` by sample.
 
-    A sample is a support that the metric needs, in a stratum. The shapes are (C, G),
-    (C, C, G + m) and (C, G); m pairs of groups follow the groups alone.
+    A sample c is a support that the metric needs, in a stratum. The shapes are (C, G),
+    (C, C, G + m) and (C, G). In the second, the products of each group with itself come
+    first, then those of the m pairs of groups `first` and `second`.
     """
     n_strata, n_groups = sums.support.shape[1:]
     samples = [(k, s) for k in needs_of(finalize) for s in range(n_strata)]
@@ -137,8 +138,8 @@ def _shares(
 ) -> list[dict[str, Entries]]:
     """Return functions of the shares h of rows, by sample.
 
-    ``v = h / (1 - h)``, ``u = v h``, ``d = v²`` and ``e = d h``: exact at the entries,
-    and elsewhere the powers of the shares, which are small there.
+    They are ``v = h / (1 - h)``, ``u = v h``, ``d = v²`` and ``e = d h``: exactly at
+    the entries, and elsewhere h, h², h² and h³, as shares are small there.
     """
     supports = {k: rows.support_by_stratum(sums.supports[k]) for k, _ in samples}
     shares = []

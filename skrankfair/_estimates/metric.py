@@ -1,4 +1,4 @@
-"""What a metric is, apart from its sums."""
+"""A metric apart from its sums: its name, functions of totals and what they mean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @stored("Metric")
 @dataclass(frozen=True)
 class Metric:
-    """What a metric is, apart from its sums."""
+    """The name of a metric, its functions of column totals, and what they mean."""
 
     name: str  # the name of the public function
     finalize: Finalize  # column totals to estimates by group
@@ -37,9 +37,10 @@ class Metric:
     #: the fair value: the slope of the outcome over the distance of the pairs. Tests
     #: are of the estimate without it.
     slope: Finalize | None = None
-    #: What the slope is taken off: where that has no error, neither has the difference.
+    #: The estimate that the slope is subtracted from: where it has no error, neither
+    #: has the difference.
     base: Finalize | None = None
-    #: What `GroupEstimates.disparity` means by default.
+    #: The default kind of `GroupEstimates.disparity`.
     disparity: str = "difference"
     #: Column totals to estimates and support by stratum, each of shape (..., G, B).
     breakdown: Any = None
@@ -65,8 +66,8 @@ class Metric:
     heavy: bool = field(default=False, compare=False)
     #: Whether rows (or clusters) are counted, whatever denominators they have.
     counted: bool = field(default=False, compare=False)
-    #: The values of the group and of the rest, if it is the difference of two means of
-    #: such rows, each with at least the variance that the rows of the other show.
+    #: For a difference of two means of counted rows, the values of the group and of the
+    #: rest; each gets at least the variance that the rows of the other show.
     rest: tuple[Finalize, Finalize] | None = field(default=None, compare=False)
     #: Which estimates are better for a group, "high" or "low", where either are. It
     #: says nothing about the numbers, so results without it can be added.
@@ -127,7 +128,7 @@ def metric_of_totals(
 
 
 def merge_first_pass(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of both first passes, which must agree where they meet."""
+    """Return the numbers of both first passes; numbers in both must agree."""
     merged = {**b, **a}
     for name in a.keys() & b.keys():
         by_group = isinstance(a[name], Mapping)
@@ -167,8 +168,8 @@ def warn_small(result: GroupEstimates) -> None:
         names = fmt.some([fmt.label(result.groups[i]) for i in uneven])
         warn_user(
             f"A few extreme values make most of the error of {result.name} in {names}: "
-            "where tails are heavy, intervals hold less often than they say. Those of "
-            "logarithms, or of clipped values, do better.",
+            "where tails are heavy, intervals hold less often than they say. Intervals "
+            "of logarithms, or of clipped values, are more reliable.",
             SmallSampleWarning,
         )
 

@@ -3,9 +3,9 @@
 A pilot says how much one cluster of each group tells: its standard error and degrees of
 freedom. With f times as many clusters of the same kind the error is ``1 / sqrt(f)`` of
 it and there are f times as many degrees of freedom, so unequal groups, the correlation
-within clusters and unequal clusters are all in it (degrees of freedom as of Q equal
-clusters, ``Q - 1``). Power is that of the t-test, from
-the noncentral t distribution.
+within clusters and unequal clusters are all in it (df degrees of freedom count as
+``df + 1`` equal clusters). Power is that of the t-test, from the noncentral t
+distribution.
 
 The error of a pilot is itself an estimate: a pilot that happens to see a small one asks
 for too little. So the power that is promised is the mean over pilots like this one.
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
     from .sums import ClusterSums
 
-#: Whether the power is the mean over pilots, or that of their errors.
+#: Whether the power is the mean over pilots, or takes the error of the pilot as true.
 PILOT_ERRORS = ("estimated", "known")
-#: Pilots of fewer effective clusters promise no power, and those whose error is made of
-#: fewer clusters that are no normal values: see docs/decide.md.
+#: A pilot promises no power if it has fewer effective clusters than ENOUGH, or if most
+#: of its error comes from fewer extreme clusters than _FEW_BEHIND: see docs/decide.md.
 ENOUGH = 12
 _FEW_BEHIND = 10
 #: The most clusters, and times the data of the pilot, that are asked for.
@@ -53,15 +53,15 @@ MOST_DATA = 1e12
 #: Below this level rounding decides the critical value, and beyond this gap squares
 #: overflow.
 LEAST_ALPHA, LARGEST_GAP = 1e-9, 1e60
-#: Beside a noncentrality beyond it the deviate of a normal estimate does not matter.
+#: With a larger noncentrality only the error of the standard error matters.
 _FAR = 1e3
-# The gaps among which one is searched, in critical values of the test.
+# Gaps are searched between these, in units of the critical value of the test.
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-6, 1e12
-#: Who plans for more weeks has no plan.
+#: Plans for more weeks than this, ten years, are no plans.
 _MOST_WEEKS = 520
 # Halvings that leave less than 1e-4 of a range of sizes.
 _HALVINGS = 20
-# Levels and weights of a mean over the error of the test: right to 1e-4.
+# Levels and weights of the integral over the error of the test: accurate to 1e-4.
 _LEVELS, _WEIGHTS = (
     np.array([*np.polynomial.legendre.leggauss(16)]) + [[1.0], [0.0]]
 ) / 2
@@ -133,7 +133,7 @@ class RequiredSize(ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For numbers that are none of these.
+            For numbers out of range.
 
         Notes
         -----
@@ -220,7 +220,7 @@ class PlannedTests(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Pilot(PlannedTests):
-    """What data say about the tests of more data like them, per group or contrast.
+    """A pilot: the errors of data, from which plans for more such data are made.
 
     Attributes
     ----------
@@ -290,8 +290,8 @@ def check_design(power: float, alpha: float) -> None:
     check_number(power, "power", 0, 1, inclusive=(False, False))
     if power <= alpha:
         raise ValueError(
-            f"power must be above alpha, which a test has without data; got {power:g} "
-            f"and {alpha:g}."
+            "power must be above alpha, the power of a test without data; got power="
+            f"{power:g} and alpha={alpha:g}."
         )
 
 
@@ -329,7 +329,8 @@ def detectable(
 ) -> Array:
     """Return the true gaps that two-sided t-tests find with this power.
 
-    On average over pilots with these degrees of freedom, unless their errors are known.
+    Unless the errors are known, it is an average over pilots with these degrees of
+    freedom.
     """
     error, df = np.broadcast_arrays(np.asarray(standard_error, dtype=float), df)
     degrees, place = np.unique(df, return_inverse=True)
@@ -357,7 +358,8 @@ def power_at(
 ) -> Array:
     """Return the chances that two-sided t-tests find this true gap, on its side.
 
-    With degrees of freedom of the pilots whose errors these are, on average over them.
+    If the errors are those of pilots, with `pilot_df` degrees of freedom, it is an
+    average over pilots.
     """
     df, error = np.asarray(df, dtype=float), np.asarray(standard_error, dtype=float)
     usable = (df > 0) & (error > 0)
@@ -377,7 +379,7 @@ def power_at(
 def _at_most(df: Array, noncentrality: Array, value: Array) -> Array:
     """Return the chances that Student's t of this noncentrality is at most a value.
 
-    SciPy takes long where it is large, and that is then the error alone.
+    SciPy is slow where the noncentrality is large, and the error alone decides then.
     """
     far = noncentrality > _FAR
     near = special.nctdtr(df, np.where(far, 0.0, noncentrality), value)
@@ -390,7 +392,7 @@ def _at_most(df: Array, noncentrality: Array, value: Array) -> Array:
 def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
     """Return which groups of a pilot can promise power, (G,), and warn of the others.
 
-    Their error says too little of that of other data.
+    The error of those others says too little about the error of further data.
     """
     df, n_effective = degrees_of_freedom(sums, finalize)
     few, uneven = doubts(sums, finalize, df, n_effective)
@@ -404,8 +406,8 @@ def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
         if groups:
             warn_user(
                 f"The power of {name} cannot be promised where {why}: in "
-                f"{fmt.some(groups)}. Where such pilots promised 80%, 67% to 87% were "
-                "kept; a larger pilot can tell.",
+                f"{fmt.some(groups)}. Where such pilots promised 80%, the power was "
+                "67% to 87%; use a larger pilot.",
                 SmallSampleWarning,
             )
     return ~(few | uneven)
@@ -420,7 +422,7 @@ def doubts(
 
 
 def uneven_errors(concentration: Array, df: Array) -> Array:
-    """Return which errors few extreme values make.
+    """Return whether few extreme values make most of each error.
 
     ``Σ u⁴ / (Σ u²)²`` over what clusters add to the error is more than one in ten, and
     1.5 times what it is of normal values with these degrees of freedom,

@@ -1,4 +1,9 @@
-"""What stays of rows that `compact` folds: sums of their powers, which add up."""
+"""Sums of powers of the rows that `compact` folds, which add up.
+
+Where a row has a small share of the data its influence is linear in its columns. What
+it adds to a variance then follows from the products of its columns (`Gram`), and what
+it adds to the degrees of freedom from the powers of its supports (`Remainder`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from .finalize import Finalize
 from .rows import Layout, Rows
 from .storage import stored
 
-#: No more products of columns than this are kept, those of two groups too.
+#: Products of the columns of two groups are kept only if there are at most this many.
 MOST_PRODUCTS = 1 << 20
 
 
@@ -42,7 +47,7 @@ class Gram:
     def of(cls, rows: Rows, most: int) -> Gram:
         """Return the sums over rows of the products of their columns.
 
-        Products of two groups only where the numbers of all of them are at most `most`.
+        Those of two groups are left out if there are more than `most` products.
         """
         from scipy import sparse
 
@@ -50,7 +55,7 @@ class Gram:
         numbers = rows.n_columns * np.diff(rows.starts).astype(float) + shared.shape[1]
         size = n_groups * rows.n_columns + shared.shape[1]
         complete = bool(min((numbers**2).sum(), size**2 / 4) <= most)
-        # Where they are not complete each entry has a row of its own, without others.
+        # If not, each entry gets a row of its own, which it shares with no other group.
         row = rows.row if complete else np.arange(rows.row.size)
         rows = replace(rows, row=row, shared=shared if complete else shared[rows.row])
         flat = sparse.csr_array(rows.flat)
@@ -65,9 +70,11 @@ class Gram:
         return int(self.matrix.shape[0] - self.n_shared) // max(1, self.n_groups)
 
     def form(self, left: Array, right: Array, first: Array, second: Array) -> Array:
-        """Return ``J_a · P · J_b`` of pairs of groups (a, b), shape (m,).
+        """Return ``L_a · P_ab · R_b`` for pairs of groups (a, b), shape (m,).
 
-        `left` and `right` are the slopes J of the first and the second, (G, C + D).
+        P_ab are the products of the columns of a and b; L is `left` and R `right`, the
+        slopes of two functions of shape (G, C + D). `first` has the numbers of the
+        groups a, and `second` of the groups b.
         """
         if not np.array_equal(first, second):
             check_complete(self.complete, self.n_groups)
@@ -84,7 +91,7 @@ class Gram:
         return values
 
     def form_of_all(self, slopes: Array) -> Array:
-        """Return the same for every two groups, shape (G, G)."""
+        """Return ``J_a · P_ab · J_b`` for every two groups, of slopes J, (G, G)."""
         from scipy import sparse
 
         check_complete(self.complete, self.n_groups)
@@ -95,14 +102,14 @@ class Gram:
         return np.asarray((gradient @ self.matrix @ gradient.T).toarray())
 
     def _columns(self) -> Array:
-        """Return the numbers of the columns of each group, shared ones too."""
+        """Return the numbers of own and shared columns of each group, (G, C + D)."""
         n_columns = self.n_columns
         by_group = np.arange(self.n_groups * n_columns).reshape(-1, n_columns)
         shared = self.n_groups * n_columns + np.arange(self.n_shared)
         return np.hstack([by_group, np.tile(shared, (self.n_groups, 1))])
 
-    def placed(self, to: Layout) -> Gram:
-        """Return the products with groups and columns at other numbers."""
+    def renumbered(self, to: Layout) -> Gram:
+        """Return the products with groups and columns renumbered."""
         from scipy import sparse
 
         if to.kept.size > to.n_groups:
@@ -121,7 +128,7 @@ class Gram:
         return Gram(matrix, to.n_groups, to.n_shared, complete)
 
     def of_each_group(self) -> Gram:
-        """Return the products without those of the columns of two groups."""
+        """Return the products within each group, and with the shared columns."""
         from scipy import sparse
 
         entries = sparse.coo_array(self.matrix)
@@ -153,23 +160,25 @@ def check_complete(complete: bool, n_groups: int) -> None:
 @stored("Remainder")
 @dataclass(frozen=True, eq=False)
 class Remainder:
-    """Sums over the rows that `compact` has folded, none of which weighs much.
+    """Sums over the rows that `compact` has folded, each of a small share of the data.
 
-    A support says how much data a row has of a group; the members of a group and all
-    others are two strata, else all rows are one. The last of the G + 1 groups is one
-    without entries: what the shared columns alone say of groups that these rows lack.
+    A support says how much data a row has of a group, by stratum: clusters are one
+    stratum, and of items the members of a group and all others are two. The last of the
+    G + 1 groups stands for a group without entries, of which the shared columns alone
+    tell how much data the rows have.
 
     Attributes
     ----------
     scatter : Gram
-        Of the columns.
+        Sums of products of the columns.
     active, support, square : ndarray of shape (S, M, G + 1)
-        Number of rows behind each support, its sum, and the sum of its squares.
+        Number of rows with a support above 0, the sum of the supports, and of their
+        squares; S supports and M strata.
     quartic : Gram
-        Of the squares, S * M columns: by group what they are more than those of the
-        group without entries, which are the shared ones.
+        Sums of products of squared supports, in S * M columns. Shared are the squares
+        of the group without entries; a group has what its own squares are more.
     sizes : ndarray of shape (D,)
-        Sums of the sizes of the shared columns.
+        Sums of the absolute values of the shared columns.
     """
 
     scatter: Gram
@@ -187,7 +196,7 @@ class Remainder:
         samples = [sample for of_support in strata for sample in of_support]
         of_entry = np.zeros((rows.row.size, len(samples)))
         for values, sample in zip(of_entry.T, samples, strict=True):
-            every = sample.value.size == values.size  # or those of members
+            every = sample.value.size == values.size  # else the entries of members
             values[slice(None) if every else rows.member] = sample.value
         of_row = np.stack([sample.left.sum(axis=1) for sample in samples], axis=1)
 
@@ -212,17 +221,17 @@ class Remainder:
         )
 
     def quartic_between(self, first: Array, second: Array) -> Array:
-        """Return sums of products of squares of two groups, (S * M, S * M, m)."""
+        """Return sums of products of squared supports, (S * M, S * M, m)."""
         size = self.quartic.n_shared
         products = np.empty((size, size, first.size))
-        # The square of a group is its column and the shared one.
+        # The square of a group is the sum of its own column and the shared one.
         slopes = np.tile(np.eye(size), 2)[:, None].repeat(self.quartic.n_groups, 1)
         for i, j in np.ndindex(size, size):
             products[i, j] = self.quartic.form(slopes[i], slopes[j], first, second)
         return products
 
-    def placed(self, to: Layout) -> Remainder:
-        """Return the sums with groups and columns at other numbers."""
+    def renumbered(self, to: Layout) -> Remainder:
+        """Return the sums with groups and columns renumbered."""
         if to.kept.size > to.n_groups:
             return self._pooled(to)
         source = np.full(to.n_groups + 1, -1)
@@ -242,18 +251,18 @@ class Remainder:
         sizes = np.zeros(to.n_shared)
         sizes[to.shared] = self.sizes
         return Remainder(
-            self.scatter.placed(to),
+            self.scatter.renumbered(to),
             moved(self.active),
             moved(self.support),
             moved(self.square),
-            self.quartic.placed(squares),
+            self.quartic.renumbered(squares),
             sizes,
         )
 
     def _pooled(self, to: Layout) -> Remainder:
         """Return the sums of all groups as one.
 
-        The sums of squares are bounds, as if all groups were in the same rows.
+        The sums of squares are upper bounds, which all groups reach in the same rows.
         """
         from scipy import sparse
 
@@ -269,7 +278,7 @@ class Remainder:
             return np.concatenate([values, np.zeros_like(values)], axis=-1)
 
         return Remainder(
-            self.scatter.placed(to),
+            self.scatter.renumbered(to),
             alone(self.active[..., :-1].max(-1, keepdims=True)),
             alone(self.support[..., :-1].sum(-1, keepdims=True)),
             alone(square),

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from .scales import PlainScale
 
 _WEYL = np.uint64(0x9E3779B97F4A7C15)
-# More undefined resamples than this, and there is no interval.
+# With a larger share of undefined resamples there is no interval.
 _MOST_UNDEFINED = 0.2
-# Of fewer degrees of freedom intervals hold that of Student's t.
+# With fewer degrees of freedom an interval contains that of Student's t.
 _FEW_DF = 20
 
 Ends = tuple[Array, Array]
@@ -56,8 +56,9 @@ def _mixed(x: Array) -> Array:
 def label_hashes(labels: Array) -> Array:
     """Return 64 bits of each label, the same on every machine and in every part.
 
-    Whole numbers have the same ones whatever their type, text by its characters, and
-    dates by the microsecond; labels of other types, or of several, as text.
+    Equal whole numbers have the same bits whatever their type. Text has those of its
+    characters, dates those of the microsecond, and labels of other or mixed types those
+    of their text.
     """
     import pandas as pd
 
@@ -120,8 +121,8 @@ class Replicates:
         table = sums.bootstrap_table()
         if not (sums.adds_up or isinstance(sums, ResampledSums)):
             raise ValueError(
-                "n_replicates must be 0 for calibration_error, whose noise resamples "
-                "would have twice."
+                "n_replicates must be 0 for calibration_error, as resamples would "
+                "count its noise twice."
             )
         hashes, first, totals = label_hashes(table.labels), 0, []
         for size in table.chunks(n_replicates):
@@ -132,7 +133,7 @@ class Replicates:
         return cls(int(seed), int(hashes.sum(dtype=np.uint64)), by_group, shared)
 
     def of_sums(self, sums: ClusterSums) -> Replicates | None:
-        """Return the replicates of other sums, drawn as these from a table."""
+        """Return the replicates of `sums`, drawn if it has a table but none yet."""
         if sums.replicates is None and sums.table is not None:
             return Replicates.draw(sums, self.size, self.seed)
         return sums.replicates
@@ -142,13 +143,13 @@ class Replicates:
         """The number of replicates, B."""
         return len(self.by_group)
 
-    def placed(self, to: Layout) -> Replicates:
-        """Return the totals with groups and columns at other numbers."""
+    def renumbered(self, to: Layout) -> Replicates:
+        """Return the totals with groups and columns renumbered."""
         by_group, shared = to.moved(self.by_group, self.shared)
         return replace(self, by_group=by_group, shared=shared)
 
     def join_columns(self, other: Replicates) -> Replicates:
-        """Return both over the same clusters: the columns of `other` follow."""
+        """Return both over the same clusters, with the columns of `other` last."""
         self._check(other)
         if self.labels != other.labels:
             raise ValueError(
@@ -174,7 +175,8 @@ class Replicates:
         if (self.seed, self.size) != (other.seed, other.size):
             raise ValueError(
                 "Results with replicates need the same n_replicates and random_state; "
-                f"got {self.size} of {self.seed} and {other.size} of {other.seed}."
+                f"got {self.size} with seed {self.seed}, and {other.size} with seed "
+                f"{other.seed}."
             )
 
 
@@ -192,11 +194,11 @@ class ResampledSums(ClusterSums):
     Attributes
     ----------
     n_resamples : int
-        How many resamples the errors are of.
+        How many resamples the errors are from.
     seed : int
-        Of these resamples.
+        Seed of these resamples.
     bias : float
-        How many times the bias that the resamples show counts as an error.
+        The error includes the bias that the resamples show, times this number.
     finalize : callable or None
         The metric whose deviations `compact` keeps.
     deviations : ndarray of shape (n, G) or None
@@ -217,10 +219,10 @@ class ResampledSums(ClusterSums):
 
     @classmethod
     def of_replicates(cls, a: ClusterSums, b: ClusterSums) -> Self:
-        """Return two sums over the same clusters, the columns of `b` behind.
+        """Return both sums over the same clusters, with the columns of `b` last.
 
-        At least one has no table any more: the covariance is that of their replicates,
-        and degrees of freedom and effective numbers are those of `a`.
+        At least one has lost its table: the covariance is that of their replicates, and
+        degrees of freedom and effective numbers of clusters are those of `a`.
         """
         if set(a.groups) != set(b.groups):
             raise ValueError(
@@ -249,7 +251,7 @@ class ResampledSums(ClusterSums):
         sizes = {"n_columns": by_group.shape[1], "n_shared": shared.size}
         size = first.by_group.shape[1], first.shared.size
         return cls.of_sums(
-            first.placed(replace(first.layout, **sizes), first.groups),
+            first.renumbered(replace(first.layout, **sizes), first.groups),
             by_group=by_group,
             shared=shared,
             supports=tuple(Beside(each, *size) for each in first.supports),
@@ -266,9 +268,9 @@ class ResampledSums(ClusterSums):
     def _deviations(self, finalize: Finalize) -> Array:
         """Return rows whose sums of products are covariances; NaN if undefined.
 
-        Of each resample how far it is from the mean of all, as resamples of few
-        clusters vary less than the jackknife; then the mean, which is the bias, as
-        often as it counts.
+        The first rows are the distances of resamples from their mean, scaled up as
+        resamples of few clusters vary less than the jackknife. The last row is the
+        bias, ``mean - estimate``, times `bias`.
         """
         if finalize not in self._known:
             moved = np.full((2, len(self.groups)), np.nan)
@@ -285,9 +287,9 @@ class ResampledSums(ClusterSums):
             self._known[finalize] = np.vstack(rows)
         return self._known[finalize]
 
-    def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
-        """Return the sums with groups and columns elsewhere, resampled so too."""
-        return replace(super().placed(to, groups), deviations=None)
+    def renumbered(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
+        """Return the sums with groups and columns renumbered, to be resampled anew."""
+        return replace(super().renumbered(to, groups), deviations=None)
 
     def _moments(
         self,
@@ -316,9 +318,9 @@ class ResampledSums(ClusterSums):
         return True
 
     def compact(self, replicates: Replicates | None = None) -> Self:
-        """Return the same without the rows, with deviations that are computed before.
+        """Return the same sums without the rows, whose deviations are computed first.
 
-        Or with those of the replicates, each of which fits the curve anew.
+        With `replicates` the errors are theirs instead: each has fitted the curve anew.
         """
         kept = self._kept() if replicates is None else None
         return replace(super().compact(replicates), deviations=kept)
@@ -328,7 +330,7 @@ class ResampledSums(ClusterSums):
         return {**super().__getstate__(), "deviations": self._kept()}
 
     def _kept(self) -> Array | None:
-        """Return the deviations that copies keep, which have no way to resample."""
+        """Return the deviations for a copy that cannot resample; None if not needed."""
         if self.finalize is None or self.replicates is not None:
             return None
         return self._deviations(self.finalize)
@@ -346,9 +348,9 @@ class Resampler(ReadOnlyArrays):
     sums : ClusterSums
     finalize : callable
     first : ndarray of shape (m,)
-        Numbers of groups.
+        Numbers of the groups.
     second : ndarray of shape (m,) or None
-        Those that they are compared with.
+        Numbers of the groups that they are compared with; None: no contrasts.
     ratio : bool
         Whether the contrasts are ratios, and not differences.
     """
@@ -389,7 +391,7 @@ class Resampler(ReadOnlyArrays):
         if method == "percentile":
             return _quantiles(self._values(n_resamples, rng), tail)
         if not self.sums.adds_up or self.sums.table is None:
-            # Resamples without errors: percentiles as wide as Student's t.
+            # Resamples have no errors of their own: percentiles as wide as Student's t.
             wide = _expanded(tail, self.sums.count)
             ends = _quantiles(self._values(n_resamples, rng), wide)
         else:
@@ -510,7 +512,7 @@ def _expanded(tail: float, count: float) -> float:
 
 
 def _quantiles(values: Array, tail: float) -> Ends:
-    """Return both quantiles over resamples; NaN where too many are undefined."""
+    """Return the lower and upper quantiles of resamples; NaN if many are undefined."""
     unknown = ~np.isfinite(values)
     quantiles = np.full((2, values.shape[1]), np.nan)
     for column in np.flatnonzero(unknown.mean(0) <= _MOST_UNDEFINED):

@@ -1,4 +1,8 @@
-"""The table of sums: one row per cluster, and entries for the groups it has data of."""
+"""The table of sums: a row per cluster, with an entry per group that it has data of.
+
+Where there are many groups most clusters have data of few, and a full array of sums by
+row and group would be mostly zeros. The table stores the entries alone.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +22,19 @@ from .entries import Entries
 from .finalize import Finalize
 from .storage import stored
 
-# Numbers of a block of entries, which stay in the cache from one step to the next.
+# How many numbers a block of entries holds: so few stay in the processor's cache.
 _BLOCK = 1 << 17
-# Resamples that are drawn at once, and their counts and totals: at most, and at least.
+# At most _CHUNK resamples are drawn at once; fewer where their counts and totals are
+# more than _MOST_COUNTS numbers, but at least _FEWEST.
 _CHUNK, _MOST_COUNTS, _FEWEST = 64, 1 << 20, 4
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the groups, columns and supports of sums go in others, and their sizes.
+    """New numbers for the groups, columns and supports of sums, and how many there are.
 
-    Groups of the same number are added, and those of a negative one are left out.
+    ``groups[i]`` is the new number of group i. Groups of the same new number are added,
+    and groups of a negative one are left out.
     """
 
     groups: Array
@@ -42,11 +48,11 @@ class Layout:
 
     @property
     def kept(self) -> Array:
-        """The groups that are not left out."""
+        """The old numbers of the groups that are not left out."""
         return np.flatnonzero(self.groups >= 0)
 
     def with_columns_of(self, other: Layout) -> tuple[Layout, Layout]:
-        """Return both in sums that have the columns of one and then of the other."""
+        """Return both layouts in sums with the columns of self, then of `other`."""
         sizes = {
             name: getattr(self, name) + getattr(other, name)
             for name in ("n_columns", "n_shared", "n_supports")
@@ -61,7 +67,7 @@ class Layout:
         return replace(self, **sizes), second
 
     def moved(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
-        """Return columns by group (..., G, C) and shared ones (..., D), 0 elsewhere."""
+        """Return columns by group (..., G, C) and shared ones (..., D), renumbered."""
         sums = np.zeros((*by_group.shape[:-2], self.n_groups, self.n_columns))
         where: Any = (..., self.groups[self.kept, None], self.columns)
         np.add.at(sums, where, by_group[..., self.kept, :])
@@ -78,20 +84,22 @@ class Rows:
     Attributes
     ----------
     row, group : ndarray of shape (N,), int
-        Where each entry belongs: by row and, within it, by group, each place once.
+        The row and the group of each entry, sorted by row and then by group. No two
+        entries have the same row and group.
     values : ndarray of shape (N, C) or sparse array
-        The columns of a group in a row, which are 0 where there is no entry.
+        The sums of each entry. Where there is no entry, sums are 0.
     shared : ndarray of shape (Q, D)
-        The columns of a row that belong to no group.
+        The sums of each row that belong to no group.
     n_groups : int
     labels : ndarray of shape (Q,)
         The cluster (or item) behind each row.
     member : ndarray of shape (N,), bool, or None
-        Of items: whether the row belongs to the group of the entry. The items of a
-        group and all others are two samples. None: the rows are one sample.
+        Where rows are items: whether the item belongs to the group of the entry, as
+        the members of a group and all other items are two samples. None for clusters,
+        which are one sample.
     unweighted : tuple of ndarray or None
         Column totals without weights, by group and shared, which say how many pairs or
-        rows there are; None if the rows have no weights.
+        rows there are; None if the data have no weights.
     """
 
     row: Array
@@ -117,10 +125,10 @@ class Rows:
         member: Array | None = None,
         unweighted: tuple[Array, Array] | None = None,
     ) -> Rows:
-        """Return the table of entries in any order, those of one place added.
+        """Return the table of entries in any order, adding those of one row and group.
 
-        Without `shared` there are no shared columns. An item has an entry for each of
-        its groups, of zeros if need be.
+        Without `shared` there are no shared columns. An item needs an entry for each of
+        its groups, if only of zeros, as `member` is known at entries alone.
         """
         if shared is None:
             shared = np.zeros((n_rows, 0))
@@ -148,7 +156,10 @@ class Rows:
         member: Array | None = None,
         unweighted: tuple[Array, Array] | None = None,
     ) -> Rows:
-        """Return the table of all groups of each row, (Q, G, C) and (Q, D)."""
+        """Return the table in which each row has an entry for each group.
+
+        `by_group` has shape (Q, G, C), `shared` (Q, D) and `member` (Q, G).
+        """
         n_rows, n_groups, n_columns = by_group.shape
         row, group = small_codes(np.arange(n_rows), np.arange(n_groups))
         row, group = np.repeat(row, n_groups), np.tile(group, n_rows)
@@ -173,7 +184,7 @@ class Rows:
 
     @cached_property
     def starts(self) -> Array:
-        """First entry of each row, and the number of entries."""
+        """The first entry of each row, then the number of entries, shape (Q + 1,)."""
         rows = np.arange(self.n_rows + 1, dtype=self.row.dtype)
         if self.complete:
             return rows * np.int64(self.n_groups)
@@ -181,7 +192,7 @@ class Rows:
 
     @property
     def by_group(self) -> Array:
-        """All groups of each row, shape (Q, G, C), 0 without an entry."""
+        """The sums of each row and group, shape (Q, G, C), 0 without an entry."""
         all_groups = np.zeros((self.n_rows, self.n_groups, self.n_columns))
         all_groups[self.row, self.group] = dense_values(self.values)
         return all_groups
@@ -196,7 +207,8 @@ class Rows:
     ) -> Array:
         """Return a function of the columns of each entry, shape (N,).
 
-        With `totals`, (G, C) and (D,), of these without the row of the entry.
+        With `totals`, (G, C) and (D,), the function is that of the totals without the
+        row of the entry, as the jackknife needs it.
         """
         values = np.empty(self.row.size)
         width = self.n_groups if self.complete else 1  # entries of a row at once
@@ -222,12 +234,15 @@ class Rows:
         return numbers.take(self.group)
 
     def without_entry(self, function: Finalize) -> Array:
-        """Return a function of the shared columns of each row alone, shape (Q,)."""
+        """Return a function of the shared columns of each row alone, shape (Q,).
+
+        This is its value for the groups that a row has no entry for.
+        """
         none = np.broadcast_to(0.0, (self.n_rows, 1, self.n_columns))
         return np.array(function(none, self.shared)[:, 0])
 
     def entries(self, value: Array, left: Array, right: Array) -> Entries:
-        """Return values at the entries, and a product of low rank elsewhere.
+        """Return `value` at the entries of the table, ``left @ right.T`` elsewhere.
 
         `left` has shape (Q, r) and `right` (G, r).
         """
@@ -236,7 +251,10 @@ class Rows:
         return Entries(self.row, self.group, value, left, right)
 
     def support_by_stratum(self, support: Finalize) -> list[Entries]:
-        """Return how much data each row has of each group, by stratum."""
+        """Return how much data each row has of each group, by stratum.
+
+        Clusters are one stratum. Items are two: the members of a group, and all others.
+        """
         value, ones = self.at_entries(support), np.ones((self.n_groups, 1))
         none = np.zeros((self.n_rows, 0)), ones[:, :0]
         without_entry = none
@@ -263,14 +281,14 @@ class Rows:
             start = stop
 
     def take(self, rows: Array) -> Rows:
-        """Return some rows, given by number."""
+        """Return the rows of these numbers, in this order."""
         first, size = self.starts[rows], np.diff(self.starts)[rows]
         entries = np.repeat(first - np.cumsum(size) + size, size)
         entries += np.arange(entries.size)
         return self._chosen(np.repeat(np.arange(len(rows)), size), rows, entries)
 
     def _chosen(self, row: Array, rows: Any, entries: Any) -> Rows:
-        """Return rows with their entries, whose rows have these new numbers."""
+        """Return chosen rows and entries; `row` is the new row number of each entry."""
         return replace(
             self,
             row=row,
@@ -282,7 +300,7 @@ class Rows:
         )
 
     def with_entries(self, row: Array, group: Array) -> Rows:
-        """Return the rows with entries of zeros at places that have none."""
+        """Return the table with further entries, of zeros, at these rows and groups."""
         zeros = replace(
             self,
             row=row,
@@ -290,18 +308,18 @@ class Rows:
             values=np.broadcast_to(0.0, (row.size, self.n_columns)),
             member=None if self.member is None else np.zeros(row.size, dtype=bool),
         )
-        return self._with(zeros, 0, self.shared, self.labels)
+        return self._with_entries_of(zeros, 0, self.shared, self.labels)
 
     def completed(self) -> Rows:
-        """Return the rows with an entry for each group, of zeros if need be."""
+        """Return the table with an entry for every row and group, if only of zeros."""
         member = None
         if self.member is not None:
             member = np.zeros((self.n_rows, self.n_groups), dtype=bool)
             member[self.row, self.group] = self.member
         return Rows.of_all(self.by_group, self.shared, self.labels, member)
 
-    def placed(self, to: Layout) -> Rows:
-        """Return the rows with groups and columns at other numbers."""
+    def renumbered(self, to: Layout) -> Rows:
+        """Return the table with its groups and columns renumbered."""
         entries = np.flatnonzero(to.groups[self.group] >= 0)
         values = self.values[entries]
         if to.n_columns > self.n_columns:
@@ -320,8 +338,13 @@ class Rows:
             member=None if self.member is None else self.member[entries],
         )
 
-    def _with(self, other: Rows, shift: int, shared: Array, labels: Array) -> Rows:
-        """Return the entries of both in rows like these; `other` begins at `shift`."""
+    def _with_entries_of(
+        self, other: Rows, shift: int, shared: Array, labels: Array
+    ) -> Rows:
+        """Return the entries of both tables, over rows with these sums and labels.
+
+        Row 0 of `other` becomes row `shift`.
+        """
         member = None
         if self.member is not None and other.member is not None:
             member = np.append(self.member, other.member)
@@ -345,10 +368,10 @@ class Rows:
         if len(kinds) > 1 and np.dtype(object) not in kinds:
             labels = [array.astype(object) for array in labels]
         shared = np.concatenate([self.shared, other.shared])
-        return self._with(other, self.n_rows, shared, np.concatenate(labels))
+        return self._with_entries_of(other, self.n_rows, shared, np.concatenate(labels))
 
     def by_label(self) -> Rows:
-        """Return the rows with those of one label added."""
+        """Return the table in which the rows of one label are added."""
         import pandas as pd
 
         code, labels = pd.factorize(self.labels)
@@ -366,9 +389,9 @@ class Rows:
         )
 
     def joined(self, other: Rows, order: Array) -> Rows:
-        """Return the sums of both over the same clusters, `other` in this order."""
+        """Return the sums of both by row; `order` has the row of `other` for each."""
         other = other.take(order)
-        return self._with(other, 0, self.shared + other.shared, self.labels)
+        return self._with_entries_of(other, 0, self.shared + other.shared, self.labels)
 
     @cached_property
     def flat(self) -> Any:
@@ -387,22 +410,22 @@ class Rows:
         return sparse.csr_array(parts, shape=(self.n_rows, self.n_groups * width))
 
     def drawn(self, counts: Array) -> tuple[Array, Array]:
-        """Return totals by group and shared ones of rows that count so often.
+        """Return the totals of B resamples, by group (B, G, C) and shared (B, D).
 
-        `counts` has shape (B, Q), and these (B, G, C) and (B, D).
+        `counts`, of shape (B, Q), says how often each row is in each resample.
         """
         shape = len(counts), self.n_groups, self.n_columns
         return (counts @ self.flat).reshape(shape), counts @ self.shared
 
     def chunks(self, n_resamples: int) -> Iterator[int]:
-        """Yield how many resamples to draw at once, so that they are not too large."""
+        """Yield how many resamples to draw at once, few where each is large."""
         numbers = self.n_rows + self.n_groups * self.n_columns
         step = min(_CHUNK, max(_FEWEST, _MOST_COUNTS // max(1, numbers)))
         for start in range(0, n_resamples, step):
             yield min(step, n_resamples - start)
 
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[Array]:
-        """Yield how often each row is in resamples, some at a time, shape (b, Q)."""
+        """Yield how often each row is drawn, for b resamples at a time, (b, Q)."""
         for size in self.chunks(n_resamples):
             counts, n_rows = np.empty((size, self.n_rows)), self.n_rows
             for times in counts:
@@ -410,9 +433,9 @@ class Rows:
             yield counts
 
     def with_data_of(self, groups: Array) -> tuple[Any, Array]:
-        """Return the rows with data of some groups, (n,), and their columns.
+        """Return the numbers of the rows with data of any of these groups, and sums.
 
-        The columns have shape (n, len(groups) * C); all rows are a slice.
+        The sums have shape (n, len(groups) * C). Numbers of all rows are a slice.
         """
         chosen = [np.flatnonzero(self.group == group) for group in groups]
         entries = np.concatenate(chosen)
@@ -425,9 +448,9 @@ class Rows:
 
 
 def sum_rows(rows: Any, codes: Array, size: int) -> Array:
-    """Return the sums of the rows of each code below `size`, (n, ...) to (size, ...).
+    """Return the sums of the rows of each code, from (n, ...) to (size, ...).
 
-    The rows may be a sparse array.
+    `codes`, of shape (n,), are below `size`. `rows` may be a sparse array.
     """
     from scipy import sparse
 
@@ -440,18 +463,18 @@ def sum_rows(rows: Any, codes: Array, size: int) -> Array:
 
 
 def dense_values(values: Any) -> Array:
-    """Return columns as an array, of which few may be other than 0."""
+    """Return the sums of entries as an ndarray, also if they are a sparse array."""
     return values if isinstance(values, np.ndarray) else values.toarray()
 
 
 def small_codes(*codes: Array) -> list[Array]:
-    """Return numbers of rows and groups as integers of 32 bits where all of them do."""
+    """Return numbers of rows and groups as 32-bit integers, if all of them fit."""
     fit = max(int(code.max(initial=0)) for code in codes) < 2**31
     return [code.astype(np.int32) if fit else code for code in codes]
 
 
 def matching_rows(a: Rows, b: Rows) -> Array:
-    """Return the rows of `b` in the order of the clusters of `a`."""
+    """Return the numbers of the rows of `b` in the order of the clusters of `a`."""
     import pandas as pd
 
     one, other = (pd.Index(rows.labels, tupleize_cols=False) for rows in (a, b))
@@ -484,7 +507,7 @@ def cluster_table(
     rows : ScoreRows
         For the labels of the clusters and the groups.
     sample : Sample
-        Of these rows.
+        The memberships of these rows, sorted by cluster and group.
     columns : sequence of ndarray of shape (n,)
         In the order of the sample, with the weights of its rows.
     of_everyone : ndarray of shape (n_rows, C) or None
@@ -529,7 +552,7 @@ def table_of_sums(
 ) -> Rows:
     """Return a user's sums by cluster and group, (Q, G, C), as a table.
 
-    `counted`: a last column says whether a cluster has something of a group.
+    `counted` adds a last column: 1 where a cluster has any sum of a group, else 0.
     """
     try:
         sums = np.array(values, dtype=float)

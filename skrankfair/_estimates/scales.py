@@ -23,9 +23,9 @@ from scipy import special
 from .._inputs.validation import Array, check_number
 from .arrays import ReadOnlyArrays
 
-# Sizes of |t| between which a p-value is searched, and how.
+# Sizes of |t| between which a p-value is searched, and the steps of `crossing`.
 _SMALLEST_T, _LARGEST_T, _HALVINGS, _LINES = 1e-6, 1e6, 12, 4
-#: A smaller |t| may be none that the search has found.
+#: A smaller |t| may be the lower end of the search, and not a result of it.
 LEAST_T = 1.1 * _SMALLEST_T
 
 
@@ -62,7 +62,7 @@ def tail_of(t: Array, df: Any) -> Array:
 
 
 class Link(NamedTuple):
-    """A function of estimates whose resamples are symmetric, slope and inverse."""
+    """A function under which resamples are symmetric, with its slope and inverse."""
 
     forward: Callable[[Array], Array]
     slope: Callable[[Array], Array]
@@ -76,11 +76,12 @@ LOGIT = Link(special.logit, lambda share: 1 / (share * (1 - share)), special.exp
 
 @dataclass(frozen=True, eq=False)
 class PlainScale(ReadOnlyArrays):
-    """Estimates whose errors are symmetric as they are; arrays of one shape."""
+    """Estimates whose own errors are symmetric, without a link; arrays of one shape."""
 
     estimate: Array
     standard_error: Array
-    #: The scale on which resamples are studentised, that of the tests, and its ends.
+    #: The scale on which resamples are studentised; that of the tests; and the range of
+    #: the estimates.
     link: ClassVar[Link] = PLAIN
     axis: ClassVar[Link] = PLAIN
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
@@ -134,7 +135,7 @@ class LogScale(PlainScale):
 
     @property
     def _plain(self) -> tuple[PlainScale, Array]:
-        """The logarithms, or what has none as it is, and which are logarithms."""
+        """A plain scale, with logarithms of positive estimates; and which those are."""
         positive = np.asarray(self.estimate > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             log = np.where(positive, np.log(self.estimate), self.estimate)
@@ -175,7 +176,7 @@ class ShareScale(PlainScale):
 
     @property
     def _logit_error(self) -> Array:
-        """Standard error of the logit; of the binomial where none is seen."""
+        """Standard error of the logit; the binomial one where the observed one is 0."""
         spread = self.estimate * (1 - self.estimate)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(
@@ -221,7 +222,7 @@ _Side = tuple[Array, Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class DifferenceScale(PlainScale):
-    """Differences of two shares, whose intervals follow from those of both.
+    """Differences of two shares, with intervals from the intervals of the two.
 
     Attributes
     ----------
@@ -337,9 +338,9 @@ class MeanScale(DifferenceScale):
 class RootScale(PlainScale):
     """Root mean squares, which noise makes larger.
 
-    The interval is that of the square: its upper end of the square as it is, its lower
-    one of what is left without the noise. The upper end is at least that of a square of
-    which nothing is hidden.
+    The interval is that of the square. Its upper end is from the whole square, and its
+    lower end from the square minus the noise. The upper end is at least that of the
+    square from narrow bins, which hides nothing.
 
     Attributes
     ----------
@@ -347,7 +348,7 @@ class RootScale(PlainScale):
     noise : ndarray
         What noise alone would make of the square.
     narrow, narrow_error : ndarray
-        The square of which nothing is hidden, with its error; -inf if there is none.
+        The square from narrow bins, with its error; -inf if there is none.
     """
 
     noise: Array
@@ -356,7 +357,7 @@ class RootScale(PlainScale):
 
     @property
     def regular(self) -> Array:
-        """False: what noise adds has no error on any axis."""
+        """False, as the bias that noise adds has no standard error on any axis."""
         return np.zeros(self.estimate.shape, dtype=bool)
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
@@ -372,9 +373,9 @@ class RootScale(PlainScale):
 def crossing(
     excess: Callable[[Array], Array], low: Array, high: Array, halvings: int
 ) -> Array:
-    """Return where falling functions of positive numbers cross 0, between two of them.
+    """Return where decreasing functions cross 0 between `low` and `high`, both above 0.
 
-    By halves of the logarithm, until a straight line is good enough.
+    The search halves the range of logarithms, and then follows straight lines.
     """
     # The interval of a large reach may end at infinity.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -397,7 +398,7 @@ def welch_df(first: Any, second: Any, first_df: Any, second_df: Any) -> Array:
     """Return Welch's degrees of freedom of the difference of two estimates.
 
     `first` and `second` are their variances. Without variance the degrees of freedom
-    are the smaller of both; below one they are NaN, which is no test.
+    are the smaller of the two given; below one they are NaN, which is no test.
     """
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Many estimates at once: the largest of their t statistics, and one number of all."""
+"""Many estimates at once: disparities, corrected p-values, simultaneous intervals."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 KINDS = ("difference", "ratio", "max_abs", "l1", "worst")
 _FROM_FAIR = ("max_abs", "l1")
-# More groups than this, and a bound does not look at every pair of them, nor does a
-# test of rests look at the correlation of two groups.
+# With more groups than this a bound of a disparity does not look at every pair of them,
+# and tests against the rest do not look at their correlations: it would take too long.
 MOST_TOGETHER = 32
 
 
 def disparity(low: Array, high: Array, metric: Metric, kind: str) -> float:
-    """Return how far from fair values between two ends may be; NaN if none can say.
+    """Return the largest disparity of values within `low` and `high`, or NaN.
 
-    Estimates are both ends of themselves.
+    With the estimates as both ends it is their disparity, with confidence limits a
+    bound.
     """
     check_choice(kind, "kind", KINDS)
     better, fair_value = metric.better, metric.fair_value
@@ -57,7 +58,7 @@ def disparity(low: Array, high: Array, metric: Metric, kind: str) -> float:
 
 
 def why_undefined(estimate: Array) -> str:
-    """Return why the disparity of estimates is NaN, none of which is NaN itself."""
+    """Return why a disparity is NaN, although none of the estimates is."""
     if estimate.size < 2:
         return "fewer than two groups"
     return (
@@ -68,13 +69,15 @@ def why_undefined(estimate: Array) -> str:
 def disparity_bound(
     result: GroupEstimates, kind: str, confidence_level: float
 ) -> float:
-    """Return the largest confidence limit of what the disparity is the maximum of.
+    """Return a one-sided confidence bound of the disparity.
 
-    The limit of the truly largest pair of groups, or of the group farthest from fair,
-    is crossed with at most the probability that is allowed, and the largest limit is at
-    least that one: a maximum needs no correction for the number of pairs. Nor does a
-    sum of distances, whose error is at most the sum of their errors. Of many groups, or
-    those without contrasts, the limits of the largest and of the smallest hold at once.
+    The disparity is a maximum, over pairs of groups or over distances from fair, and
+    its bound is the largest of their confidence limits. The limit of the truly largest
+    one is crossed with at most the probability that is allowed, and the bound is at
+    least that limit: a maximum needs no correction for the number of pairs. Nor does a
+    sum of distances, whose error is at most the sum of their errors. With many groups,
+    or groups without contrasts, the bound is the distance between the highest upper and
+    the lowest lower limit, which hold at once.
     """
     estimate = result.estimate
     value = disparity(estimate, estimate, result.metric, kind)
@@ -138,17 +141,17 @@ class Simultaneous:
     estimate: Array  # shape (T,): NaN where undefined, which is no test
     standard_error: Array  # shape (T,)
     df: Array  # shape (T,)
-    #: That of what the contrasts are made of, in blocks of shape (K, K) that count as
-    #: independent; NaN where undefined. Or of shape (K,), the variances of estimates
-    #: all of which do.
+    #: Covariance of the values whose differences the contrasts are, in blocks of shape
+    #: (K, K) that count as independent of each other; NaN where undefined. Or their
+    #: variances, of shape (K,), if all of them count as independent.
     covariance: Sequence[Array] | Array
-    #: Shape (T, 2), int64: the two of these whose difference each contrast is; -1 is no
-    #: second one. Those of a block are before those of the next.
+    #: Shape (T, 2), int64: numbers of the two values whose difference each contrast is,
+    #: sorted by block; -1 where there is no second one.
     contrasts: Array
     n_resamples: int
     random_state: Any
-    #: Shape (T,): standard errors of the contrasts by `covariance`, if they are not
-    #: `standard_error`: the covariance is then only asked for correlations.
+    #: Shape (T,): standard errors of the contrasts according to `covariance`, if that
+    #: is used for its correlations only; None: `standard_error`.
     spread: Array | None = None
     #: 1: only estimates above 0 count, and the deviates have signs.
     sides: int = 2
@@ -182,7 +185,7 @@ class Simultaneous:
         if not known.size:
             return np.zeros(self.n_resamples)
         if isinstance(self.covariance, np.ndarray):
-            # The quantiles of the largest of independent ones.
+            # The quantiles of the largest of independent deviates.
             level = (np.arange(self.n_resamples) + 0.5) / self.n_resamples
             return -special.ndtri(-np.expm1(np.log(level) / known.size) / 2)
         largest = np.zeros(self.n_resamples)

@@ -31,7 +31,7 @@ SCHEMA_VERSION = 1
 
 # More bytes that are not written out, such as zeros, are a mistake, or a bomb.
 _MOST_UNWRITTEN = 1 << 26
-# So larger arrays are written out with their zeros.
+# Arrays of more bytes are written out with their zeros.
 _MOST_WITH_PLACES = 1 << 21
 _TYPE = re.compile(r"object|bool|u?int\d+|float\d+|<U\d+|(datetime|timedelta)64.*")
 _REGISTERED: dict[str, Any] = {}
@@ -67,7 +67,7 @@ def from_text(
 ) -> dict[str, Any]:
     """Return the parts of a document of results, by name.
 
-    `later` are parts that older documents lack, with what they then are.
+    `later` are parts that older documents lack, each with the value it then has.
     """
     document = read_json(text)
     check_schema(document)
@@ -164,7 +164,7 @@ def _encode(value: Any, where: str) -> Any:
 
 @cache
 def _types() -> dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]]:
-    """Return types by name: what a value of it is made of, and the way back."""
+    """Return by name: a type, a function to its parts, and one from parts to values."""
     import pandas as pd
 
     return {
@@ -192,7 +192,7 @@ def _types() -> dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]]
 
 
 def _encode_array(array: Array, where: str) -> dict[str, Any]:
-    """Return type, shape and values; with their places if most are +0."""
+    """Return type, shape and values; only those other than +0, by place, if few are."""
     kind, flat = array.dtype.kind, array.ravel()
     if kind == "O":
         values = [_encode(value, where) for value in flat.tolist()]
@@ -221,7 +221,7 @@ def decoded(encoded: Any) -> Any:
 
 
 class _Reader:
-    """Values of JSON, of which arrays are checked before they are made."""
+    """A reader of JSON values, which checks the size of arrays before it makes them."""
 
     def __init__(self) -> None:
         self.room = _MOST_UNWRITTEN
@@ -312,7 +312,7 @@ def _function(name: str) -> Any:
 
 
 def _object(name: str, parts: dict[str, Any]) -> Any:
-    """Return a registered object, or that of today for an older one."""
+    """Return a registered object, made from the fields of this or an older version."""
     if name in _OF_0_1_0:
         return _of_0_1_0(name, parts)
     if "folded" in parts:
@@ -329,7 +329,7 @@ def _object(name: str, parts: dict[str, Any]) -> Any:
 
 
 def _with_deviations(parts: dict[str, Any]) -> str:
-    """Put deviations in the place of a covariance, and return the name of the sums."""
+    """Replace the covariance of an older version by deviations; return the class."""
     parts.setdefault("adds_up", False)
     kept = parts.pop("kept")
     if parts["n_resamples"] is None:  # only the bootstrap was of resamples
@@ -354,7 +354,7 @@ _OF_0_1_0 = (
 
 
 def _of_0_1_0(name: str, parts: dict[str, Any]) -> Any:
-    """Return the object of today for one that only version 0.1.0 writes."""
+    """Return the present object for one of a class that only version 0.1.0 wrote."""
     from scipy import sparse
 
     from .finalize import ratios_minus_rest

@@ -25,15 +25,16 @@ from .storage import stored
 if TYPE_CHECKING:
     from .resampled import Replicates
 
-# Entries that are looked at together, which stay in the processor's cache.
+# Entries that are worked on at once: so few stay in the processor's cache.
 _BLOCK = 1 << 17
-# Numbers of rows that `compact` leaves.
+# How many numbers the rows that `compact` keeps may hold.
 _MOST_LEADING = 1 << 20
-#: A row with a larger share of the data of a group is left out exactly.
+#: The jackknife leaves out a row exactly where it has a larger share of the data of a
+#: group; to first order elsewhere.
 LARGE_SHARE = 1 / 400
-# Up to this many pairs of a row and a group, all are computed exactly.
+# In tables of at most this many rows times groups every row is left out exactly.
 _FEW_PLACES = 1 << 20
-# Rounding of a left-out estimate, in units of its terms.
+# Changes of an estimate below this share of its terms are rounding.
 _NOISE = 16 * np.finfo(float).eps
 #: The covariances of more groups are refused.
 MOST_COVARIANCES = 1000
@@ -58,8 +59,8 @@ class ClusterSums:
     count : float
         Number of clusters (of items, for ``kind="item"``).
     supports : tuple of callable
-        Functions of the columns of a row: how much data it has of a group, or of the
-        rest.
+        Functions of the columns of a row: how much data the row has of a group, or of
+        the rest.
     kind : {"cluster", "item"}
     table : Rows or None
         All rows; None after `compact`.
@@ -100,17 +101,18 @@ class ClusterSums:
         supports: Sequence[Finalize],
         totals: tuple[Array, Array] | None = None,
     ) -> Self:
-        """Sum a table whose rows are independent clusters, or with totals items.
+        """Return the sums of a table of independent clusters, or with totals of items.
 
         Parameters
         ----------
         groups : tuple of hashable
         rows : Rows
-            Of items, each pair in the rows of both.
+            Each pair of items is in the rows of both.
         supports : sequence of callable
-            How much data of a group the columns of a row show.
+            Functions of the columns of a row: how much data it has of a group.
         totals : tuple of ndarray or None
-            Column totals over the pairs, by group and shared; None: those of the rows.
+            Column totals over the pairs, by group and shared, as the rows of items hold
+            each pair twice; None: those of the rows.
         """
         return cls(
             groups,
@@ -129,7 +131,7 @@ class ClusterSums:
 
     @property
     def ways(self) -> tuple[ClusterSums, ...]:
-        """The sums whose rows are independent of each other, each of which counts."""
+        """The sums over each kind of independent unit: clusters, or users and items."""
         return (self,)
 
     @property
@@ -157,7 +159,7 @@ class ClusterSums:
                     support[i, j] += sample.sum()
                     active[i, j] += sample.positive().sum()
         active = np.rint(active)
-        support[active == 0] = 0.0  # what rounding leaves of nothing
+        support[active == 0] = 0.0  # no row has any: it is rounding
         if self.remainder is not None:
             support = support + self.remainder.support[..., :-1]
             active = active + self.remainder.active[..., :-1]
@@ -165,10 +167,11 @@ class ClusterSums:
 
     @cached_property
     def exact_rows(self) -> Rows:
-        """The rows, with entries of zeros for groups that a large one has no data of.
+        """The rows, where large ones have entries of zeros for the groups they lack.
 
-        A row without data of a group changes it through the shared columns only, to
-        first order where the row has a small share of them and of every support.
+        At an entry the jackknife leaves out the row exactly. Elsewhere the row changes
+        the group through the shared columns only, and to first order: that is accurate
+        where the row has a small share of these columns and of every support.
         """
         rows, n_groups = self.rows, len(self.groups)
         if rows.complete or not rows.shared.shape[1]:
@@ -181,6 +184,7 @@ class ClusterSums:
         large = large[: max(1, max(_FEW_PLACES, rows.row.size) // n_groups)]
         row = [np.repeat(large, n_groups)]
         group = [np.tile(np.arange(n_groups), large.size)]
+        # Other rows are large for the groups of whose support they have a large share.
         for support, total in zip(self.supports, self.support[:, -1], strict=True):
             amount, least = rows.without_entry(support), total * LARGE_SHARE
             amount[large] = 0.0
@@ -202,17 +206,17 @@ class ClusterSums:
         """Return the same sums without the table, with replicates of it if given.
 
         Rows with a large share of the data of a group stay as they are, so that errors
-        and degrees of freedom are those of the whole; the others are folded into
-        sums, where each is small enough for its first order. Of many groups the rows
-        with the largest shares stay, as many as there is room for.
+        and degrees of freedom are those of the whole. The other rows are folded into
+        sums, as the first order is accurate for rows so small. Where there is no room
+        for all large rows, those with the largest shares stay.
         """
         kept = self.replicates if replicates is None else replicates
         return replace(self.compact_among(1), replicates=kept, refit=None)
 
     def compact_among(self, n_results: int) -> Self:
-        """Return the same sums without the table, as one of several that are kept.
+        """Return the same sums without the table, when `n_results` share the room.
 
-        They share the room for rows and for products of two groups.
+        It is the room for large rows and for products of two groups.
         """
         rows, share, exact = self.rows, self._shared_share(), self.exact_rows
         totals = np.where(self.support > 0, self.support, np.inf)
@@ -239,22 +243,24 @@ class ClusterSums:
         return finalize(self.by_group, self.shared)
 
     def counted(self, support: Finalize) -> Array:
-        """Return a support of the totals without weights: pairs or rows, shape (G,)."""
+        """Return a support without weights: numbers of pairs or rows, shape (G,)."""
         return support(*self._without_weights)
 
     @property
     def _without_weights(self) -> tuple[Array, Array]:
+        """The column totals without weights, by group and shared."""
         return self.unweighted or self.totals
 
     def slopes(self, finalize: Finalize) -> Array:
-        """Return derivatives by a group's own columns and the shared, (G, C + D)."""
+        """Return derivatives of the metric by own and shared columns, (G, C + D)."""
         return slopes_at(finalize, self.by_group[None], self.shared[None])[0]
 
     def influence(self, finalize: Finalize) -> Iterator[Entries]:
-        """Yield the terms of rows in the jackknife, shape (Q, G), block by block.
+        """Yield the terms of the jackknife, shape (Q, G), in blocks of rows.
 
-        ``sqrt((n - 1) / n) (θ_(-q) - θ)``: the estimate without row q minus that of
-        all, n the number of rows with data of the group in the stratum of q.
+        The term of row q is ``sqrt((n - 1) / n) (θ_(-q) - θ)``, where θ_(-q) is the
+        estimate without the row and n the number of rows with data of the group in its
+        stratum. The sum of squared terms is the variance.
         """
         estimate, slopes = self.estimate(finalize), self.slopes(finalize)
         shared = np.broadcast_to(self.shared, (len(self.groups), self.shared.size))
@@ -282,9 +288,10 @@ class ClusterSums:
     ) -> Array:
         """Return sums of products of influences over all rows, folded ones too.
 
-        To first order a folded row adds the root of n / (n - 1) times its slopes:
-        without one of n equal rows a mean moves by 1 / (n - 1) and not 1 / n of its
-        distance, of which the factor of the jackknife leaves this.
+        `of_rows` sums over a block of rows, and `of_remainder` over the folded rows,
+        whose influence is the slopes times ``sqrt(n / (n - 1))``: without one of n
+        equal rows a mean moves n / (n - 1) times as far as its slope says, and the
+        jackknife's own factor is ``sqrt((n - 1) / n)``.
         """
         with np.errstate(invalid="ignore", over="ignore"):
             total = np.sum([of_rows(rows) for rows in self.influence(finalize)], axis=0)
@@ -298,9 +305,9 @@ class ClusterSums:
     def variance(self, finalize: Finalize) -> Array:
         """Return the jackknife variance of the metric, shape (G,).
 
-        Over clusters ``(Q - 1)/Q Σ_q (θ_(-q) - θ)²``, where Q are the clusters with
-        data of the group. Over items the same within the members of the group and
-        within all others, two samples. NaN where `undefined`.
+        Over clusters it is ``(Q - 1)/Q Σ_q (θ_(-q) - θ)²``, where Q is the number of
+        clusters with data of the group. Over items it is the same sum within the
+        members of the group plus that within all others. NaN where `undefined`.
         """
         every = np.arange(len(self.groups))
         variance = self._moments(
@@ -308,7 +315,7 @@ class ClusterSums:
             lambda rows: rows.dot(rows),
             lambda scatter, slopes: scatter.form(slopes, slopes, every, every),
         )
-        variance = np.maximum(variance, 0.0)  # less is rounding
+        variance = np.maximum(variance, 0.0)  # below 0 is rounding
         variance[~np.isfinite(variance) | self.undefined(finalize)] = np.nan
         return variance
 
@@ -316,9 +323,9 @@ class ClusterSums:
         """Return the covariance whose diagonal is `variance`, shape (G, G)."""
         if len(self.groups) > MOST_COVARIANCES:
             raise ValueError(
-                f"The covariance of {len(self.groups)} groups with each other is "
-                f"refused, of more than {MOST_COVARIANCES}: ask for standard_error, or "
-                "for the contrasts that matter."
+                f"The covariance of {len(self.groups)} groups with each other is not "
+                f"computed for more than {MOST_COVARIANCES}: ask for standard_error, "
+                "or for the contrasts that matter."
             )
         covariance = self._moments(finalize, Entries.gram, Gram.form_of_all)
         unknown = ~np.isfinite(np.diag(covariance)) | self.undefined(finalize)
@@ -354,10 +361,11 @@ class ClusterSums:
         return variance[a], variance[b], both
 
     def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
-        """Return how much of the variance few rows make, ``Σ u⁴ / (Σ u²)²``, by group.
+        """Return ``Σ u⁴ / (Σ u²)²`` of the influences u of rows, by group.
 
-        One in n where n rows add the same. Folded rows count as if they made nothing.
-        `variance` is the variance, if it is known.
+        It is 1 / n where n rows add the same to the variance, and near 1 where one row
+        makes most of it. Folded rows add nothing to ``Σ u⁴``. `variance` is ``Σ u²``,
+        if it is known already.
         """
         variance = self.variance(finalize) if variance is None else variance
         fourth = np.zeros(len(self.groups))
@@ -400,9 +408,10 @@ class ClusterSums:
         return self.table
 
     def drawn(self, counts: Array) -> tuple[Array, Array]:
-        """Return totals of clusters that count so often, by resample.
+        """Return the totals of resamples, by group (B, G, C) and shared (B, D).
 
-        `counts` has shape (B, Q). A curve is fitted anew to each resample.
+        `counts`, of shape (B, Q), says how often each cluster is in each resample. A
+        curve is fitted anew to each resample.
         """
         table = self.bootstrap_table()
         if self.refit is None:
@@ -425,13 +434,13 @@ class ClusterSums:
 
     @property
     def layout(self) -> Layout:
-        """The numbers and sizes of groups, columns and supports."""
+        """The present numbers of groups, columns and supports, to be changed."""
         sizes = (*self.by_group.shape, self.shared.size, len(self.supports))
         g, c, d, s = map(np.arange, sizes)
         return Layout(g, g.size, c, c.size, d, d.size, s, s.size)
 
-    def placed(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
-        """Return the sums with groups, of these labels, and columns elsewhere."""
+    def renumbered(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
+        """Return the sums with groups and columns renumbered; `groups` are labels."""
         by_group, shared = to.moved(self.by_group, self.shared)
         refit, none = self.refit, np.zeros(self.shared.shape)
         return replace(
@@ -440,17 +449,17 @@ class ClusterSums:
             by_group=by_group,
             shared=shared,
             unweighted=self.unweighted and to.moved(*self.unweighted),
-            table=self.table and self.table.placed(to),
-            leading=self.leading and self.leading.placed(to),
-            remainder=self.remainder and self.remainder.placed(to),
-            replicates=self.replicates and self.replicates.placed(to),
+            table=self.table and self.table.renumbered(to),
+            leading=self.leading and self.leading.renumbered(to),
+            remainder=self.remainder and self.remainder.renumbered(to),
+            replicates=self.replicates and self.replicates.renumbered(to),
             refit=refit and (lambda counts: to.moved(refit(counts), none)[0]),
         )
 
     def _regrouped(self, places: Array, groups: Sequence[Hashable]) -> Self:
-        """Return the sums with each group at another place, of these labels."""
+        """Return the sums with groups renumbered to `places`, of these labels."""
         to = replace(self.layout, groups=places, n_groups=len(groups))
-        return self.placed(to, tuple(groups))
+        return self.renumbered(to, tuple(groups))
 
     def of_groups(self, numbers: Array) -> Self:
         """Return the sums of some groups, given by number."""
@@ -465,29 +474,29 @@ class ClusterSums:
         return self._regrouped(np.zeros(len(self.groups), dtype=int), ["overall"])
 
     def aligned(self, groups: tuple[Hashable, ...]) -> Self:
-        """Return the sums with the columns of these groups, 0 where one is absent."""
+        """Return the sums of exactly these groups, 0 for a group that was absent."""
         if groups == self.groups:
             return self
         number = {group: i for i, group in enumerate(groups)}
         return self._regrouped(np.array([number[g] for g in self.groups], int), groups)
 
     def as_independent(self, other: ClusterSums) -> ClusterSums:
-        """Return both sums over clusters of their own: the columns of `other` follow.
+        """Return sums over the clusters of both, with the columns of `other` last.
 
-        This is what a comparison of independent samples needs: a row of one of them has
-        zeros in the columns of the other, and the sums of both add up.
+        A comparison of independent samples needs them: a row of one sample has zeros in
+        the columns of the other, so that the variances add up.
         """
         one, two = self.layout.with_columns_of(other.layout)
         supports = supports_of_both(self, other)
-        first = self.placed(one, self.groups).with_supports(supports)
-        return first + other.placed(two, other.groups).with_supports(supports)
+        first = self.renumbered(one, self.groups).with_supports(supports)
+        return first + other.renumbered(two, other.groups).with_supports(supports)
 
     def with_supports(self, supports: tuple[Finalize, ...]) -> Self:
         """Return the sums with other supports."""
         return replace(self, supports=supports)
 
     def by_label(self) -> Self:
-        """Return the sums whose rows of one label are one, as they are of one item."""
+        """Return the sums with the rows of one label added, as they are of one item."""
         table = self.rows.by_label()
         return replace(self, table=table, count=float(table.n_rows))
 
@@ -526,7 +535,7 @@ class ClusterSums:
         return total if complete else total.compact()
 
     def _added(self, other: ClusterSums) -> dict[str, Any]:
-        """Return the totals of both, by name."""
+        """Return the sums of the totals of both, by name of the attribute."""
         unweighted = None
         if self.unweighted or other.unweighted:
             each = zip(self._without_weights, other._without_weights, strict=True)
@@ -538,9 +547,9 @@ class ClusterSums:
         }
 
     def join_columns(self, other: ClusterSums) -> Self:
-        """Return both sums over the same clusters: the columns of `other` follow.
+        """Return sums over the same clusters, with the columns of `other` last.
 
-        This is what a paired comparison needs.
+        A paired comparison needs them.
         """
         table, of_other = self.table, other.table
         if table is None or of_other is None:
@@ -558,7 +567,7 @@ class ClusterSums:
         other = other.aligned(self.groups)
         supports = supports_of_both(self, other)
         one, two = self.layout.with_columns_of(other.layout)
-        a, b = self.placed(one, self.groups), other.placed(two, self.groups)
+        a, b = self.renumbered(one, self.groups), other.renumbered(two, self.groups)
         table, refit = a.rows.joined(b.rows, order), None
         if a.refit is not None and b.refit is not None:
             one_fit, other_fit, place = a.refit, b.refit, np.argsort(order)

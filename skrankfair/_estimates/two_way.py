@@ -1,10 +1,11 @@
 """Sums over users and over the items that recur among them, for two-way errors.
 
-The same film in many users' lists makes their errors alike: leaving out users alone
-says how sure the result is of these items, and of no others. With V of the users, of
-the items, and of the items within users, the variance is ``V_users + V_items -
-V_users×items`` and never less than that of the users (Cameron, Gelbach and Miller 2011;
-Aronow, Samii and Assenova 2015 for pairs). A pair stands in the rows of both its items.
+The same film in many users' lists makes the errors of these lists alike: leaving out
+users alone gives the error of a result about these films, not about films in general.
+With the variances V over users, over items, and over the items of each user, the
+variance is ``V_users + V_items - V_users×items``, and never less than ``V_users``
+(Cameron, Gelbach and Miller 2011; Aronow, Samii and Assenova 2015 for pairs). A pair
+stands in the rows of both its items.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class TwoWaySums(ClusterSums):
         return self.users, self.items
 
     def _each(self, change: Any) -> Self:
-        """Return the sums with those of items and of both ways changed."""
+        """Return the sums with `change` applied to `items` and to `crossed`."""
         return replace(self, items=change(self.items), crossed=change(self.crossed))
 
     def variance(self, finalize: Finalize) -> Array:
@@ -78,7 +79,7 @@ class TwoWaySums(ClusterSums):
         )
         a = np.diag(users), np.diag(items - crossed)
         b = a[0][:, None], a[1][:, None]
-        return _sums_of(users, items - crossed, a, b)[2]
+        return _two_way_covariance(users, items - crossed, a, b)[2]
 
     def covariances(
         self, finalize: Finalize, first: Array, second: Array
@@ -89,10 +90,10 @@ class TwoWaySums(ClusterSums):
             for sums in (*self.ways, self.crossed)
         )
         a, b, between = zip(users, items - crossed, strict=True)
-        return _sums_of(*between, a, b)
+        return _two_way_covariance(*between, a, b)
 
     def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
-        """Return how much of their own variance few users, or few items, make."""
+        """Return the larger of the concentrations over users and over items."""
         return np.fmax(*(way.concentration(finalize) for way in self.ways))
 
     @property
@@ -105,13 +106,17 @@ class TwoWaySums(ClusterSums):
         return np.any([way.undefined(finalize) for way in self.ways], axis=0)
 
     def compact_among(self, n_results: int) -> Self:
-        """Return the same sums with the rows of items alone."""
+        """Return the same sums without the tables but that of items."""
         kept = super().compact_among(2 * n_results)
         return replace(kept, crossed=self.crossed.compact_among(2 * n_results))
 
-    def placed(self, to: Layout, groups: tuple[Any, ...]) -> Self:
-        """Return the sums with groups, of these labels, and columns elsewhere."""
-        return super().placed(to, groups)._each(lambda sums: sums.placed(to, groups))
+    def renumbered(self, to: Layout, groups: tuple[Any, ...]) -> Self:
+        """Return the sums with groups and columns renumbered; `groups` are labels."""
+        return (
+            super()
+            .renumbered(to, groups)
+            ._each(lambda sums: sums.renumbered(to, groups))
+        )
 
     def with_supports(self, supports: tuple[Finalize, ...]) -> Self:
         """Return the sums with other supports."""
@@ -119,7 +124,7 @@ class TwoWaySums(ClusterSums):
         return changed._each(lambda sums: sums.with_supports(supports))
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
-        """Return the sums of the union of the users; items of one label are one."""
+        """Return the sums over the users of both; items of one label share a row."""
         users = super().__add__(other)
         a, b = (sums.aligned(users.groups) for sums in (self, other))
         if not (isinstance(a, TwoWaySums) and isinstance(b, TwoWaySums)):
@@ -142,7 +147,7 @@ class TwoWaySums(ClusterSums):
 def sums_of_rows(
     rows: ScoreRows, sums_over: Callable[[ScoreRows], ClusterSums]
 ) -> ClusterSums:
-    """Return the sums over the clusters of rows, and over items that recur there."""
+    """Return the sums over clusters of rows; two-way sums if the rows name items."""
     if rows.cluster is None or rows.item is None:
         return sums_over(rows)
     ways = rows.cluster, rows.item, rows.cluster.crossed_units(rows.item)
@@ -150,13 +155,14 @@ def sums_of_rows(
     return TwoWaySums.of_ways(*map(sums_over, one_way))
 
 
-def _sums_of(
+def _two_way_covariance(
     users: Array, more: Array, a: tuple[Array, Array], b: tuple[Array, Array]
 ) -> tuple[Array, Array, Array]:
-    """Return variances of two groups and their covariance: of users, and what is more.
+    """Return the two-way variances of groups a and b, and their covariance.
 
-    No variance of a difference or ratio is less than that of the users alone, and no
-    correlation beyond -1 or 1.
+    `a` and `b` are the variance over users, and what items add to it; `users` and
+    `more` are the same of the covariance. No variance of a difference or ratio is less
+    than that over users alone, and no correlation beyond -1 or 1.
     """
     more_a, more_b = np.maximum(a[1], 0.0), np.maximum(b[1], 0.0)
     between = users + np.minimum(more, np.sqrt(more_a * more_b))

@@ -1,18 +1,18 @@
 """Tests where a few clusters hold most of the data: the wild cluster bootstrap.
 
-Student's t with the degrees of freedom of such clusters is safe, and finds next to
-nothing. What is drawn at random here are the signs of what each cluster adds to the
-distance δ of the estimate from the null value, with the null imposed: ``s_q (l_q + δ
-h_q)``, where l_q is the influence of cluster q on the estimate and h_q its share of the
-data. The distance of a draw is ``T = Σ s_q (l_q + δ h_q)``, and its error the root of
-``Σ r_q² / (1 - h_q)²``, where ``r_q = s_q (l_q + δ h_q) - T h_q`` ("31" of MacKinnon,
-Nielsen and Webb 2023: residuals are blown up by the leverage in the data and in the
-draws). Both are quadratic in δ, so that one set of draws gives the p-values of all null
-values, and by inversion the interval.
+Student's t with the few degrees of freedom of such clusters is safe, but finds next to
+nothing. The wild bootstrap draws at random the sign s_q of what each cluster adds to
+the distance δ of the estimate from the null value, with the null imposed: ``s_q (l_q +
+δ h_q)``, where l_q is the influence of cluster q on the estimate and h_q its share of
+the data. The distance of a draw is ``T = Σ s_q (l_q + δ h_q)``, and its error the root
+of ``Σ r_q² / (1 - h_q)²``, where ``r_q = s_q (l_q + δ h_q) - T h_q`` ("31" of
+MacKinnon, Nielsen and Webb 2023: residuals are blown up by the leverage in the data and
+in the draws). Both are quadratic in δ, so that one set of draws gives the p-values of
+all null values, and by inversion the interval.
 
 Clusters of a small share, which `compact` folds, add a normal number of the same
-moments. Signs follow from the rank of a cluster by share and influence, and so do not
-depend on labels, on the order of clusters or on the number of parts.
+moments. The random sign of a cluster is chosen by its rank in share and influence: it
+does not depend on labels, on the order of clusters or on the number of parts.
 """
 
 from __future__ import annotations
@@ -32,29 +32,30 @@ if TYPE_CHECKING:
     from .finalize import Finalize
     from .resampled import Resampler
 
-# In fewer clusters with data of a group, few signs differ, and the test is that of t.
+# With fewer clusters there are few different draws, and the test is Student's t.
 _FEWEST = 8
-# Where clusters are alike Student's t is the same: of fewer degrees of freedom than
-# this share of those of equal clusters, and than this number, signs are drawn.
+# Signs are drawn where the degrees of freedom are below this share of those of equal
+# clusters, and below this number: elsewhere Student's t says the same.
 _UNEQUAL, _MOST_DF = 1 / 3, 30
 _DRAWS, _SEED = 1999, 20231
-# Estimates whose clusters are looked at together.
+# Estimates whose clusters are worked on at once.
 _TOGETHER = 64
 # Distances from the null value, in standard errors, between which p is interpolated.
 _REACHES = np.concatenate([[0.0], np.geomspace(0.25, 100.0, 32)])
-# Two clusters whose shares (or influences) differ by less are alike: it is rounding.
+# Shares and influences of clusters that agree to these digits are equal; what is
+# smaller than the others, relative and absolute, is rounding.
 _DIGITS, _ROUNDING, _TINY = 9, 1e-9, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class WildScale(PlainScale):
-    """Estimates some of whose tests are wild bootstraps; the others are of the scale.
+    """Estimates of which some have a wild bootstrap as their test, and others t.
 
     Attributes
     ----------
     estimate, standard_error : ndarray of shape (m,)
     scale : PlainScale
-        That of Student's t.
+        The scale for Student's t, of all estimates.
     chosen : ndarray of shape (c,)
         Numbers of the estimates whose signs are drawn.
     unit : ndarray of shape (c,)
@@ -69,7 +70,10 @@ class WildScale(PlainScale):
     log_pvalue: Array
 
     def ends(self, reach: Array, df: Array) -> tuple[Array, Array]:
-        """Return the null values that a test of the level of this reach accepts."""
+        """Return the ends of the null values that the test does not reject.
+
+        The reach is a quantile of Student's t, whose tail is the level of the test.
+        """
         low, high = map(np.array, self.scale.ends(reach, df))
         middle = self.scale.axis.forward(self.estimate[self.chosen])
         level = np.log(2 * np.broadcast_to(tail_of(reach, df), low.shape)[self.chosen])
@@ -82,7 +86,7 @@ class WildScale(PlainScale):
         return low, high
 
     def test(self, null_value: float | Array, df: Array) -> tuple[Array, Array]:
-        """Return the p-values, and Student's t with the same."""
+        """Return Student's t of the same p-values, and the p-values."""
         statistic = np.array(self.scale.test(null_value, df)[0])
         null = np.broadcast_to(null_value, statistic.shape)[self.chosen]
         axis, estimate = self.scale.axis, self.estimate[self.chosen]
@@ -98,7 +102,7 @@ class WildScale(PlainScale):
 
 
 def _last_reach(curve: Array, level: float) -> float:
-    """Return the distance from which on p is below a level; both are logarithms."""
+    """Return the distance beyond which p is below the level; both are logarithms."""
     below = np.flatnonzero(curve < level)
     if not below.size:
         return np.inf
@@ -112,10 +116,10 @@ def _last_reach(curve: Array, level: float) -> float:
 def wild_scale(scale: PlainScale, df: Array, resampler: Resampler) -> PlainScale:
     """Return a scale whose tests are wild where clusters are few and unequal."""
     sums, finalize, sides = resampler.sums, resampler.finalize, resampler.sides
-    # Of other sums the errors are not those of the influences of their rows.
+    # The errors of other sums do not follow from the influences of their rows.
     if type(sums) is not ClusterSums or sums.kind != "cluster":
         return scale
-    # Nor are shares of counted rows the leverages of a metric of one's own.
+    # Shares of counted rows are not the leverages of a metric that a user made.
     if isinstance(sums.supports[needs_of(finalize)[0]], LastColumn):
         return scale
     number = sums.active[list(needs_of(finalize)), 0].min(axis=0)[sides].min(axis=1)
@@ -146,11 +150,11 @@ def _clusters(
 ) -> tuple[Array, Array, Array]:
     """Return influences and shares of clusters, (m, Q), and moments of folded ones.
 
-    The estimates are sums over the sides, groups by number, with weights, (m, s) both.
-    The influence is the change without the cluster times one minus the share, which is
-    the mean over the sides and over what the metric needs. Moments, (m, 3), are the
-    sums of squares of influences, of their products with shares, and of squares of
-    shares.
+    An estimate is a weighted sum over its sides, which are numbers of groups: `sides`
+    and `weight` have shape (m, s). The share of a cluster is the mean over the sides
+    and over the supports that the metric needs; its influence is the change without it,
+    times one minus its share. Moments, (m, 3), are the sums of squares of influences,
+    of their products with shares, and of squares of shares.
     """
     used, place = np.unique(sides, return_inverse=True)
     place, needs = place.reshape(sides.shape), needs_of(finalize)
@@ -206,7 +210,7 @@ def _pvalues(influence: Array, share: Array, moments: Array) -> tuple[float, Arr
         t = a + distance * b
         square = of_null[0] + distance * (2 * of_null[1] + distance * of_null[2])
         square = square - 2 * t * (c + distance * e) + t * t * of_null[2]
-        # A draw of equal signs is the estimate itself, but for rounding.
+        # A draw with all signs equal is the estimate itself, up to rounding.
         least = (1 - _ROUNDING) * (distance / unit) ** 2
         as_far = t * t >= least * np.maximum(square, _ROUNDING * of_null[0])
         pvalue[side] = (1 + as_far.sum(axis=1)) / (1 + _DRAWS)

@@ -1,1 +1,1 @@
-"""User columns become clean arrays here, and errors name the argument."""
+"""Arguments of public functions become clean arrays, and errors name the argument."""

@@ -1,6 +1,7 @@
 """Where the group, the query and the cluster of a row come from.
 
-An estimator or a scorer names a column of X, or asks for metadata; both ways end here.
+An estimator or a scorer names a column of X, or asks for metadata; the functions here
+resolve both.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ Name = str | int
 ColumnSpec = Name | list[Name] | Callable[[Any], Any] | None
 
 
-#: Arguments that a constructor may say where to find, and the methods that take them.
+#: Arguments whose column a constructor may name, and the methods that take them.
 NAMES = ("sensitive_features", "qid", "cluster")
 RESPONSES = ("predict", "predict_proba", "decision_function")
 METHODS = ("fit", "transform", "inverse_transform", "score", *RESPONSES)
 
 
 def is_name(spec: Any) -> bool:
-    """Return whether it may be the name of a column."""
+    """Return whether `spec` may be the name of a column."""
     return isinstance(spec, str | int | np.integer) and not isinstance(spec, bool)
 
 
@@ -46,7 +47,7 @@ def check_spec(spec: Any, name: str) -> None:
 
 
 def is_column(spec: ColumnSpec) -> bool:
-    """Return whether the values are taken from X."""
+    """Return whether the values that `spec` stands for are taken from X."""
     return spec is not None and not isinstance(spec, bool)
 
 
@@ -87,7 +88,7 @@ def without_units(estimator: Any, X: Any) -> Any:
 
 
 def frame_numbers(X: Any, name: str, but: Iterable[Any] = ()) -> list[Array] | None:
-    """Return the columns of a frame as floats, without some, else None."""
+    """Return the columns of a frame as floats, except `but`; None if X is no frame."""
     if (frame := frame_columns(X)) is None:
         return None
     columns = zip(*frame, strict=True)
@@ -104,10 +105,10 @@ def numeric_features(
     reset: bool = False,
     **options: Any,
 ) -> Any:
-    """Return X as floats, shape (n, d), without the columns of other use.
+    """Return X as floats, shape (n, d), without the columns `others` of other use.
 
-    A ValueError says that there is none left; it calls them `what`. With y, which is
-    as scikit-learn's `validate_data` takes it, a pair.
+    If no column is left a ValueError says so, in which `what` names the missing ones. y
+    is as in scikit-learn's `validate_data`: where it is given, X and y are returned.
     """
     X = without_units(estimator, X)
     if not others:
@@ -140,7 +141,7 @@ def column_of(
 ) -> Any:
     """Return the column (or frame of columns) of X that `spec` names, or its result.
 
-    `otherwise` says what to do if X has no names.
+    `otherwise` is the advice of the error where X has no column names.
     """
     if callable(spec):
         return spec(X)
@@ -180,10 +181,10 @@ def column_of(
 
 
 def take_column(estimator: Any, X: Any, name: str, given: Any) -> Any:
-    """Return the column that the estimator's parameter says, else what was given.
+    """Return the column that the estimator's parameter `name` stands for, else `given`.
 
-    It must not be given twice, nor be missing where the constructor says that it is
-    passed.
+    A ValueError is raised if the column is both named and given, or not given although
+    the constructor says that it is passed.
     """
     spec = getattr(estimator, name)
     check_spec(spec, name)
@@ -262,7 +263,7 @@ class TakesMetadata:
 
 
 def with_requests(request: Any, estimator: Any) -> Any:
-    """Return the request, with what the constructor says is metadata."""
+    """Return the request, with the arguments that the constructor calls metadata."""
     for name in NAMES:
         if getattr(estimator, name, None) is not True:
             continue

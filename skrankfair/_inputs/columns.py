@@ -23,24 +23,24 @@ from .validation import (
     warn_user,
 )
 
-#: What becomes of rows with missing values.
+#: Rows with missing values are an error, left out, or a group of their own.
 MISSING = ("raise", "drop", "group")
-#: The label of rows without one, where these are a group.
+#: The label of the group of rows without a label.
 LABEL = "missing"
 #: The numeric columns of which a value may be missing.
 _MAY_LACK = ("y_true", "y_score")
 
 
 def may_lack(missing: str) -> bool:
-    """Return whether values may be missing; a ValueError for an unknown choice."""
+    """Return whether `missing` allows missing values; raise for an unknown choice."""
     check_choice(missing, "missing", MISSING)
     return missing != "raise"
 
 
 def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
-    """Return labels of groups with one in each row, and which rows had none, if any.
+    """Return labels with the missing ones filled, and which rows lacked one, or None.
 
-    Such rows get the label `LABEL`, or any other if they are to be left out.
+    These rows get the label `LABEL`, or any label if they are left out later.
     """
     from pandas.api.types import infer_dtype
 
@@ -65,7 +65,7 @@ def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
                 "missing='group' would give to rows without one. Rename it."
             )
         if lacks.any() and (missing == "group" or lacks.all()):
-            dates = array.dtype.kind in "mM"  # of which numpy makes integers
+            dates = array.dtype.kind in "mM"  # numpy would make integers of them
             arrays[i] = np.array([*array] if dates else array, dtype=object)
             arrays[i][lacks] = LABEL
         elif lacks.any():
@@ -83,11 +83,12 @@ def _rows_with_values(
     lacking: Mapping[str, Array | None],
     placed_without: str | None = None,
 ) -> tuple[Array | None, Array | None, dict[str, int]]:
-    """Return which rows are left, which have a place, and what is missing, and warn.
+    """Return masks of the rows left and of the rows with a place, and counts; warn.
 
-    `counted` are the rows of positive weight, `lacking` by the name of the column those
-    without a value. None stands for all rows of the former, and for none of the latter.
-    Rows that lack the column `placed_without` alone are not left, but have a place.
+    `counted` is the mask of rows of positive weight, None if all are. `lacking` has, by
+    name of the column, the mask of rows without a value, None if there are none. Rows
+    that lack the column `placed_without` alone are left out, but have a place in the
+    ranking. The counts are those of `GroupEstimates.missing`.
     """
     absent = {n: rows for n, rows in lacking.items() if rows is not None and rows.any()}
     if not absent:
@@ -142,9 +143,10 @@ def added_counts(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
 def without_missing(
     columns: Mapping[str, Any], missing: str, placed_without: str | None = None
 ) -> tuple[dict[str, Any], tuple[str, ...], dict[str, int]]:
-    """Return columns without missing values, sentences that say so, and counts.
+    """Return columns without missing values, sentences on the rows, and counts.
 
-    For what measures several metrics of the same rows. "drop" leaves out rows that
+    It serves calls that measure several metrics of the same rows. "drop" leaves out
+    rows that
     lack an outcome, a score or a label of a group. "group" keeps rows without a label
     as a group of their own. Other columns lose the same rows. Rows that lack the column
     `placed_without` alone stay, since they have a place in the ranking.
@@ -212,7 +214,7 @@ class ReadColumns:
     n_input : int
         The number of the caller's rows.
     index : Index or None
-        That of the caller's first column of pandas.
+        The index of the first of the caller's columns that is of pandas.
     missing : dict of str to int
         How many rows lacked a value, as `GroupEstimates.missing`.
     """
@@ -258,7 +260,7 @@ def read_columns(
     numbers : dict of str to array-like of shape (n,)
         Numeric columns by name; those that are None are left out.
     required : tuple of str
-        Which of them must be given.
+        The numeric columns that must be given.
     missing : {"raise", "drop", "group"}
         What becomes of rows without a value.
     may_be_nan : str or None
@@ -266,7 +268,7 @@ def read_columns(
     placed_without : str or None
         A column of numbers: rows that lack it alone are `unknown`, and not left out.
     **others : array-like or None
-        The other columns, as `read_labels` takes them.
+        The arguments of `read_labels`.
     """
     lenient = may_lack(missing)
     check_given(**{name: numbers.get(name) for name in required})
@@ -312,10 +314,11 @@ def read_labels(
     sample_weight: Any = None,
     item_weight: Any = None,
 ) -> tuple[Groups | None, dict[str, Codes], dict[str, Array], int]:
-    """Return groups, labels and weights by name, of those given, and their number.
+    """Return groups, labels by name, weights by name, and the number of rows.
 
-    A second column of `cluster` are the items, which recur among the clusters. All of
-    them must have as many rows as the `lengths` of other columns say.
+    Only columns that are given are returned. A second column of `cluster` has the
+    items, which recur among the clusters. All columns must have the number of rows that
+    `lengths` has for the other columns.
     """
     labels = {"qid": qid, **_ways(cluster)}
     weights = {"sample_weight": sample_weight, "item_weight": item_weight}
@@ -332,11 +335,11 @@ def read_labels(
 
 
 class OneWayError(ValueError):
-    """Two columns of clusters, users and items, for what has errors of users alone."""
+    """An error: two columns of clusters where only errors over users are possible."""
 
 
 def check_one_way(item: Codes | None) -> None:
-    """Raise a ValueError for a second column of clusters, which few metrics take."""
+    """Raise a ValueError for a second column of clusters, where none is possible."""
     if item is not None:
         raise OneWayError(
             "cluster must be one column here: two, users and items, are for metrics "
@@ -353,7 +356,7 @@ def users_of(cluster: Any) -> Any:
 
 
 def _ways(cluster: Any) -> dict[str, Any]:
-    """Return the columns of users and items that are the clusters, or the only one."""
+    """Return the one or two columns of `cluster` by name: "cluster" and "item"."""
     if cluster is None:
         return {}
     columns, _ = as_columns(cluster, "cluster")

@@ -12,7 +12,7 @@ import numpy as np
 
 from .validation import PLAIN, Array, check_vector, to_numpy, warn_user
 
-# Codes are counted by an array of their range where it is at most so much larger.
+# Codes are counted in an array of their range, if that is at most this much larger.
 _DIRECT_RANGE = 1 << 16
 
 
@@ -33,7 +33,7 @@ def sort_labels(labels: Sequence[Hashable]) -> list[Hashable]:
 
 
 def _as_scalar(label: Any) -> Hashable:
-    """Return a label as an object of Python or, of nanoseconds, of pandas."""
+    """Return a label as an object of Python, or of pandas where it has nanoseconds."""
     if not isinstance(label, np.generic):
         return label
     value: Hashable = label.item()
@@ -137,10 +137,10 @@ def encode(values: Any, name: str) -> Codes:
 
 
 def _dense_sorted(column: Codes) -> tuple[Array, list[Hashable]]:
-    """Return codes that count the labels which occur, in sorted order."""
+    """Return codes 0, 1, ... of the labels that occur, sorted, and these labels."""
     dense = column.dense()
     values, order = dense.all_labels, list(range(dense.size))
-    if values.dtype.kind in "biufU":  # which need no key
+    if values.dtype.kind in "biufU":  # sorted without a key
         labels, order = values.tolist(), np.argsort(values, kind="stable").tolist()
     else:
         labels = [_as_scalar(label) for label in values]
@@ -193,7 +193,7 @@ class Groups:
         return self.values == group
 
     def memberships(self) -> tuple[Array, Array]:
-        """Return the row and the group of every membership, by row."""
+        """Return the row and the group of every membership, sorted by row."""
         if self.overlapping:
             rows, group = np.nonzero(self.values)
             return rows, group
@@ -216,7 +216,7 @@ class Groups:
 
 
 def frame_of(values: Any) -> Any:
-    """Return a frame: of pandas unchanged, of other libraries as narwhals', else None.
+    """Return a frame of pandas unchanged, others as one of narwhals; None if no frame.
 
     Pandas may name two columns alike, or by integers, which narwhals does not take.
     """
@@ -240,7 +240,7 @@ def frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
 
 
 def as_columns(values: Any, name: str) -> tuple[list[Array], list[Hashable] | None]:
-    """Return arrays of a frame's or a matrix's columns, and names; None of a vector."""
+    """Return the columns of a frame or matrix, and their names (None of a vector)."""
     columns = frame_columns(values)
     if columns is not None:
         return [to_numpy(column, name) for column in columns[0]], columns[1]
@@ -267,7 +267,7 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     if all(isinstance(value, bool | np.bool_) for value in first) and all(
         infer_dtype(array, skipna=False) == "boolean" for array in arrays
     ):
-        arrays = [array.astype(bool) for array in arrays]  # of objects, perhaps
+        arrays = [array.astype(bool) for array in arrays]  # they may be objects
     if all(array.dtype.kind == "b" for array in arrays):
         if len(set(names)) < len(names):
             raise ValueError(
@@ -296,10 +296,10 @@ def _label_groups(column: Codes) -> Groups:
 
 
 def _crossed_groups(columns: list[Codes]) -> Groups:
-    """Return the combinations that occur, one column after the other.
+    """Return the combinations of labels that occur, as groups.
 
-    After each column the codes count what has occurred so far, so that the next
-    product is below the square of the number of rows and overflows for no data.
+    Columns are joined one by one. After each, codes are made dense, so that the next
+    product is below the square of the number of rows and never overflows.
     """
     (first, first_labels), *others = coded = [_dense_sorted(c) for c in columns]
     crossed = Codes(first.astype(np.int64), len(first_labels), None)

@@ -1,4 +1,4 @@
-"""How far a long call is: a line of text on a terminal or in a notebook."""
+"""The progress of a long call: a line of text on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def shown(
 ) -> Iterator[Callable[[str], object]]:
     """Yield a function that takes a line of text: the caller's, or rich's status.
 
-    Without rich the lines are written to standard error. What is neither a function nor
-    True or False raises a ValueError.
+    Without rich the lines are written to standard error. A ValueError is raised unless
+    `progress` is a function, True or False.
     """
     if callable(progress):
         yield progress
@@ -31,6 +31,6 @@ def shown(
         from rich.console import Console
         from rich.text import Text
 
-        # The text may hold names of groups, which are no markup.
+        # As Text, since the names of groups may look like markup.
         with Console(stderr=True).status("starting") as status:
             yield lambda text: status.update(Text(text))

@@ -4,9 +4,9 @@ The order is exact: the scores are sorted alone, and the row's place in that ord
 packed into one int64 with its query, so that one value sort finishes the work. Adding
 the query to the score would round.
 
-A cell is a query and a group. Only the cells that have rows exist, so that sums need
-time and memory for the rows, or for the memberships of groups that overlap, and not for
-queries times groups.
+A cell is a query and a group. Only the cells that have rows exist, so that sums take
+time and memory in proportion to the rows (to the memberships, where groups overlap),
+and not to queries times groups.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ T = TypeVar("T")
 
 #: The last place that an item can be shown at: weights of all places are 80 MB.
 _LAST_PLACE = 10_000_000
-#: Weights of items that are further apart lose pairs to the rounding of sums.
+#: Largest ratio of the weights of two items; beyond it sums of pairs are rounding.
 _WIDEST = 1e12
 
 
 def stable_order(codes: Array, *, copy: bool = True) -> Array:
     """Return ``np.argsort(codes, kind="stable")`` of non-negative integers.
 
-    `copy`: whether the codes must stay as they are.
+    Without `copy` the codes may be overwritten.
     """
     bits, most = codes.size.bit_length(), int(codes.max(initial=0))
     if most < 1 << 16:  # a radix sort
@@ -63,7 +63,7 @@ def order_rows(codes: Array | None, values: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ShownPlaces:
-    """Where rows stood in the lists that were shown, some of whose rows may be gone.
+    """The places of rows in the lists as shown, from which rows may have been left out.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class ShownPlaces:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The queries and the tied blocks that ranked rows form, and nothing else."""
+    """Where queries and blocks of tied rows begin among the ranked rows."""
 
     #: Shape (n_queries + 1,), int64. First ranked row of each query, and n.
     starts: Array
@@ -180,7 +180,7 @@ class Places:
     def tie_means(self, values: Array) -> Array:
         """Return the mean of a column of ranked rows over each row's tied block.
 
-        The expectation of what a position has when tied items are in random order.
+        It is the expected value at a position when tied items are in random order.
         """
         if not self.has_ties:
             return values
@@ -200,8 +200,8 @@ class Places:
     def chance_of_top(self, k: int) -> Array:
         """Return the probability of each ranked row to be in the first k places.
 
-        A tied block that reaches over the cut has each of its items there equally
-        likely.
+        In a tied block that reaches over the cut each item is equally likely to be
+        above it.
         """
         first, last = self.place_bounds()
         return np.clip((k - first) / (last - first), 0.0, 1.0)
@@ -215,7 +215,7 @@ class Places:
     def spans(self, n_rows: int) -> Iterator[tuple[slice, slice]]:
         """Yield the rows and the queries of parts of whole queries.
 
-        Each part has about `n_rows`, or is one query: what is summed by query needs
+        Each part has about `n_rows` rows, or is one query. Sums by query then need
         memory for one part only, which stays in the processor's cache.
         """
         low = 0
@@ -245,7 +245,7 @@ class Ranking(Places):
 
     order: Array  # shape (n,), int64: row of the input at each ranked row
     score: Array  # shape (n,): scores in ranked order
-    #: Places of the ranked rows, where these are not the order of the rows; or None.
+    #: Places of the ranked rows in the lists as shown; None: the order of the rows.
     shown: ShownPlaces | None = None
 
     @classmethod
@@ -316,9 +316,9 @@ class Ranking(Places):
         return mean[self.tie]
 
     def values_held(self, of_places: Array) -> Array:
-        """Return the values of the places that rows of each query hold, from the top.
+        """Return the values of the places of the rows of each query, from the top.
 
-        Of a tied block with rows that are gone, any of its places is held.
+        A row of a tied block that has lost rows has the mean value of its places.
         """
         if self.shown is None:
             return of_places[self.position()]
@@ -342,7 +342,7 @@ class Ranking(Places):
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A list of cells.
+    """A list of E cells: the query and the group of each.
 
     Attributes
     ----------
@@ -363,7 +363,7 @@ class Cells:
 
     @classmethod
     def of_rows(cls, groups: Groups) -> Cells:
-        """Return the cells of queries of which each is one row of the groups."""
+        """Return the cells of queries that have one row each."""
         return cls(*groups.memberships(), groups.n_rows, len(groups))
 
     @classmethod
@@ -377,14 +377,14 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Memberships:
-    """Ranked rows by query and group, a row of several groups once for each.
+    """Ranked rows sorted by query and group; a row of several groups is in each.
 
     Attributes
     ----------
     groups : Groups
-        Of the ranked rows.
+        The groups of the ranked rows.
     cells : Cells
-        Those with rows.
+        The cells that have rows.
     rows : ndarray of shape (M,), int64
         The ranked rows of the first cell from the top down, then of the second, ...
     starts : ndarray of shape (E + 1,), int64
@@ -428,9 +428,9 @@ class Memberships:
         return np.asarray(values[rows] == group)
 
     def in_company(self) -> tuple[Array, Memberships]:
-        """Return the memberships of cells with several rows, and these cells.
+        """Return the numbers of memberships in cells of several rows, and these cells.
 
-        Nothing is to be counted within a cell of one row, as most are of many groups.
+        A cell of one row has no pairs; with many groups most cells are like that.
         """
         return self.of_cells(self.sizes > 1)
 
@@ -444,7 +444,7 @@ class Memberships:
         )
 
     def of_cells(self, chosen: Array) -> tuple[Array, Memberships]:
-        """Return the memberships of some cells, a mask of shape (E,), and these."""
+        """Return the numbers of memberships in cells of a mask, and these cells."""
         some = np.flatnonzero(np.repeat(chosen, self.sizes))
         cells = replace(
             self.cells, query=self.cells.query[chosen], group=self.cells.group[chosen]
@@ -463,7 +463,7 @@ class Memberships:
         return self.sums(values[..., self.rows])
 
     def tie_starts(self, places: Places) -> Array | None:
-        """Return the first membership of each tied block of a cell, None without."""
+        """Return the first membership of each tied block of a cell, or None."""
         if not places.has_ties:
             return None
         tie = places.tie[self.rows]
@@ -481,7 +481,7 @@ class Memberships:
 
 @dataclass(frozen=True)
 class RankedData:
-    """All that a ranking metric needs, validated and in ranked order."""
+    """The data of a ranking metric, validated and in ranked order."""
 
     ranking: Ranking
     outcome: Array | None  # shape (n,) or None: outcomes in ranked order
@@ -494,9 +494,9 @@ class RankedData:
     #: The caller's rows that are kept, when rows of weight 0 were dropped.
     kept: Array | None
     n_input: int  # the number of the caller's rows
-    has_queries: bool = False  # named by the caller, of which one may be left
-    index: Any = None  # of the caller's columns, if they are of pandas
-    #: Shape (n,) or None: in ranked order. A pair counts the product of its items'.
+    has_queries: bool = False  # whether the caller passed `qid`
+    index: Any = None  # the index of the caller's columns, if they are of pandas
+    #: Shape (n,) or None: weights of items in ranked order. A pair has their product.
     item_weight: Array | None = None
     #: How many rows lacked a value, as `GroupEstimates.missing`.
     missing: Mapping[str, int] = field(default_factory=dict)
@@ -590,7 +590,7 @@ class RankedData:
     def blocks(self) -> Iterator[tuple[slice, slice, RankedData]]:
         """Yield rows and queries of many whole queries at a time, and their data.
 
-        What is cached of a part is there for every metric of these data.
+        Each block has its own cache, shared by all metrics of these data.
         """
         weight = self.query_weight
         for rows, queries, ranking in self.ranking.blocks():
@@ -674,10 +674,10 @@ def ranked_data(
 
     A column that is None is left out; a metric asks only for what it uses. Rows of
     either weight 0 are removed before anything else is looked at. `columns` are groups,
-    labels and weights, as `read_labels` takes them, and `missing`, which says what
-    becomes of rows without a value, also in the columns `others`. A row that lacks its
-    outcome alone is removed when the places of the others are known. `position` are
-    these places; None takes them from the scores.
+    labels and weights, the arguments of `read_labels`, and `missing`, the choice for
+    rows without a value, also in the numeric columns `others`. A row that lacks only
+    its outcome is removed after the rows have got their places. `position` are the
+    places; None takes them from the scores.
     """
     numbers = {"y_score": y_score, "y_true": y_true, "position": position}
     read = read_columns(

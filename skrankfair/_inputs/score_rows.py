@@ -31,8 +31,8 @@ class Sample:
     n_clusters: int
     row: Array  # shape (n,), int64: the row of the input
     unit: float = 1.0  # the mean weight of the rows
-    #: Whether a row of weight 2 is two rows, as in the fit of an estimator; where each
-    #: is its own cluster.
+    #: Whether a row of weight 2 counts as two rows, as in the fit of an estimator; only
+    #: where each row is its own cluster.
     repeated: bool = False
 
     @classmethod
@@ -49,10 +49,10 @@ class Sample:
     ) -> Sample:
         """Sort the rows and give each its share; a row of two groups is there twice.
 
-        Without `groups` all rows are one. `cluster` are dense codes; without them each
-        row is its own cluster. The share of a row is its (positive) weight, with
-        ``cluster_weight="cluster"`` over the number of rows of its cluster in the
-        group. With `rests` the rows outside of group g are a group of their own, G + g.
+        Without `groups` all rows are one group. `cluster` are dense codes; without them
+        each row is its own cluster. The share of a row is its (positive) weight; with
+        ``cluster_weight="cluster"``, divided by the number of rows that its cluster has
+        in the group. With `rests` the rows outside of group g are also group G + g.
         """
         groups = Groups.of_everyone(x.size) if groups is None else groups
         check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
@@ -89,16 +89,17 @@ class Sample:
 
     @property
     def left_out(self) -> Array:
-        """Weight of each row in its cluster when that is left out, shape (n,)."""
+        """Weight of each row that goes with its cluster when that is left out, (n,)."""
         return np.ones(self.x.size) if self.repeated else self.share
 
     @cached_property
     def segment_starts(self) -> Array:
-        """First row of the rows of a cluster in a group."""
+        """First row of each segment, which is the rows of one cluster in one group."""
         return np.flatnonzero(self._new)
 
     @property
     def _new(self) -> Array:
+        """Whether a segment begins at each row."""
         new = np.ones(self.x.size, dtype=bool)
         np.not_equal(self.cluster[1:], self.cluster[:-1], out=new[1:])
         new[1:] |= self.group[1:] != self.group[:-1]
@@ -106,7 +107,7 @@ class Sample:
 
     @cached_property
     def alone(self) -> bool:
-        """Whether each row is all that its cluster has in a group."""
+        """Whether each row is the only one of its cluster in its group."""
         return bool(self._new.all())
 
     def take(self, rows: Array) -> Sample:
@@ -133,13 +134,13 @@ class Sample:
         return np.split(order, ends[:-1])
 
     def columns(self, *values: Any) -> Array:
-        """Return weighted columns and, last, the weights: what the kernel sums over."""
+        """Return the weighted values and, last, the weights, for sums of a kernel."""
         return np.stack([*(self.share * v for v in values), self.share])
 
 
 @dataclass(frozen=True)
 class ScoreRows:
-    """Outcomes, scores, groups and clusters of the rows that count."""
+    """Outcomes, scores, groups and clusters of rows of positive weight."""
 
     #: Shape (n,), or (n, K) for a calibration of several outcomes. NaN where
     #: the outcome is unknown, if that is allowed.
@@ -225,10 +226,10 @@ def score_rows(
     """Validate the columns of a metric of scores.
 
     Rows of weight 0 are removed before anything else is looked at. Without
-    `sensitive_features` there is one group, "all". `allow_nan`: an outcome may be NaN,
-    which means that it is unknown. `names` is what the caller calls the first two.
-    `columns` are groups, clusters and weights, and `missing`, which says what becomes
-    of rows without a value, also in the columns `others`.
+    `sensitive_features` there is one group, "all". With `allow_nan` an outcome may be
+    NaN, which means that it is unknown. `names` are the caller's names of the first two
+    arguments. `columns` are groups, clusters and weights, and `missing`, the choice for
+    rows without a value, also in the numeric columns `others`.
     """
     read = read_columns(
         {**(others or {}), names[1]: y_score, names[0]: y_true},

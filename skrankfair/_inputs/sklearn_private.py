@@ -44,8 +44,8 @@ rows_of: Callable[..., Any] = _safe_indexing
 #: ``n_rows_of(values)``: the number of rows, or a TypeError for what has none.
 n_rows_of: Callable[[Any], int] = _num_samples
 
-#: ``parameters_of_rows(X, parameters, rows)``: those with one value per row of X, cut
-#: to some rows, and all others.
+#: ``parameters_of_rows(X, parameters, rows)``: all parameters, of which those with one
+#: value per row of X are cut to some rows.
 parameters_of_rows: Callable[..., dict[str, Any]] = _check_method_params
 
 #: ``names_of_features(estimator, names)``: the names of the columns of X, checked.
@@ -56,7 +56,7 @@ _FINDS_NAMES = parse_version(sklearn.__version__) >= parse_version("1.9")
 
 
 def tags_of(estimator: Any) -> Any:
-    """Return the tags of an estimator; a TypeError for what is none."""
+    """Return the tags of an estimator; raise a TypeError if it is none."""
     try:
         if hasattr(estimator, "fit"):  # scikit-learn 1.6 has tags for anything.
             return get_tags(estimator)
@@ -68,11 +68,11 @@ def tags_of(estimator: Any) -> Any:
 
 
 def with_names(X: Any) -> Any:
-    """Return X, or a frame of pandas in place of one whose names would not be found.
+    """Return X, as a frame of pandas if scikit-learn would not find its names.
 
-    What ``validate_data`` is to see: without names an estimator counts columns only,
-    and then those of the metadata are neither left out nor compared with the fit's.
-    Names that pandas has twice raise a ValueError, where scikit-learn fails.
+    ``validate_data`` needs the names: without them an estimator only counts columns,
+    and those of the metadata are neither left out nor compared with the fit's.
+    Repeated names of a pandas frame raise a ValueError, as scikit-learn would fail.
     """
     if nw.dependencies.is_pandas_dataframe(X) and not X.columns.is_unique:
         twice = X.columns[X.columns.duplicated()][0]
@@ -98,7 +98,7 @@ def _is_pipeline(estimator: Any) -> bool:
 
 
 def _prefix_and_step(estimator: Any) -> tuple[str, Any]:
-    """Return the last step of a pipeline, and what precedes names of its arguments."""
+    """Return the prefix of arguments of a pipeline's last step, and this step."""
     prefix = ""
     while _is_pipeline(estimator):
         name, estimator = estimator.steps[-1]
@@ -117,9 +117,9 @@ def consumed_metadata(
 ) -> dict[str, Any]:
     """Return the metadata that the estimator's method wants, by its own names.
 
-    With routing on, what the estimator requests, aliases respected. With routing off,
-    what the method (of the last step of a pipeline) has a parameter for, unless the
-    estimator knows itself which column of X it is.
+    With routing on, it is the metadata that the estimator requests, by alias. With
+    routing off, it is the metadata for which the method (of the last step of a
+    pipeline) has a parameter, unless the constructor names the column of X.
     """
     if not metadata:
         return {}
@@ -197,10 +197,10 @@ def response_values(
 ) -> Any:
     """Return the estimator's scores, handing it the metadata that it wants.
 
-    Those of the second class, where there are two and the response has both.
-    A response with metadata is not shared with other scorers: they would call the
-    method without. Neither is one that only a classifier has, of another estimator,
-    which scikit-learn 1.6 refuses to call.
+    Of two classes they are the scores of the second. Other scorers do not share a
+    response that was computed with metadata, as they call the method without. Nor do
+    they share probabilities or decisions of an estimator that is no classifier, which
+    scikit-learn 1.6 refuses to call.
     """
     while hasattr(estimator, "best_estimator_"):
         # A search calls the same method of its best estimator, without metadata.
@@ -220,9 +220,9 @@ def response_values(
 def needed_to_fit(
     estimator: Any, given: Mapping[str, Any], known: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the given metadata, and known ones that `fit` cannot do without.
+    """Return the given metadata, and `known` values that `fit` requires.
 
-    Under the names that a pipeline has for the arguments of its last step.
+    The latter have the names that a pipeline has for arguments of its last step.
     """
     prefix, step = _prefix_and_step(estimator)
     parameters = inspect.signature(step.fit).parameters
@@ -235,7 +235,7 @@ def needed_to_fit(
 
 
 def fit_parameters(estimator: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata to pass to `fit`; of a pipeline to its last step.
+    """Return the metadata to pass to `fit`, for a pipeline that of its last step.
 
     With routing off a pipeline takes metadata under the names of its steps.
     """

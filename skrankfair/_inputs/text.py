@@ -1,4 +1,4 @@
-"""What the text of a file says: labels, numbers and words, by one rule for all rows."""
+"""Text columns of a file become labels, numbers or truth values, by one rule each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 _BLANKS = " \t\r\n"
 _INFINITE = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
-# What is no whole number as a program writes it: "007" is a name.
+# Text that is no whole number as programs write it: "007" is a name.
 _NOT_WHOLE = r"[^0-9]|^0.|^.{19}|^$"
 
 
@@ -24,8 +24,8 @@ def csv_header(
 ) -> tuple[list[str], str]:
     """Return the names of the columns as they are written, and the separator.
 
-    `read` is ``pandas.read_csv`` of a file, which would number the second of two equal
-    names. Of a `sep` that is None the header decides.
+    `read` is ``pandas.read_csv`` of a file. Names are read as cells, as it would number
+    the second of two equal names. If `sep` is None the header decides.
     """
     first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str}
     if sep is None:
@@ -37,12 +37,12 @@ def csv_header(
 def typed(
     frame: nw.LazyFrame[Any], labels: Iterable[str], numbers: Mapping[str, str]
 ) -> nw.LazyFrame[Any]:
-    """Return a frame of any engine, its columns of text as what all their cells say.
+    """Return a frame of any engine, with text columns converted if all cells allow it.
 
-    Labels stay text, unless all of them are truth values, or all whole numbers that are
-    written in the only way there is for each: "7" and "07" are two labels. Numbers are
-    decimal, or all of them yes and no (or true and false), which are 1 and 0; blanks
-    around them and cells of `NO_NUMBER` do not count. Other columns stay as they are.
+    Labels stay text, unless all of them are truth values, or all are whole numbers
+    without leading zeros: "7" and "07" are two labels. Numbers are decimal, or all of
+    them yes and no (or true and false), which are 1 and 0; blanks around them and cells
+    of `NO_NUMBER` do not count. Other columns stay unchanged.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ def typed(
     found = frame.select(*every).collect().rows(named=True)[0]
     values = []
     for name, of_column in rules.items():
-        # Of no rows every rule is true, and DuckDB's answer is None.
+        # Without rows every rule holds, and DuckDB's answer is None.
         true = [found[str((name, i))] is not False for i in range(len(of_column))]
         if any(true):
             values.append(of_column[true.index(True)][1].alias(name))
         elif name in numbers:
             word, number = fits[name, 0], fits[name, 1]
-            # A cell that is neither, or else a word among numbers.
+            # The error shows a cell that is neither, or else a word among numbers.
             cells = frame.with_columns(wrong=word.cast(nw.Int64)).filter(~number)
             wrong = cells.sort("wrong").select(name).head(1).collect().item()
             raise ValueError(

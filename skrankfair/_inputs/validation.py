@@ -24,14 +24,14 @@ from ..exceptions import UndefinedMetricWarning
 
 Array = NDArray[Any]
 
-#: What is no column or frame of a library, which narwhals would take long to say.
+#: Types that are no frame or column of a library; asking narwhals would be slow.
 PLAIN = (np.ndarray, list, tuple)
-#: Up to here a float64 holds every integer.
+#: A float64 holds every integer up to this one.
 _EXACT = 2**53
-#: Up to here integers can be counted with.
+#: The largest integer that an argument may be: the largest int64.
 _MOST_COUNTED = (1 << 63) - 1
-#: Up to here fourth powers can be summed, as the errors of squares need.
-# A float of Python would overflow beside columns of single precision.
+#: Fourth powers of numbers up to this one can be summed, as the errors of squares need.
+# Of numpy's type, as a float of Python would overflow beside single precision.
 _LARGEST, _SMALLEST = np.float64(1e60), 1e-60
 
 
@@ -113,11 +113,11 @@ def to_numpy(values: Any, name: str) -> Array:
 
 
 def _series_to_numpy(column: nw.Series[Any]) -> Array:
-    """Return a column with its missing values, its large integers and its time zone."""
+    """Return a column as an array that keeps missing values, integers and time zone."""
     dtype = column.dtype
     missing = dtype.is_numeric() and bool(column.null_count())
     large = missing and dtype.is_integer() and column.abs().max() > _EXACT
-    # Of a dictionary of Arrow, numpy gets another value where there is none.
+    # For a missing value of an Arrow dictionary numpy gets some other value.
     coded = isinstance(dtype, nw.Categorical) and bool(column.null_count())
     arrow = column.implementation is nw.Implementation.PYARROW
     zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
@@ -132,9 +132,9 @@ def _series_to_numpy(column: nw.Series[Any]) -> Array:
 
 
 def _changes_values(array: Array, values: Any) -> bool:
-    """Return whether numpy made something else of a list's values.
+    """Return whether numpy has changed the values of a list.
 
-    It makes all of them text where some are, and floats of very large integers.
+    It makes all values text where some are, and makes floats of very large integers.
     """
     if array.dtype.kind == "f" and array.ndim == 1 and isinstance(values, Iterable):
         return bool((np.abs(array) >= _EXACT).any()) and any(
@@ -159,8 +159,8 @@ def check_vector(array: Array, name: str) -> None:
 def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
     """Return numbers or booleans of any kind as a float64 vector without infinity.
 
-    `allow_nan`: NaN may stand for "unknown". An integer that float64 would round is
-    refused too: two of them would be tied.
+    With `allow_nan` NaN may stand for "unknown". An integer that float64 would round is
+    refused too, as two different ones could become equal.
     """
     array = to_numpy(values, name)
     check_vector(array, name)
@@ -185,7 +185,7 @@ def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
 
 
 def _check_exact(integers: Iterable[int], rows: Array, name: str) -> None:
-    """Raise a ValueError for the first integer that is none of the float64 numbers."""
+    """Raise a ValueError for the first integer that float64 would round."""
     for row, integer in zip(rows, integers, strict=True):
         if int(float(integer)) != integer:
             raise ValueError(
@@ -239,7 +239,7 @@ def check_aligned(**columns: Any) -> Any:
     Returns
     -------
     Index or None
-        That of the first column of pandas.
+        The index of the first column that is of pandas.
     """
     seen: list[tuple[str, Any]] = []
     for name, values in columns.items():
@@ -279,7 +279,7 @@ def check_binary(
 ) -> None:
     """Raise a ValueError unless all values are 0 or 1.
 
-    `rule` says for what they must be, `input_row` which of the caller's rows one is.
+    `rule` says for which use, and `input_row` gives the caller's number of a row.
     """
     other = (values != 0) & (values != 1)
     if other.any():
@@ -366,7 +366,7 @@ _COLLECTED: ContextVar[list[tuple[type[Warning], str]] | None] = ContextVar(
 
 
 def warn_user(message: str, category: type[Warning] = UndefinedMetricWarning) -> None:
-    """Warn the caller of the package, or tell the function of it that collects."""
+    """Warn the caller of the package, or add to `collected_warnings` where in use."""
     collected = _COLLECTED.get()
     if collected is None:
         # The level that points at the caller of the package.

@@ -1,4 +1,4 @@
-"""Data sets on which to try fairness of rankings and risk scores."""
+"""Data sets, real and simulated, to try metrics of rankings and risk scores on."""
 
 from skrankfair.datasets._bias_by_construction import make_bias_by_construction
 from skrankfair.datasets._biased_rankings import make_biased_rankings

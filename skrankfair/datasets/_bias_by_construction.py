@@ -17,7 +17,7 @@ Root mean square of s - E[Y | s]: {true_error:.6g} with every cluster weighing o
 {true_error_by_row:.6g} with every row weighing one.
 """
 _NODES = 20_000
-#: Links and their inverses.
+#: Link functions and their inverses, by name.
 _LINKS: dict[str, tuple[Any, Any]] = {
     "logit": (special.logit, special.expit),
     "probit": (special.ndtri, special.ndtr),
@@ -41,9 +41,10 @@ def _errors(
     b1: float,
     link: str,
 ) -> tuple[float, float]:
-    """Return the true errors, with every cluster and with every row weighing one.
+    """Return the true errors: each cluster with weight one, and each row.
 
-    Midpoints of quantiles of the scores, or of scores where their distributions differ.
+    They are integrated at midpoints of quantiles of the scores, or of the scores where
+    the distributions of clusters differ.
     """
     nodes = (np.arange(_NODES) + 0.5) / _NODES
     if n_max is None:
@@ -56,7 +57,7 @@ def _errors(
     share[-1] = stats.poisson.sf(n_max - 2, rate) if n_max > 1 else 1.0
     rows = sizes * share
     rows[-1] = 1 + rate - rows[:-1].sum()
-    # Density and mean outcome by score, for both ways to weigh.
+    # Density and mean outcome by score, for weights by cluster and by row.
     mass, total = np.zeros((2, 2, _NODES))
     for size, weights in zip(sizes, np.stack([share, rows], axis=1), strict=True):
         z = size / n_max

@@ -102,7 +102,7 @@ def make_biased_rankings(
     only rise, from the top down. For a padding with the protected group, pass the share
     and the advantage of the others, and exchange the labels.
 
-    What stands at a position depends on the number of protected items above alone, and
+    The item at a position depends only on the number of protected items above it, and
     `position_share` follows the distribution of this number from the top down.
 
     References

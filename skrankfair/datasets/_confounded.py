@@ -165,7 +165,7 @@ def _numbers(values: Any, name: str, shape: tuple[int, ...], high: float) -> Arr
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
-    # This also catches NaN, which is on neither side.
+    # Written so that NaN, for which comparisons are false, is refused too.
     if array.shape != shape or not ((array >= 0) & (array <= high)).all():
         raise ValueError(
             f"{name} must be an array of shape {shape} of numbers in [0, {high:g}]; "

@@ -21,12 +21,12 @@ _RATINGS: dict[str, Any] = {
     "timestamp": "int64",
 }
 _MOVIES: dict[str, Any] = {"movieId": "int32", "title": str, "genres": str}
-#: The files of an archive, and the columns that are read of them.
+#: The files of an archive, and the columns that are read from them.
 _FILES: dict[str, dict[str, Any]] = {"ratings.csv": _RATINGS, "movies.csv": _MOVIES}
-# Where a film has no genre, the sources say so in one of these words.
+# The words by which the sources say that a film has no genre.
 _NO_GENRE = ["", "(no genres listed)"]
 
-# These are raised underneath by damaged, encrypted, truncated or mistyped files.
+# Errors that readers raise for damaged, encrypted, truncated or other files.
 _UNREADABLE = (
     TypeError,
     ValueError,

@@ -1,4 +1,4 @@
-"""Plain ordered lists as the columns that metrics take."""
+"""`rankings_to_columns`: ordered lists become the columns that metrics take."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def rankings_to_columns(rankings: Iterable[Iterable[Any]]) -> dict[str, Any]:
     Parameters
     ----------
     rankings : iterable of iterables
-        One ordered list per ranking, from the top down, of group labels. Lists of items
-        become such columns too, of which the labels are then looked up.
+        One ordered list of group labels per ranking, from the top down. Lists of items
+        work too: look up the labels of the items in the column afterwards.
 
     Returns
     -------

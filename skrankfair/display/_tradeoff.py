@@ -1,4 +1,4 @@
-"""The candidates of a search: how good they are against how fair they are."""
+"""`FairnessTradeoffDisplay`: the candidates of a search by objective and disparity."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _FAINT = "#C8C8C8"
 _LONGEST_LABEL = 60
-_SIZES = {2: 5, 4: 6.5, 5: 9}  # of points by how far in front they are
+_SIZES = {2: 5, 4: 6.5, 5: 9}  # sizes of points by their z-order: larger ones in front
 
 
 @dataclass(eq=False, repr=False)
@@ -73,7 +73,7 @@ class FairnessTradeoffDisplay:
         Error bars of the candidates that are beaten, of the front, and of the chosen.
     bound_ : matplotlib Line2D or None
     forbidden_ : matplotlib Rectangle or None
-        What is beyond the bound.
+        The region beyond the bound.
     missing_ : matplotlib Text or None
         How many candidates have no value, if any: the title of the legend or, without
         one, of the axes.
@@ -311,7 +311,7 @@ class FairnessTradeoffDisplay:
         if self.chosen is not None:
             chosen[self.chosen] = defined[self.chosen]
         self._draw_candidates(x, y, defined & ~front & ~chosen, front, chosen)
-        # After the points, which determine how wide the plot is.
+        # Drawn after the points, which determine the limits of the axes.
         self._draw_bound()
         drawn = self.chosen_, self.front_points_, self.candidates_, self.bound_
         handles = [

@@ -1,4 +1,4 @@
-"""The metrics on data beyond memory: files through DuckDB, Dask and Spark."""
+"""Metrics on data beyond memory: files through DuckDB, and frames of Dask and Spark."""
 
 from ._measure import measure
 

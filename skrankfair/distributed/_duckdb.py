@@ -26,7 +26,7 @@ _MISSING = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
 class DuckdbSource(Source):
     """A relation of DuckDB, whose sorted rows are written to a file.
 
-    `n_jobs` and `progress` are as `measure` takes them.
+    `n_jobs` and `progress` are those of `measure`.
     """
 
     connection: Any
@@ -67,11 +67,11 @@ class DuckdbSource(Source):
             with pa.ipc.new_file(self.file, batches.schema) as file:
                 columns = _written(file, batches, by)
                 sizes = [table.num_rows for table in cut(columns, by, size)]
-        self.connection.close()  # its memory is wanted by the parts
+        self.connection.close()  # so that the parts have its memory
         return list(zip(accumulate(sizes, initial=0), sizes, strict=False))
 
     def rows(self, choose: Callable[[Any], Any]) -> Any:
-        """Return a table of the rows that a function takes of each part."""
+        """Return a table of the rows that `choose` takes from each part."""
         import pyarrow as pa
 
         return pa.concat_tables(choose(_part(self.file, *part)) for part in self.parts)
@@ -87,14 +87,14 @@ class DuckdbSource(Source):
 
 
 def _written(file: Any, batches: Any, by: str | None) -> Iterator[Any]:
-    """Write batches to a file, and yield the column that they are cut by."""
+    """Write batches to a file; yield of each the column that parts are cut by."""
     for batch in batches:
         file.write_batch(batch)
         yield batch if by is None else batch.select([by])
 
 
 def _part(file: str, start: int, n_rows: int) -> Any:
-    """Return rows, which are read from the file as their columns are used."""
+    """Return some rows of the file, whose columns are read when they are used."""
     import pyarrow as pa
 
     with pa.memory_map(file) as opened:
@@ -106,7 +106,7 @@ def _measured(plan: MeasurePlan, file: str, start: int, n_rows: int) -> Results:
     import pyarrow as pa
 
     table = _part(file, start, n_rows)
-    # Labels of groups are few, and cheaper as codes.
+    # Labels of groups are few, so that codes need less memory.
     others = (plan.columns.get("qid"), plan.partition_by)
     for column, name in enumerate(table.column_names):
         if name not in others and pa.types.is_string(table[name].type):
@@ -152,7 +152,7 @@ def duckdb_source(
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Raise a ValueError of the data or of the folder for what DuckDB cannot do."""
+    """Turn errors of DuckDB into a ValueError that names the data or the folder."""
     import duckdb
 
     try:
@@ -180,7 +180,7 @@ def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
         except pa.ArrowInvalid as error:
             raise ValueError(f"data has a type that Arrow lacks: {error}.") from error
     elif kind in ("duckdb", "_duckdb"):
-        # A relation belongs to the connection that made it, and comes as batches.
+        # A relation belongs to another connection, so it is read as batches.
         data = data.to_arrow_reader()
     elif kind != "pyarrow":
         raise ValueError(
@@ -221,8 +221,8 @@ def _of_files(
         plan.check_columns(header, "data" if len(files) == 1 else file)
     if len(separators) > 1:
         raise ValueError(f"data has files of several separators: {separators}.")
-    # By name: columns are not in the order of the first file, nor of its types. What a
-    # column of CSV is, all of it says, and nothing is guessed from the first rows.
+    # Columns are matched by name, as files may have other orders and types. The type of
+    # a CSV column follows from all of its cells, not from a guess at the first rows.
     options: dict[str, Any] = {"union_by_name": True}
     if is_csv:
         options |= {"all_varchar": True, "header": True, "skiprows": 0, "comment": ""}
@@ -244,5 +244,5 @@ def _of_files(
 
 
 def sql_name(name: str) -> str:
-    """Return the name of a column as SQL has it."""
+    """Return the name of a column, quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""Frames of Dask and Spark, measured part by part where they live."""
+"""Frames of Dask and Spark, measured part by part by the workers that hold them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added, cut
 
-# Results that one task of Dask adds up.
+# How many results one task of Dask adds up.
 _AT_A_TIME = 8
 # A worker of Spark has much less memory than a machine.
 _ROWS_AT_A_TIME = 500_000
 
 
 class DaskSource(Source):
-    """A Dask DataFrame; `n_partitions` of the shuffled rows are those of the data."""
+    """A Dask DataFrame; without `n_partitions` shuffled rows have those of the data."""
 
     @cached_property
     def n_rows(self) -> int:
@@ -40,12 +40,12 @@ class DaskSource(Source):
         return split[qid].iloc[0] if len(split) else None
 
     def rows(self, choose: Callable[[Any], Any]) -> Any:
-        """Return a frame of the rows that a function takes of each partition."""
+        """Return a frame of the rows that `choose` takes from each partition."""
         frame = self.data[self.plan.names]
         return frame.map_partitions(choose, meta=frame._meta).compute()
 
     def results(self, plan: MeasurePlan) -> list[Results]:
-        """Return the total of the partitions, which a tree of tasks adds."""
+        """Return the total of all partitions, added by a tree of tasks."""
         from dask.delayed import delayed
 
         frame, by = self.data[plan.names], plan.partition_by
@@ -62,12 +62,12 @@ class DaskSource(Source):
 
 
 def _measured(plan: MeasurePlan, frame: Any) -> Results:
-    """Return the results of one partition; none of one without rows."""
+    """Return the results of one partition; none if it has no rows."""
     return plan.measure(frame) if len(frame) else {}
 
 
 class SparkSource(Source):
-    """A Spark DataFrame, classic or Connect; `n_partitions` are the session's."""
+    """A Spark DataFrame, classic or Connect, with the partitions of its session."""
 
     @cached_property
     def n_rows(self) -> int:
@@ -78,7 +78,7 @@ class SparkSource(Source):
     def frame(self) -> Any:
         """The columns that are needed, named by number.
 
-        Spark reads dots and backticks in names, so that its workers see others.
+        Spark interprets dots and backticks in names, so workers see safe names.
         """
         names = (name.replace("`", "``") for name in self.plan.names)
         return self.data.selectExpr(*(f"`{n}` AS c{i}" for i, n in enumerate(names)))
@@ -96,7 +96,7 @@ class SparkSource(Source):
         return split[0][0] if split else None
 
     def rows(self, choose: Callable[[Any], Any]) -> Any:
-        """Return a table of the rows that a function takes of each batch."""
+        """Return a table of the rows that `choose` takes from each batch."""
         names = self.plan.names
         chosen = partial(_chosen, names, choose)
         return _mapped(self.frame, chosen, self.frame.schema).rename_columns(names)
@@ -119,9 +119,9 @@ class SparkSource(Source):
 
 
 def _mapped(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
-    """Return a table of the rows that a function yields of each partition."""
+    """Return a table of the rows that a function yields for each partition."""
     with warnings.catch_warnings():
-        # Of pandas 3, which has no part in Spark's batches of Arrow.
+        # From pandas 3, which Spark's Arrow batches do not use.
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
         return frame.mapInArrow(function, schema).toArrow()
 
@@ -129,7 +129,7 @@ def _mapped(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
 def _chosen(
     names: Sequence[str], choose: Callable[[Any], Any], batches: Iterable[Any]
 ) -> Iterator[Any]:
-    """Yield the rows that a function takes of each batch."""
+    """Yield the rows that `choose` takes from each batch."""
     import pyarrow as pa
 
     for batch in batches:
@@ -138,7 +138,7 @@ def _chosen(
 
 
 def _answer(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the total of a partition as JSON; nothing of one without rows."""
+    """Yield the total of a partition as JSON; nothing if it has no rows."""
     import pyarrow as pa
 
     try:
@@ -149,6 +149,6 @@ def _answer(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
             return
         texts = {name: result.to_json() for name, result in total.items()}
         answer: dict[str, Any] = {"results": texts}
-    except ValueError as error:  # of the data: another attempt would find it again
+    except ValueError as error:  # of the data: trying again would repeat it
         answer = {"error": str(error)}
     yield pa.RecordBatch.from_arrays([pa.array([json.dumps(answer)])], ["answer"])

@@ -1,11 +1,11 @@
-"""One function for data of any size, and the numbers that metrics take from a sample.
+"""`measure`: metrics on data of any size, with first passes from a sample.
 
 A caliper, the edges of strata of engagement or a curve depend on all rows, so results
-of parts with numbers of their own do not add up. The same metric in memory chooses
-them from a sample of whole clusters, and all parts are given them. A hash of the label
-of a cluster decides whether it is in the sample, so that the sample is the same for
-every engine and any number of parts. Data that are no larger than the sample are taken
-whole.
+of parts that choose their own numbers do not add up. So the same metric in memory
+chooses the numbers from a sample of whole clusters, and all parts use them. A hash of
+the label of a cluster decides whether it is in the sample, so that the sample is the
+same for every engine and any number of parts. Data that are no larger than the sample
+are taken whole.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .._inputs.validation import check_number, collected_warnings, to_numpy, war
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added, make_plan, plain_of
 
-# About how many rows the sample has. Samples of 1e5 rows of 1e6 moved the calipers of
-# three groups by 1.5%, and their estimates by an eighth of the standard error of all.
+# About how many rows the sample has. Samples of 1e5 of 1e6 rows moved the calipers of
+# three groups by 1.5%, and estimates by an eighth of the standard error of all rows.
 _SAMPLE_ROWS = 1_000_000
-# Of large clusters more rows are taken until there are so many, since errors over
-# fewer clusters would have hardly any degrees of freedom.
+# The least number of clusters in the sample: where clusters are large it has more rows,
+# since errors over few clusters would have hardly any degrees of freedom.
 _FEWEST_CLUSTERS = 10
 
-# What the sample gives for metrics that do not add up even if all numbers are given.
+# What comes from the sample for metrics that do not add up with any given numbers.
 _ESTIMATES = "estimates and errors"
 
 
@@ -73,7 +73,7 @@ def measure(
     `positive_rate_shift`, `rank_shift` and `calibration_error` without edges of bins do
     not add up over parts and are measured on this sample alone. Such a result says so,
     and ``first_pass["sample"]`` holds the numbers of rows and clusters of the sample.
-    Smaller data are their own sample, so that results are those of memory.
+    Smaller data are their own sample, so that results are those of all data in memory.
 
     Parameters
     ----------
@@ -243,8 +243,8 @@ def _total(plan: MeasurePlan, source: Source) -> Results:
 def _first_pass(plan: MeasurePlan, source: Source) -> tuple[MeasurePlan, Results]:
     """Return the plan with the numbers of a sample, and the results of the sample.
 
-    The plan has the metrics that add up over parts, with all numbers given; the results
-    are of those that do not, which are measured on the sample.
+    The plan has the metrics that add up over parts, with all numbers given. The results
+    are those of the other metrics, which are measured on the sample.
     """
     chosen = _chosen_from_data(plan)
     n_rows = source.n_rows if chosen else 0
@@ -262,7 +262,7 @@ def _first_pass(plan: MeasurePlan, source: Source) -> tuple[MeasurePlan, Results
         if sample and n_pairs is not None and n_pairs.default is not None:
             share = sample["rows"] / n_rows
             metric = partial(metric, n_pairs=max(1, round(n_pairs.default * share)))
-        with collected_warnings():  # those of all parts are given once, at the end
+        with collected_warnings():  # warnings about all data are given once, at the end
             result = replace(plan, metrics={name: metric}).result(name, values)
         if number == _ESTIMATES:
             results[name] = result.compact(plan.n_replicates, plan.random_state)
@@ -274,7 +274,7 @@ def _first_pass(plan: MeasurePlan, source: Source) -> tuple[MeasurePlan, Results
             metrics[name] = partial(metric, **given)
         else:
             edges = result.first_pass[number]
-            if sample:  # other rows may lie outside those of the sample
+            if sample:  # other rows may lie outside the edges of the sample
                 edges = (-np.inf, *edges[1:-1], np.inf)
             metrics[name] = partial(metric, bins=edges)
     return replace(plan, metrics=metrics), results
@@ -283,14 +283,14 @@ def _first_pass(plan: MeasurePlan, source: Source) -> tuple[MeasurePlan, Results
 def _sampled(
     plan: MeasurePlan, names: Sequence[str], source: Source
 ) -> tuple[Any, dict[str, int]]:
-    """Return the rows of the sample and its size; no size if it has all rows."""
+    """Return the rows of the sample and its size; an empty size if it is all rows."""
     n_rows, by = source.n_rows, plan.partition_by
     share = _SAMPLE_ROWS / n_rows
     if share < 1 and by is None:
         raise ValueError(
-            f"{', '.join(names)} of {n_rows:,} rows takes a sample of units, which "
-            "their labels choose; name their column by cluster=, which may be that of "
-            "the rows."
+            f"{', '.join(names)} of {n_rows:,} rows needs a sample of units, chosen by "
+            "their labels; name their column by cluster=, which may be that of the "
+            "rows."
         )
     while share < 1 and by is not None:
         choose = partial(_rows_of_clusters, by=by, share=share, seed=plan.random_state)
@@ -310,7 +310,7 @@ def _rows_of_clusters(frame: Any, by: str, share: float, seed: int) -> Any:
 
     rows = nw.from_native(frame, eager_only=True)
     labels = to_numpy(nw.to_native(rows[by]), by)
-    # Hashed once more, so that the weights of replicates are independent of it.
+    # Hashed again, so that the sample is independent of the counts of replicates.
     hashes = label_hashes(label_hashes(labels) + np.uint64(seed))
     is_chosen = hashes < np.uint64(share * 2.0**64)
     return nw.to_native(rows[np.flatnonzero(is_chosen), :])

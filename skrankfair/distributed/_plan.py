@@ -1,4 +1,4 @@
-"""What to measure of which columns, what one part gives, and how data are parted."""
+"""`MeasurePlan`: metrics and columns to measure; `Source`: data cut into parts."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from .._inputs.validation import (
 from .._reports.catalog import catalog
 from ..metrics import GroupEstimates
 
-#: Metrics by name, and what they give.
+#: Results by the names of their metrics.
 Metrics: TypeAlias = Mapping[str, Callable[..., GroupEstimates]]
 Results: TypeAlias = Mapping[str, GroupEstimates]
-# Kinds of parameters that are given by their names.
+# Kinds of parameters that can be given by name.
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True)
 class MeasurePlan:
-    """What to measure, and the names of the columns.
+    """The metrics to measure, and the names of their columns.
 
     Attributes
     ----------
     metrics : dict of str to callable
     columns : dict of str to str or list of str
-        The name of the column (the names, of groups that are crossed, or of users and
-        items) of each argument that is given.
+        The column of each argument that is given; several columns for crossed groups,
+        or for users and items.
     n_replicates, random_state : int
         As `GroupEstimates.compact` takes them.
     sampled : dict of str to dict
-        What a sample gives for a metric, and how many rows and clusters the sample has.
+        By metric, what comes from a sample, and the rows and clusters of the sample.
     """
 
     metrics: Metrics
@@ -79,7 +79,7 @@ class MeasurePlan:
         import narwhals as nw
 
         rows = nw.from_native(frame, eager_only=True)
-        # Of one column an array, which no metric has to make again.
+        # One column becomes an array here, so that no metric converts it again.
         return {
             argument: to_numpy(nw.to_native(rows[name]), argument)
             if isinstance(name, str)
@@ -118,14 +118,14 @@ class MeasurePlan:
 
 @dataclass
 class Source(ABC):
-    """Data of an engine, the rows of each cluster of a plan in one part.
+    """A base of data of an engine, in parts that keep the rows of a cluster together.
 
     Attributes
     ----------
     data : frame or relation of the engine
     plan : MeasurePlan
     n_partitions : int or None
-        None is the choice of the engine.
+        None leaves the number to the engine.
     """
 
     data: Any
@@ -143,7 +143,7 @@ class Source(ABC):
 
     @abstractmethod
     def rows(self, choose: Callable[[Any], Any]) -> Any:
-        """Return a frame of the rows that a function takes of each part."""
+        """Return a frame of the rows that `choose` takes from each part."""
 
     @abstractmethod
     def results(self, plan: MeasurePlan) -> Iterable[Results]:
@@ -151,7 +151,7 @@ class Source(ABC):
 
 
 def added(parts: Iterable[Results]) -> dict[str, GroupEstimates]:
-    """Return the sums by name of the results of some parts."""
+    """Return the sum of the results of parts, by name of the metric."""
     total: dict[str, GroupEstimates] = {}
     for part in parts:
         for name, result in part.items():
@@ -160,7 +160,7 @@ def added(parts: Iterable[Results]) -> dict[str, GroupEstimates]:
 
 
 def parameters_of(metric: Callable[..., Any]) -> set[str]:
-    """Return the names of the parameters of a metric that no partial has set."""
+    """Return the names of a metric's parameters that a partial has not set."""
     fixed = metric.keywords if isinstance(metric, partial) else {}
     return set(inspect.signature(metric).parameters) - set(fixed)
 
@@ -171,8 +171,8 @@ def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
     Raises
     ------
     ValueError
-        For what is neither a name nor a function of `skrankfair.metrics`, nor a partial
-        of one, or for two of one name.
+        For an entry that is no name or function of `skrankfair.metrics`, nor a partial
+        of one, or for two metrics of one name.
     """
     if isinstance(metrics, Mapping):
         pairs = [(str(name), metric) for name, metric in metrics.items()]
@@ -212,7 +212,7 @@ def make_plan(
     n_replicates: int = 0,
     random_state: int = 0,
 ) -> MeasurePlan:
-    """Return the plan, or a ValueError that says what does not add up over parts."""
+    """Return the plan; a ValueError names a metric that does not add up over parts."""
     functions = named_metrics(metrics)
     given = {name: column for name, column in columns.items() if column is not None}
     for argument, column in given.items():
@@ -272,12 +272,12 @@ def _check_additive(
 
 
 def plain_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that a partial is of, or the function itself."""
+    """Return the function inside a partial, or the function itself."""
     return function.func if isinstance(function, partial) else function
 
 
 def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
-    """Yield tables of about `n_rows` rows, no cluster in two of them.
+    """Yield tables of about `n_rows` rows, of which no two share a cluster.
 
     Parameters
     ----------
@@ -286,8 +286,8 @@ def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
     by : str or None
         The column of the clusters; None for rows.
     n_rows : int
-        A table is cut at the first border behind this row, so that a cluster that is
-        larger is whole.
+        A table is cut at the first border between clusters after this many rows, so
+        that larger clusters stay whole.
     """
     import pyarrow as pa
 
@@ -310,7 +310,7 @@ def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
 
 
 def _last_border(column: Any) -> int:
-    """Return where the run of equal values at the end of a column begins."""
+    """Return the row at which the last run of equal values in a column begins."""
     import pyarrow.compute as pc
 
     ends = pc.run_end_encode(column.combine_chunks()).run_ends

@@ -1,4 +1,4 @@
-"""How far scores are from the mean outcomes that they stand for."""
+"""`calibration_error`: how far scores are from the mean outcomes at these scores."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ _NOT_PAIRED = (
     "the numbers of bins of a sweep are chosen from the outcomes, which equally well "
     "calibrated scores would be told apart by. Use method='smooth' or 'binned'."
 )
-# Columns of a group: sum of squares, what they are of, rows, and the sum of squares
-# over narrow bins.
+# Numbers of a group's columns: the sum of squares, the mass that it is divided by, the
+# number of rows, and the sum of squares over narrow bins.
 _ROWS = ColumnSum(2, 3)
 _FEWEST_NARROW = 15
-# Relative to the outcomes, a fall of a mean that is only rounding.
+# A fall of a mean below this share of the outcomes is rounding.
 _ROUNDING = 1e-10
-# Scores at which the variance of a curve is taken.
+# The number of scores at which the variance of a curve is computed.
 _N_POINTS = 64
-# Clusters that are looked at at once.
+# Clusters that are worked on at once.
 _BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
 class SortedScores:
-    """Rows in blocks of equal score, from the lowest, with their sums so far."""
+    """Rows in blocks of equal score, from the lowest, with cumulated sums."""
 
     block: Array  # shape (n,), int64: block of each row
     mass: Array  # shape (T + 1,): weight of all rows before each block, and of all
@@ -59,8 +59,8 @@ class SortedScores:
     #: weight.
     gap: Array
     outcome: Array
-    #: The weight of each row, which resamples multiply by whole numbers; None where
-    #: rows have unlike ones, and bins may cut rows.
+    #: The weight that all rows share, of which resamples have multiples; None where
+    #: weights differ, so that the edge of a bin may cut a row.
     unit: float | None
 
     @classmethod
@@ -87,7 +87,7 @@ class SortedScores:
         return cls(block, mass, gap, before(weight * sample.y), unit)
 
     def edges(self, n_bins: int) -> Array:
-        """Return the mass before each bin, and of all, shape (n_bins + 1,).
+        """Return the mass before each bin, then the whole mass, (n_bins + 1,).
 
         The row of rank r (from 0) of n is in bin ``floor(r · n_bins / n)``.
         """
@@ -95,11 +95,11 @@ class SortedScores:
             total = round(self.mass[-1] / self.unit)
             return self.unit * -(-np.arange(n_bins + 1) * total // n_bins).astype(float)
         edges = np.arange(n_bins + 1) * self.mass[-1] / n_bins
-        edges[-1] = self.mass[-1]  # but for rounding
+        edges[-1] = self.mass[-1]  # the cumulated sum has rounding
         return edges
 
     def means(self, edges: Array, sums: Array) -> Array:
-        """Return means within bins, NaN in empty ones; of a cut block, its share."""
+        """Return means within bins, NaN in empty ones; a cut block adds its share."""
         mass = np.diff(edges)
         means = np.full(mass.size, np.nan)
         np.divide(
@@ -108,9 +108,9 @@ class SortedScores:
         return means
 
     def sweep(self) -> int:
-        """Return the last number of bins before the mean outcomes fall somewhere.
+        """Return the largest number of bins up to which no mean outcome falls.
 
-        It looks at 2 bins and more, but at fewer than rows, which would be no bins.
+        Numbers 2, 3, ... are tried, below the number of rows.
         """
         n_rows = self.block.size
         levels = np.diff(self.outcome) / np.diff(self.mass)
@@ -132,22 +132,22 @@ class RootMeanSquare:
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the roots, shape (..., G)."""
         ratio = _per_mass(by_group, 0)
-        # A sum of squares that rounding has made negative.
+        # Rounding may have made a sum of squares negative.
         return np.sqrt(np.where(ratio.real < 0, 0, ratio))
 
 
 @stored("NarrowSquare")
 @dataclass(frozen=True)
 class NarrowSquare:
-    """The mean of the squares over narrow bins."""
+    """The mean square over narrow bins."""
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return it, shape (..., G)."""
+        """Return the mean squares, shape (..., G)."""
         return _per_mass(by_group, 3)
 
 
 def _per_mass(by_group: Array, column: int) -> Array:
-    """Return a column over that of the mass, NaN without mass, shape (..., G)."""
+    """Return a column divided by the mass, NaN without mass, shape (..., G)."""
     ratio = np.full(by_group.shape[:-1], np.nan, dtype=by_group.dtype)
     mass = by_group[..., 1]
     return np.divide(by_group[..., column], mass, out=ratio, where=mass.real != 0)
@@ -156,19 +156,19 @@ def _per_mass(by_group: Array, column: int) -> Array:
 @stored("KnownNoise")
 @dataclass(frozen=True)
 class KnownNoise:
-    """The expected square of an error that is 0, by group, estimated beforehand."""
+    """The square that noise alone would make, by group, estimated beforehand."""
 
     by_group: tuple[float, ...]
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return it, shape (G,)."""
+        """Return the expected squares, shape (G,)."""
         return np.array(self.by_group)
 
 
 @stored("BinnedGaps")
 @dataclass(frozen=True)
 class BinnedGaps:
-    """The same root from columns of bins: gaps, masses, their squares and product."""
+    """The root mean square from columns of bins: gaps, masses, squares, products."""
 
     n_bins: int
 
@@ -189,12 +189,12 @@ class BinnedGaps:
 @stored("BinnedNoise")
 @dataclass(frozen=True)
 class BinnedNoise:
-    """The expected square of an error that is 0, from the columns of `BinnedGaps`."""
+    """The square that noise alone would make, from the columns of `BinnedGaps`."""
 
     n_bins: int
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return it, shape (..., G); a bin of one cluster is noise as a whole."""
+        """Return the squares, (..., G); a bin of one cluster counts as noise."""
         gap, mass, gaps, masses, both = BinnedGaps(self.n_bins).columns(by_group)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = gap / mass
@@ -206,9 +206,9 @@ class BinnedNoise:
 def _noise_of_bins(mass: Array, gap: Array, squares: Array, masses: Array) -> Array:
     """Return the variance of the mean gap of each bin, times the mass of the bin.
 
-    From sums over clusters of the squared deviations of their gaps, and of their
-    squared masses. A bin of one cluster has no variance, and the whole of its gap may
-    be noise.
+    `squares` are the sums over clusters of squared deviations of their gaps, and
+    `masses` those of their squared masses. A bin of one cluster has no variance: its
+    whole gap may be noise.
     """
     leverage = masses / mass**2
     alone = leverage > 1 - _ROUNDING
@@ -245,7 +245,7 @@ class _BinSquares:
     def linear(self) -> Array:
         """Return the first-order share in their sum of a unit of weight of each row.
 
-        Shape (n,). Tied rows are in all the bins of their block, in parts.
+        It has shape (n,). A tied row is in all bins of its block, in equal parts.
         """
         scores, edges = self.scores, self.scores.edges(self.n_bins)
         gaps = np.nan_to_num(scores.means(edges, scores.gap))
@@ -262,7 +262,7 @@ class _BinSquares:
         return linear
 
     def noise(self) -> float:
-        """Return their sum, if noise alone made it: if scores were the mean outcomes.
+        """Return the sum that noise alone would make, were scores the mean outcomes.
 
         It is the sum over bins of the variance of the mean gap, from the clusters, each
         times the mass of its bin. Bins that lie within a block of equal scores have one
@@ -324,9 +324,9 @@ class _SmoothSquares:
     def linear(self) -> Array:
         """Return the first-order share in their sum of a unit of weight of each row.
 
-        A row also moves the curve: at score s by ``w K (y - f(s)) / B(s)``, which
-        changes the sum of squares by ``-2 Σ w r δf``; these changes sum to 0 over all
-        rows.
+        A row also moves the curve f: at score s by ``δf = w K (y - f(s)) / B(s)``. That
+        changes the sum of squares by ``-2 Σ w r δf``, where r is the distance of the
+        score from the curve; these changes sum to 0 over all rows.
         """
         sample, smooth = self.sample, (self.bandwidth, self.kernel)
         x, y = sample.x, sample.y
@@ -343,9 +343,9 @@ class _SmoothSquares:
         return gap
 
     def noise(self) -> float:
-        """Return their sum, if noise alone made it: the variance of the curve.
+        """Return the sum that noise alone would make: the variance of the curve.
 
-        At a few scores, and between them by lines.
+        It is computed at a few scores, and interpolated by lines between them.
         """
         x = self.sample.x
         points = np.unique(np.quantile(x, np.linspace(0, 1, _N_POINTS)))
@@ -366,10 +366,10 @@ def _fitted(
     sample: Sample,
     make_squares: Callable[[Hashable, Sample], Iterator[_SmoothSquares | _BinSquares]],
 ) -> tuple[ClusterSums, KnownNoise, KnownNoise]:
-    """Return sums of squares that are fitted to each group, and their noise.
+    """Return the sums of squares of each group, and the part that is noise.
 
-    Of each group there are the squares of the metric, and those of bins too narrow to
-    hide anything. What a bootstrap needs of them is made when it asks for it.
+    A group has the squares of the metric, and those of bins too narrow to hide a gap.
+    The parts that only a bootstrap needs are made when it asks for them.
     """
     labels = rows.groups.labels
     linear = np.zeros((2, sample.x.size))
@@ -429,7 +429,7 @@ def _edge_sums(
 ) -> ClusterSums:
     """Return the sums of bins with fixed edges, which add up.
 
-    Their columns are those of `BinnedGaps`, and the number of rows.
+    The columns are those of `BinnedGaps`, then the number of rows.
     """
     from scipy import sparse
 
@@ -441,7 +441,7 @@ def _edge_sums(
 
     def in_bins(values: Array) -> Any:
         sums = sparse.csr_array((values, where), shape=(starts.size, n_bins))
-        sums.sum_duplicates()  # as older SciPy does not
+        sums.sum_duplicates()  # older SciPy keeps them
         return sums
 
     mass, count = in_bins(sample.share), in_bins(weights_of_rows(rows, sample)).data
@@ -453,7 +453,7 @@ def _edge_sums(
         (np.stack(columns, axis=1).ravel(), at.ravel(), 6 * mass.indptr),
         shape=(starts.size, 5 * n_bins + 1),
     )
-    values.sum_duplicates()  # of the numbers of rows
+    values.sum_duplicates()  # the column of numbers of rows
     table = Rows.from_entries(
         sample.cluster[starts],
         sample.group[starts],
@@ -560,18 +560,19 @@ def calibration_error(
     include the error of the curve itself; for the bins they take the bins as given.
     They are errors around the estimate and do not see its bias: noise makes any
     estimated curve miss the scores, so the estimated error of calibrated scores is
-    above 0. Intervals see it (Bröcker 2012; Kumar, Liang and Ma 2019). The square of
-    the estimate is expected to be larger by the mean variance of the curve (or of the
-    means of the bins), which is estimated over clusters; the lower end of the interval
-    is that of the square less this noise, and the upper end that of the square as it
-    is. So the interval of a calibrated group begins at 0, and is wide where there are
-    few rows. Resamples would have the noise twice: ``method="bootstrap"`` is refused.
+    above 0. Intervals allow for it (Bröcker 2012; Kumar, Liang and Ma 2019). The square
+    of the estimate is expected to be larger by the mean variance of the curve (or of
+    the means of the bins), which is estimated over clusters. The lower end of the
+    interval is that of the square minus this noise, and the upper end that of the
+    square itself. So the interval of a calibrated group begins at 0, and is wide where
+    there are few rows. Resamples would have the noise twice: ``method="bootstrap"`` is
+    refused.
 
     A bandwidth or a bin also hides what is narrower than it, such as waves, or the
     slope within the few bins of a sweep. So the upper end is at least that of the mean
     square over narrow bins of equal mass, as many as the root of the number of clusters
-    (15 or more), less its noise. Intervals hold the error of the population by this;
-    those of given edges hold only what the bins show.
+    (15 or more), minus its noise. Intervals thereby contain the error of the
+    population; those for given edges contain only the error that these bins show.
 
     The smaller the group, the larger its noise, so groups have no contrast
     (``contrast`` raises a ValueError): a test would reject in most data sets with
@@ -651,7 +652,7 @@ def calibration_error(
         sums = _edge_sums(rows, sample, edges, support)
         finalize, noise, narrow = BinnedGaps(n_bins), BinnedNoise(n_bins), None
         first_pass: dict[str, Any] = {"bins": tuple(edges.tolist())}
-        del sample  # large beside many groups
+        del sample  # it is large where there are many groups
     else:
         sums, noise, hidden = _fitted(rows, sample, make_squares)
         finalize, support, narrow = RootMeanSquare(), _ROWS, (NarrowSquare(), hidden)

@@ -1,4 +1,4 @@
-"""What calibrating the scores of the groups would change: decisions."""
+"""`positive_rate_shift` and `rank_shift`: what calibrating the scores would change."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from ..smoothing._sums import repeated_means
 from ._calibration_error import bandwidth_of_group
 from ._pairs.cluster_rows import QuerySums, sum_over_queries, times
 
-# Clusters of which a resample leaves out all with a probability of e^-60.
+# A resample leaves out all of this many clusters with a probability of e^-60.
 _SURELY_DRAWN = 60
 _ROUNDING = 1e-12
-# Numbers of scores in some resamples at once: of a group, and of all groups.
+# How many scores the resamples worked on at once have, by group and of all groups.
 _BLOCK, _SCORES = 1 << 17, 1 << 21
-# Where all outcomes near a score are equal, those of a resample are too, so that it
-# shows half of the bias of ranks.
+# Resamples show half of the bias of ranks: where all outcomes near a score are equal,
+# those of a resample are equal too.
 _RANK_BIAS = 2.0
 
 
@@ -55,14 +55,14 @@ class Calibrated:
 
     sample: Sample  # rows of all groups
     kernel: Kernel
-    rows: list[Array]  # those of each group that has any
-    bandwidth: dict[Hashable, float]  # of each of these, in the same order
+    rows: list[Array]  # the rows of each group that has any
+    bandwidth: dict[Hashable, float]  # of each of these groups, in the same order
 
     @classmethod
     def of_sample(
         cls, sample: Sample, groups: Groups, bandwidth: Any, kernel: Kernel
     ) -> Calibrated:
-        """Choose the bandwidth of each group; keep codes of 32 bits where they do."""
+        """Choose the bandwidth of each group; keep 32-bit codes where they suffice."""
         cluster, group, row = small_codes(sample.cluster, sample.group, sample.row)
         sample = replace(sample, cluster=cluster, group=group, row=row)
         rows = sample.rows_of_groups(len(groups))
@@ -87,11 +87,11 @@ class Calibrated:
         return star
 
     def resampled(self, counts: Array) -> Iterator[tuple[slice, Array, Array]]:
-        """Yield the scores of resamples, some of them and a group at a time.
+        """Yield the calibrated scores of b resamples and one group at a time.
 
-        `counts` says how often each cluster counts, shape (B, n_clusters). What is
-        yielded is which resamples, which rows, and their scores, shape (b, n); rows
-        whose clusters count 0 times may be NaN.
+        `counts` says how often each cluster is in each resample, shape (B, n_clusters).
+        Yielded are a slice of resamples, the numbers of rows, and their scores, shape
+        (b, n); rows whose clusters were not drawn may be NaN.
         """
         sample = self.sample
         for rows, h in zip(self.rows, self.bandwidth.values(), strict=True):
@@ -130,10 +130,10 @@ def shift_estimates(
 ) -> GroupEstimates:
     """Return the mean change that calibration would make, by group.
 
-    The metric counts in units. Rows of the table are clusters; the sum of changes is
-    divided by the support, and `refit` gives the totals with the curves fitted anew.
-    `resamples` is how many there are, and the seed; `bias` is how often the bias that
-    they show counts in the errors.
+    Rows of the table are clusters. The estimate is the sum of changes divided by the
+    support, and `refit` gives the totals with curves fitted anew to resamples.
+    `resamples` has their number and seed. The errors include the bias that resamples
+    show, times `bias`.
     """
     finalize = MeanOfRatios()
     n_resamples, seed = resamples
@@ -165,8 +165,8 @@ def _in_too_few_clusters(
 ) -> Array:
     """Return which groups have no standard error, shape (G,).
 
-    These are in one cluster, or in so few that some resample has none of them; no curve
-    is fitted anew to know them.
+    They have rows in one cluster only, or in so few that some resample has none of
+    these clusters. No curve is fitted to find them.
     """
     if sums.active.min() >= _SURELY_DRAWN:
         return np.zeros(len(sums.groups), dtype=bool)
@@ -268,9 +268,9 @@ def positive_rate_shift(
     refits the curves, computed when first asked for, and
     ``confidence_interval(method="bootstrap")`` are its percentiles. Errors are those
     around the estimate, ``var(θ*) + (mean(θ*) - θ)²``, so that they have the bias that
-    noise in the curves makes, as far as resamples show it. Errors of B resamples differ
-    from seed to seed by ``1 / sqrt(2 B)`` of themselves, 5% for 200; weights that are
-    all equal have the resamples of none. Bandwidths are held. After
+    noise in the curves causes, as far as resamples show it. Errors of B resamples
+    differ from seed to seed by ``1 / sqrt(2 B)`` of themselves, 5% for 200; equal
+    weights give the same resamples as no weights. Bandwidths are fixed. After
     ``compact(n_replicates=...)`` the resamples are these replicates. Results do not add
     up, since the curves of parts are not that of the whole;
     `skrankfair.distributed.measure` takes a sample of the clusters of large data.
@@ -311,7 +311,7 @@ def positive_rate_shift(
     sample = calibrated.sample
     counts, n_groups = weights_of_rows(rows, sample), len(rows.groups)
     before = sample.x > threshold
-    # A mean outcome that is the threshold but for rounding is not above it.
+    # A mean outcome that is above the threshold only by rounding is not above it.
     above = threshold + _ROUNDING * max(1.0, abs(threshold))
 
     def refit(cluster_counts: Array) -> Array:
@@ -345,9 +345,9 @@ def positive_rate_shift(
 
 
 def _ranks(places: Places, weight: Array | None, lowest: float) -> Array:
-    """Return the rank of each ranked row, 1 the best, at most the lowest that counts.
+    """Return the rank of each ranked row, 1 for the best, and at most `lowest`.
 
-    Ties have their mean rank. The weights say how often each row is in the list.
+    Tied rows have their mean rank. `weight` says how often each row is in the list.
     """
     if weight is None:
         return places.tie_means(np.minimum(places.position() + 1.0, lowest))
@@ -358,13 +358,13 @@ def _ranks(places: Places, weight: Array | None, lowest: float) -> Array:
         return (above + last + 1) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         counts = np.clip((lowest - above) / (last - above), 0, 1)
-    # Of the ranks above + 1 to last those that count, and the others at the lowest.
+    # The mean over ranks above + 1 to last, where ranks beyond `lowest` count as it.
     mean = (above + np.minimum(last, lowest) + 1) / 2
     return np.where(last > lowest, counts * mean + (1 - counts) * lowest, mean)
 
 
 def _cells(data: RankedData) -> tuple[Cells, Array]:
-    """Return the queries and groups that have rows, and which each row is of."""
+    """Return the cells (query and group) that have rows, and the cell of each row."""
     members = Memberships.of(data.ranking, data.groups)
     cells = members.cells
     query, group = small_codes(cells.query, cells.group)
@@ -375,26 +375,26 @@ def _cells(data: RankedData) -> tuple[Cells, Array]:
 
 @dataclass(frozen=True)
 class _RankShift:
-    """Ranks before and after calibration."""
+    """Sums of the changes of ranks by calibration, for one list or many queries."""
 
     lists: Places
     calibrated: Calibrated  # of the rows in ranked order
-    #: Whether the clusters are parts of one list: a resample is another list. Each of
-    #: its rows is then a query of its own.
+    #: Whether the clusters are parts of one list, so that a resample is another list.
+    #: For sums each row is then a query of its own.
     one_list: bool
     lowest: float  # rank of all items beyond the first k
     of_queries: bool  # whether the mean is over queries, or clusters
-    cells: Cells  # of queries, or of clusters, and groups
-    cell: Array  # of each row
-    cluster: Array  # of each query that has cells
-    weight: Array | None  # of each query
-    row_weight: Array | None  # of each ranked row within its cluster
+    cells: Cells  # pairs of a query, or of a cluster, and a group
+    cell: Array  # cell of each row
+    cluster: Array  # cluster of each query that has cells
+    weight: Array | None  # weight of each query
+    row_weight: Array | None  # weight of each ranked row within its cluster
 
     def by_cell(self, calibrated: Array, counts: Array | None = None) -> list[Array]:
-        """Return shifts and numbers of rows by query, or cluster, and group.
+        """Return shifts and numbers of rows by cell: query, or cluster, and group.
 
-        Of calibrated scores in the order of the sample, columns of shape (E,). Those
-        that the mean is not over come last.
+        `calibrated` are the scores in the order of the sample. The columns have shape
+        (E,); columns that the mean is not taken over come last.
         """
         lists, sample, weight = self.lists, self.calibrated.sample, None
         if self.one_list and counts is not None:
@@ -402,7 +402,7 @@ class _RankShift:
             weight[sample.row] = counts[sample.cluster]
         star = np.empty(lists.n_rows)
         star[sample.row] = calibrated
-        # Rows that are not drawn may have no score; they are nowhere.
+        # Rows that were not drawn may have no score; they have no rank.
         star[np.isnan(star)] = -np.inf
         query = None if lists.n_queries == 1 else lists.query
         ranking = Ranking.from_scores(star, query)
@@ -569,18 +569,18 @@ def rank_shift(
     -----
     With `k` the mean is of ``min(R(S), k + 1) - min(R(S*), k + 1)``, so that it is the
     sum over the first k slots j of ``P(R(S*) <= j) - P(R(S) <= j)`` for an item of the
-    group: its value at j less that at j - 1 is the change at slot j, and from the
-    number of items of the longest list less one on it is the whole shift.
+    group: its value for k = j minus that for k = j - 1 is the change at slot j. From
+    one less than the length of the longest list on, it is the whole shift.
 
     Tied items have the mean of their ranks. Standard errors are those of a bootstrap of
     clusters that refits the curves, as for `positive_rate_shift`; a resample of one
-    list is a list in which an item is as often as it was drawn. Results do not add up;
+    list has an item as many times as it was drawn. Results do not add up;
     `skrankfair.distributed.measure` takes a sample of the clusters of large data.
 
-    Noise in the curves shuffles items, and moves those of a group towards where there
-    are more of the others. This bias is largest where a curve is flat; resamples show
-    about half of it, since where all outcomes near a score are equal theirs are too.
-    So the errors are ``var(θ*) + 4 (mean(θ*) - θ)²``.
+    Noise in the curves shuffles items, and moves the items of a group towards the ranks
+    where most of the others are. This bias is largest where a curve is flat. Resamples
+    show about half of it: where all outcomes near a score are equal, those of a
+    resample are equal too. So the errors are ``var(θ*) + 4 (mean(θ*) - θ)²``.
 
     References
     ----------
@@ -617,7 +617,7 @@ def rank_shift(
     data.groups.check_disjoint("rank_shift")
     check_magnitude(y_true=data.y_true, y_score=data.ranking.score)
     sample = ranked_sample(data, cluster_weight)
-    # Scores and outcomes are in the sample: those of large data are not kept twice.
+    # The sample has scores and outcomes; large data are not kept twice.
     ranking = replace(data.ranking, score=np.zeros(0))
     data = replace(data, ranking=ranking, outcome=None, cache={})
     lists, one_list = Places(ranking.starts, ranking.tie_starts), not data.has_queries

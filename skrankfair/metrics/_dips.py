@@ -1,4 +1,4 @@
-"""Dissatisfaction induced by pairwise swaps (Fabris et al. 2023)."""
+"""`dips`: dissatisfaction induced by pairwise swaps (Fabris et al. 2023)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAIRS = {
     "rest": ColumnSum(5, 6),
     "difference": ColumnSum(4, 6),
 }
-#: The normalisers of a group and of the rest.
+#: The supports: divisors of the sums of a group, and of the rest.
 _SUPPORTS = (ColumnSum(1, 2), ColumnSum(3, 4))
 
 
@@ -147,7 +147,7 @@ def dips(
         One row per group. With two groups A and B these are M_AB and M_BA, and
         ``contrast("A", "B")`` is M_AB - M_BA. `GroupEstimates.breakdown` has both
         directions of each group and the rest, and their difference. The support is the
-        number of pairs that one ranking or another makes unfavourable, or with
+        number of pairs that some ranking makes unfavourable, or with
         ``divisor="pairs"`` of all pairs.
 
     Raises
@@ -176,9 +176,9 @@ def dips(
     rank; it must not increase with the rank. With d(i, j) = 1 if i is more relevant,
     `tie_cost` if as relevant, the sum of a query is Σ F(rank of j) d(i, j) over i in a
     that are below j not in a. Items of equal score are in random order, and the sum is
-    its expectation. It is largest with all others above all items of a, those first
-    that offend the most; with ``comparison="all"`` it is largest with the items in
-    increasing order of their relevance. The paper leaves the divisor open. Where rows
+    its expectation. It is largest in the ranking that has all other items above those
+    of a, the least relevant first; with ``comparison="all"`` in the ranking by
+    increasing relevance. The paper leaves the divisor open. Where rows
     without an outcome or ranks of `position` are left out, that ranking is one of the
     other rows among the places that they hold.
 
@@ -236,7 +236,7 @@ def dips_estimates(
     check_choice(divisor, "divisor", ("maximum", "pairs"))
     rule = _rule(data, weight, tie_cost, comparison, divisor)
     options: dict[str, Any] = {"tie_cost": rule.tie_cost, "average": average}
-    # Those that are not the default, so that older results can be added.
+    # Only options other than the default are stored, so that older results add up.
     options |= {"comparison": comparison} if comparison != "inter" else {}
     options |= {"divisor": divisor} if divisor != "maximum" else {}
     if against is not None:
@@ -249,7 +249,7 @@ def dips_estimates(
         means_of_units(units.by_cell[:, :4, None], 2)
         return units
 
-    # With weights that decrease a random ranking is not equal either.
+    # With decreasing weights even a random ranking is not equal for all groups.
     tested = weight.model == "uniform" and comparison == "inter"
     metric = Metric(
         name="dips",
@@ -271,11 +271,11 @@ def _rule(
     comparison: str,
     divisor: str | None,
 ) -> SwapRule:
-    """Check the options that say what a pair counts, and return what they say."""
+    """Return the rule by which pairs count, from checked options."""
     check_number(tie_cost, "tie_cost", 0, 1)
     visits = weight.visits(data.ranking.n_places)
     check_decreasing(visits)
-    if divisor == "pairs":  # of which each then counts 1 at most
+    if divisor == "pairs":  # then each pair counts 1 at most
         visits = visits / visits[0]
     everyone = np.ones(data.ranking.n_rows, dtype=bool)
     return SwapRule(visits, float(tie_cost), comparison, divisor, everyone)

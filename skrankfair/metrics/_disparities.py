@@ -1,4 +1,4 @@
-"""Disparities of decisions by the names that the field has for them."""
+"""Disparities of decisions, such as `impact_ratio`, by the names of the field."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class EqualizedOdds(ReadOnlyArrays):
-    """True and false positive rates by group: what `equalized_odds` returns.
+    """True and false positive rates by group, the result of `equalized_odds`.
 
-    Like the two results in it, it can be added to that of other data.
+    Like the two results in it, it can be added to the result on other data.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class EqualizedOdds(ReadOnlyArrays):
 
     @property
     def rates(self) -> tuple[GroupEstimates, GroupEstimates]:
-        """Both results."""
+        """The two results: of the true and of the false positive rate."""
         return self.true_positive_rate, self.false_positive_rate
 
     @property
@@ -56,7 +56,7 @@ class EqualizedOdds(ReadOnlyArrays):
         return self.true_positive_rate.groups
 
     def disparity(self, kind: str | None = None) -> float:
-        """Return the larger of the disparities of both rates.
+        """Return the disparity of the rate that is farther from equality.
 
         Parameters
         ----------
@@ -85,8 +85,9 @@ class EqualizedOdds(ReadOnlyArrays):
         Returns
         -------
         float
-            An upper bound; for "ratio" a lower one. It is that of the rate whose bound
-            is farther: the rate with the truly larger disparity has no nearer one.
+            An upper bound; for "ratio" a lower one. It is the farther one of the bounds
+            of the two rates, and so at least as far as that of the rate whose true
+            disparity is larger.
         """
         check_level(confidence_level)
         return self._worse(
@@ -96,7 +97,7 @@ class EqualizedOdds(ReadOnlyArrays):
     def _worse(
         self, kind: str | None, value: Callable[[GroupEstimates, str], float]
     ) -> float:
-        """Return the value of that rate which is farther from equality."""
+        """Return the value of the rate that is farther from equality."""
         kind = "difference" if kind is None else kind
         check_choice(kind, "kind", ("difference", "ratio"))
         values = np.array([value(rate, kind) for rate in self.rates])
@@ -113,7 +114,7 @@ class EqualizedOdds(ReadOnlyArrays):
         Returns
         -------
         DataFrame
-            Those of both rates, one below the other.
+            The frames of the two rates, one below the other.
         """
         import pandas as pd
 
@@ -199,10 +200,11 @@ class Disparity(Shown, float):
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
         """Return an interval of the disparity.
 
-        That of the difference or ratio of two groups. Of more, the end that is farther
-        from equality is the farthest end of the intervals of all pairs of groups, which
-        need no correction, since the interval of the truly largest pair is one of them.
-        The nearer end is that of intervals which hold at once (Bonferroni's).
+        For two groups it is the interval of their difference or ratio. For more, the
+        end that is farther from equality is the farthest end of the intervals of all
+        pairs of groups. It needs no correction, since the interval of the truly largest
+        pair is among them. The nearer end is from intervals that hold at once
+        (Bonferroni's).
 
         Parameters
         ----------
@@ -334,7 +336,7 @@ def equalized_odds(
     columns = locals()
     with collected_warnings() as said:
         rates = [rate(**columns) for rate in (true_positive_rate, false_positive_rate)]
-    for category, message in dict.fromkeys(said):  # both may lack the same rows
+    for category, message in dict.fromkeys(said):  # both rates may lack the same rows
         warn_user(message, category)
     return EqualizedOdds(*rates)
 
@@ -597,7 +599,7 @@ def equalized_odds_difference(
     """The larger difference of the true and the false positive rates of the groups.
 
     Equalized odds is that positives are selected at the same rate in all groups, and so
-    are negatives. The value is the larger one of both differences of rates.
+    are negatives. The value is the larger of the two differences of rates.
 
     Parameters
     ----------
@@ -677,8 +679,8 @@ def equalized_odds_ratio(
 ) -> Disparity:
     """The smaller ratio of the true and the false positive rates of the groups.
 
-    Of both rates the smallest over the largest, and of these two ratios the smaller
-    one.
+    For each of the two rates it is the smallest over the largest value of the groups;
+    the smaller of these two ratios is returned.
 
     Parameters
     ----------
@@ -827,7 +829,7 @@ def predictive_parity_difference(
     return _named("predictive_parity_difference", **locals())
 
 
-#: What each disparity is of, and how the groups become one number.
+#: The metric of each disparity, and the kind of number that is made of its groups.
 DISPARITIES: dict[str, tuple[Callable[..., Any], str]] = {
     "demographic_parity_difference": (selection_rate, "difference"),
     "equal_opportunity_difference": (true_positive_rate, "difference"),

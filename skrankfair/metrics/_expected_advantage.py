@@ -1,4 +1,4 @@
-"""Statistical parity of a distribution of rankings, from position probabilities."""
+"""`expected_advantage`: statistical parity of a distribution of rankings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SUM = 1e-6
 
 
 def _as_probabilities(values: Any) -> Array:
-    """Return a doubly stochastic matrix, whose sums are 1 but for rounding."""
+    """Return a doubly stochastic matrix, whose sums are 1 up to rounding."""
     rule = "probabilities must be a square matrix of numbers in [0, 1]"
     try:
         matrix = np.asarray(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Shares of exposure, and how far they are from what the groups merit."""
+"""`exposure` and `exposure_gap`: shares of exposure, and their gap from merit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AVERAGES = ("queries", "clusters", "amortized")
 @stored("Share")
 @dataclass(frozen=True)
 class Share:
-    """A column of the group over its total, NaN for a group without items."""
+    """A column of the group over the shared total, NaN for a group without items."""
 
     column: int = 0  # column of the group, and of the shared totals
 
@@ -65,7 +65,7 @@ class ItemCount:
 @stored("HasItems")
 @dataclass(frozen=True)
 class HasItems:
-    """Whether there are items of the group: what its units count as, each alike."""
+    """1 if the group has items, else 0, so that all units with items count alike."""
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return 1 or 0, shape (..., G)."""
@@ -101,8 +101,8 @@ def _share_sums(
 ) -> tuple[QuerySums, Array]:
     """Return exposure, target (if there is one) and items by query.
 
-    By cell, shape (E, C), the items last; and totals, shape (Q, C - 1). Also exposure
-    and target of each ranked row, shape (n, C - 1).
+    The sums by cell have shape (E, C), the number of items last, and the shared totals
+    (Q, C - 1). Also returned are exposure and target of each ranked row, (n, C - 1).
     """
     visits = weight.visits(data.ranking.n_places)
     y = data.y_true if target in ("expected", "relevance") else None
@@ -153,7 +153,7 @@ def share_estimates(
     average: str = "queries",
     target: str | None = None,
 ) -> GroupEstimates:
-    """Return shares of exposure, or if there is a target how far they are from it."""
+    """Return shares of exposure, or with a target their differences from it."""
     weight = PositionWeight.of(position_weight, k, patience)
     if target == "relevance" and data.y_true.min() < 0:
         raise ValueError(
@@ -299,7 +299,7 @@ def exposure(
     >>> exposure(None, score, sensitive_features=group, qid=query).estimate.round(4)
     array([0.4134, 0.5866])
     """
-    y_true = None  # not used, and so not checked
+    y_true = None  # it is not used, so it is not checked
     return measured(share_estimates, **locals())
 
 

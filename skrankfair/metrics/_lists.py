@@ -1,7 +1,8 @@
-"""Ranked lists of group members: all that statistical parity looks at.
+"""Ranked lists of group members, the data of all metrics of statistical parity.
 
-No outcome and no score is left, only who stands above whom. Score ties are met by
-expectation: a member of a tied block is at each of its places with equal chance.
+Outcomes and scores are gone: a list says only who is ranked above whom. With tied
+scores metrics are expectations: a member of a tied block is at each of its places with
+equal probability.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ._pairs.cluster_rows import (
 )
 
 _PART = 1 << 17  # rows that are worked on at once
-#: What the shuffles of a block may have of rows, or of the numbers of many groups.
+#: How many rows, or numbers of many groups, the shuffles of a block may have.
 _ROWS = 1 << 20
 # How far the shares of a target may be from a sum of 1.
 _ROUNDING = 1e-9
@@ -43,7 +44,7 @@ class Cuts:
 
     of_list: Array  # shape (n_cuts,), int: the list of each cut
     k: Array  # shape (n_cuts,), int: the number of rows above it
-    ends: Array  # shape (n_cuts,), int: one past the last of them
+    ends: Array  # shape (n_cuts,), int: one past the last row above it
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +85,9 @@ class Lists(Places):
     ) -> tuple[Array, Array]:
         """Return the share that each cell is compared with, and whether it has a value.
 
-        Without a target the share is that of the list, of more than `least` rows, whose
-        order would not matter else. A target is for lists of `least` rows or more.
+        Without a target it is the group's share of the whole list, which needs more
+        than `least` rows, as the order would not matter otherwise. With a target the
+        list needs `least` rows or more.
         """
         n = self.of_cells(self.lengths)
         if target is None:
@@ -101,7 +103,7 @@ class Lists(Places):
     def cuts(self, step: int, some: Array) -> Cuts:
         """Return the cuts of some lists after every `step` rows.
 
-        ``Cuts.of_list`` counts these lists, of which one may occur several times.
+        `some` are numbers of lists, with repeats; ``Cuts.of_list`` indexes `some`.
         """
         counts = self.lengths[some] // step
         number = np.repeat(np.arange(some.size), counts)
@@ -113,10 +115,10 @@ class Lists(Places):
     def members_above(self, cell: Array, cuts: Cuts) -> Array:
         """Return the expected number of members of cells above a cut of each.
 
-        `cuts` are those of the cells' lists, and of no other.
+        `cuts` are the cuts of the lists of `cell`, as `cuts` returns them.
         """
         members = self.members
-        # All rows of all cells in one order: those of a cell that are above a row.
+        # Memberships are sorted by cell and row: one search finds those above a row.
         key = members.cell * np.int64(self.n_rows + 1) + members.rows
         base = cell * np.int64(self.n_rows + 1)
 
@@ -136,7 +138,7 @@ class Lists(Places):
             yield Lists(*places, self.groups.take(rows))
 
     def shuffled(self, times: int, rng: np.random.Generator) -> Lists:
-        """Return the lists `times` over, labels shuffled within every list."""
+        """Return `times` copies of the lists, with labels shuffled within each."""
         n = self.n_rows
         shift = np.arange(times)[:, None]
         starts = np.append((self.starts[:-1] + shift * n).ravel(), times * n)
@@ -161,14 +163,15 @@ class Lists(Places):
 
 
 class ListKernel(ABC):
-    """What turns lists into the rows of a table of sums.
+    """A base of metrics of lists, which turn lists into the table of sums.
 
     Attributes
     ----------
     average : {"queries", "clusters", "representation"}
-        Whether the rows have values of lists, or shares whose means have one.
+        Whether rows hold the values of lists, or ("representation") shares, of whose
+        means the value is computed.
     signed : bool
-        Whether both ends of the values speak against parity.
+        Whether both high and low values speak against parity.
     of_values : callable
         From the sums of values and numbers of lists to estimates.
     """
@@ -189,7 +192,7 @@ class ListKernel(ABC):
 
     @abstractmethod
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
-        """Return the metric of mean shares, its support, and what parts must share."""
+        """Return the metric of mean shares, its support, and a first pass for parts."""
 
 
 def table_of(kernel: ListKernel, lists: Lists) -> QuerySums:
@@ -200,7 +203,7 @@ def table_of(kernel: ListKernel, lists: Lists) -> QuerySums:
 
 
 def _means_of_lists(units: QuerySums) -> QuerySums:
-    """Return means of the values of lists, in place of sums, each of which counts 1."""
+    """Return the means of the values of lists in each unit, which then counts 1."""
     means_of_units(units.by_cell[..., None], units.by_cell.shape[1])
     return units
 
@@ -208,9 +211,9 @@ def _means_of_lists(units: QuerySums) -> QuerySums:
 @stored("ListsWith")
 @dataclass(frozen=True)
 class ListsWith:
-    """The number of lists, 0 for a group that is in none or is all of them.
+    """The number of lists, 0 for a group without members, or without others.
 
-    The last column is the group's share of the list, and there is a shared one.
+    The last column of a group is its share of the list; the shared one counts lists.
     """
 
     joint: int | None = None  # the number of groups whose columns follow each other
@@ -286,9 +289,9 @@ def _aligned(groups: Groups, labels: tuple[Hashable, ...]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Permutation:
-    """Lists and the metric of them: what a result keeps to shuffle its labels.
+    """Lists and their metric, which a result keeps so that labels can be shuffled.
 
-    Of the data it holds one label per row and where lists and tied blocks begin.
+    It holds one label per row, and where lists and tied blocks begin.
     """
 
     lists: Lists
@@ -305,8 +308,8 @@ class Permutation:
     ) -> Array:
         """Return estimates with shuffled labels, shape (n_resamples, G).
 
-        They are made block by block, which changes none of them: beside what is
-        returned, a block takes less than 200 MB, or what one shuffle of the data does.
+        They are computed in blocks of shuffles, which changes no estimate. A block
+        takes less than 200 MB beside the result, or the memory of one shuffle.
         """
         many = max(1, _ROWS // self._size())
         chunks = []
@@ -317,7 +320,7 @@ class Permutation:
         return np.concatenate(chunks)
 
     def clustered(self, n_clusters: float) -> bool:
-        """Return whether clusters of several lists say how far values are by chance."""
+        """Return whether a test over clusters, with several lists each, is needed."""
         return self.alternative == "two-sided" and 1 < n_clusters < self.lists.n_queries
 
     def _size(self) -> int:
@@ -326,7 +329,7 @@ class Permutation:
         size = max(n_rows, 8 * len(groups))
         if not groups.overlapping:
             return size
-        # Eight truth values are a number; a membership is sorted, and has some.
+        # In numbers of 8 bytes: a truth value is an eighth; sorting adds some more.
         members = int(np.count_nonzero(groups.values))
         return max(size, groups.values.size // 8, 4 * members)
 

@@ -1,4 +1,4 @@
-"""Metrics from two functions: rows to columns, and totals of columns to values."""
+"""Metrics made from two functions: one from rows to columns, one from their totals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
 _SHARED = ("sensitive_features", "qid", "cluster", "sample_weight", "missing")
 _ARGUMENTS = ("y_true", "y_score", "member")
-# Of a column, whose totals are squared.
+# Largest number of a column, as its totals are squared.
 _LARGEST = 1e130
 
 
@@ -35,21 +35,21 @@ class MadeMetric:
     Attributes
     ----------
     metric : Metric
-        What becomes of the totals.
+        The function of the totals, with its name and meaning.
     columns : callable
         Rows, or the rows of one query, to columns. Its keyword-only parameters are
         options of the metric.
     needs : tuple of str
-        What `columns` is called with.
+        Names of the arguments that `columns` is called with.
     per : {"row", "query"}
     supports : tuple of callable
-        What each says of the totals is how much data the estimate rests on.
+        Functions of the totals: how much data the estimate rests on.
     counted : bool
         Whether a column that counts rows or queries follows those of `columns`.
     check : callable or None
-        Called with the rows and the options, to refuse values.
+        Called with the rows and the options, to raise an error for wrong values.
     read : callable or None
-        Called with the columns and the options, to return numbers for labels.
+        Called with the columns and the options, to replace labels by numbers.
     """
 
     metric: Metric
@@ -173,7 +173,7 @@ class MadeMetric:
                 place = int(np.argmin(finite))
                 raise ValueError(
                     f"columns of {self.__name__} must be finite and at most "
-                    f"{_LARGEST:g}, for their squares to be; column {number} is "
+                    f"{_LARGEST:g}, so that squares are finite; column {number} is "
                     f"{parts[number][place]} in row {rows.kept[place]}."
                 )
         self._check_support(len(parts))
@@ -182,7 +182,7 @@ class MadeMetric:
         return parts
 
     def _check_support(self, n_columns: int) -> None:
-        """Raise a ValueError if the column that counts is not there."""
+        """Raise a ValueError if there is no column with the number `support`."""
         counted = self.metric.support
         if isinstance(counted, ColumnSum) and counted.stop > n_columns:
             raise ValueError(
@@ -228,7 +228,7 @@ class MadeMetric:
                 if made.ndim > 1 or made.size != size or not np.isfinite(made).all():
                     raise ValueError(
                         f"columns of {self.__name__} must return as many finite "
-                        f"numbers for every query; of query {label!r} it makes {made}."
+                        f"numbers for every query; for query {label!r} it made {made}."
                     )
                 entries[int(query), group] = made
         self._check_support(size)
@@ -331,7 +331,7 @@ def make_metric(
         boolean array that says which rows are of the group; without it each query is
         of one group, as those of a user are.
     per : {"row", "query"}, default="row"
-        What `columns` sees at once.
+        Whether `columns` is called with all rows, or with those of one query.
     support : int or None, default=None
         Number of the column that counts what the estimate rests on, if that is not all
         rows (or queries): the positives of a true positive rate. It must not be
@@ -365,8 +365,8 @@ def make_metric(
     clusters: `finalize` is called with the totals that leave out each of them. Where
     derivatives are needed they are taken by differences. Where rows are counted
     (``support=None``) and fewer than ten of them make most of an error, as large
-    denominators do, the degrees of freedom are as many as normal values have that make
-    an error as unevenly: ``3 (Σ u²)² / Σ u⁴ - 2``, u what a row adds to the jackknife.
+    denominators do, the degrees of freedom are ``3 (Σ u²)² / Σ u⁴ - 2``, where u is
+    what a row adds to the jackknife: those of normal values whose ``Σ u⁴`` is as large.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Matched pair calibration (Korevaar et al.)."""
+"""`matched_pair_calibration`: outcomes of a group and others at near scores."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ from ._pairs.matched import (
 from ._pairs.near import Matching, PairWeight
 from ._position_weights import PositionWeight
 
-#: The pairs of each local regression, their columns, and from totals to values.
+#: By estimator: class of the pairs, function to their columns, function of totals.
 _REGRESSIONS: dict[str, tuple[type[MatchedPairs], Any, Any]] = {
     "local_linear": (LinearPairs, linear_columns, LocalLinear),
     "local_quadratic": (QuadraticPairs, quadratic_columns, LocalQuadratic),
 }
-#: Shares of the possible pairs whose largest distance may be the bandwidth.
+#: The smallest and largest share of the possible pairs within a bandwidth of "mse".
 _BANDWIDTHS = np.geomspace(0.005, 0.5, 12)
-#: Beyond it queries could not be further apart than epsilon.
+#: The largest epsilon with covariates: queries are put further apart than it.
 _WIDEST = 1e60
 
 
@@ -89,10 +89,11 @@ def _is_mse(epsilon: Any) -> bool:
 def _best_bandwidths(
     data: RankedData, estimator: str, average: str, **options: Any
 ) -> dict[Hashable, float]:
-    """Return the bandwidth of each group whose local linear value errs the least.
+    """Return the bandwidth of each group with the least mean squared error.
 
-    The estimated mean squared error is the variance, and the square of the difference
-    from a parabola at the same bandwidth, less what noise alone makes of that.
+    The error of the local linear value is estimated as its variance, plus the squared
+    difference from a parabola at the same bandwidth, minus the variance of that
+    difference.
     """
     if estimator not in _REGRESSIONS or average != "pairs":
         raise ValueError(
@@ -297,10 +298,10 @@ def matched_pair_calibration(
     For group a, the mean of ``y_i - y_j`` over pairs of one query with i in a, j not
     in a, and ``0 <= s_j - s_i <= epsilon``. The ranker was nearly indifferent between
     the two, so a fair score leaves no difference: the fair value is 0, and a positive
-    value says that the group is undervalued. What is left of the slope of the outcome
-    over the score is beside the estimate, and tests take it off (see Notes). Pairs are
-    never listed, so memory is linear in the number of rows even for one query of a
-    million items.
+    value says that the group is undervalued. As the other item scored a little higher,
+    a slope of the outcome over the score adds a term, which is reported next to the
+    estimate, and which tests subtract (see Notes). Pairs are never listed, so memory is
+    linear in the number of rows even for one query of a million items.
 
     Parameters
     ----------
@@ -430,10 +431,10 @@ def matched_pair_calibration(
     of ``s_j - s_i`` over the matched pairs, and ``v' / d'`` the sum of ``y_i - y_j``
     over that of ``s_j - s_i`` of a placebo, the pairs within the threshold whose items
     are both in one group, whichever it is. The estimate and its interval are those of
-    the paper, with the term. ``slope_term`` holds it, the table has it as "slope", and
-    whatever tests (`test`, p-values, `equivalence_test`, plans, the verdicts of an
-    audit) is of the estimate without it, which ``as_gap()`` returns with intervals. It
-    is NaN where no group has two items of unequal scores within the threshold.
+    the paper, with the term. ``slope_term`` holds it, and the table has it as "slope".
+    All tests (`test`, p-values, `equivalence_test`, plans, the verdicts of an audit)
+    are of the estimate without it, which ``as_gap()`` returns with intervals. It is
+    NaN where no group has two items of unequal scores within the threshold.
 
     With a `position_weight` the metric is taken at each rank of the lower item, and
     averaged with these weights over the ranks that have pairs (§4.1.2). A tied item is

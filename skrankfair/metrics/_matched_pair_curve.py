@@ -1,4 +1,4 @@
-"""Matched pair calibration over a grid of thresholds."""
+"""`matched_pair_curve`: matched pair calibration over a grid of thresholds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..display._curves import MatchedPairCurveDisplay
 
 _N_POINTS = 20
-#: Shares of the possible pairs at the ends of the grid.
+#: The shares of the possible pairs within the first and the last threshold.
 _SHARES = (0.01, 0.5)
 
 
@@ -335,9 +335,9 @@ def matched_pair_curve(
     -----
     Each point is `matched_pair_calibration` at that epsilon, with its variance. From
     below it falls with epsilon by the slope of the outcome over the score, which
-    `to_frame` has as ``slope_term`` and takes off in p-values. The
-    pairs of one threshold are among those of the next, so the points of a curve depend
-    on each other, and its intervals hold at one threshold each. The band of
+    `to_frame` has as ``slope_term`` and p-values subtract. The pairs of one threshold
+    are among those of the next, so the points of a curve depend on each other, and its
+    intervals hold at one threshold each. The band of
     `MatchedPairCurve.simultaneous_interval` holds at all of them.
 
     References
@@ -397,7 +397,7 @@ def _grid(epsilon: Any) -> Array:
 
 
 def _default_grid(data: RankedData, options: dict[str, Any]) -> Array:
-    """Return thresholds from close pairs to half of all, evenly on a log scale."""
+    """Return thresholds for 1% to half of the pairs, evenly on a log scale."""
     ends = []
     for share in _SHARES:
         result = matched_pair_estimates(data, quantile=share, **options)

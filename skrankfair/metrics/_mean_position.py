@@ -1,4 +1,4 @@
-"""Mean position of clicked items, in the list and among either side (Beutel et al.)."""
+"""`mean_position`: the mean position of clicked items (Beutel et al.)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._pairwise import COMPARISONS, breakdown_of_strata, buckets_of
 def _places(lists: Places, clicked: Array) -> tuple[Array, Array]:
     """Return expected positions from 1, (n,), and clicked rows below, (B, n).
 
-    Of tied rows half are below. `clicked` has shape (B, n).
+    Half of the tied rows count as below. `clicked` has shape (B, n).
     """
     first, last = lists.tie_bounds()
     start, end = lists.starts[lists.query], lists.starts[lists.query + 1]
@@ -31,8 +31,8 @@ def _places(lists: Places, clicked: Array) -> tuple[Array, Array]:
 def _position_sums(data: RankedData, comparison: str, clicked: Array) -> QuerySums:
     """Return sums and numbers of positions, of the group and of the rest.
 
-    Of the rest less the shared ones. What the members have above clicked items of the
-    rest is what they have above clicked items, but for those of their own.
+    Those of the rest are without the shared ones. The number of members above clicked
+    items of the rest is that above all clicked items, minus that above clicked members.
     """
     ranking = data.ranking
     members = Memberships.of(ranking, data.groups)
@@ -124,8 +124,9 @@ def mean_position(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     comparison : {"all", "intra", "inter"}, default="all"
-        Among which items: all of the query, those of the item's own side (the group, or
-        the rest), or itself and those of the other side. ``all = intra + inter - 1``
+        The items among which positions are counted: all of the query ("all"), those of
+        the item's own side, the group or the rest ("intra"), or the item itself and
+        those of the other side ("inter"). ``all = intra + inter - 1``
         holds exactly (§4.1 of the paper).
     engagement : array-like of shape (n,) or None, default=None
         Engagement after the click. The estimate is then the plain mean over strata of
@@ -166,11 +167,11 @@ def mean_position(
 
     Notes
     -----
-    Of queries with one clicked item the number of items above it is that of the pairs
-    it loses: mean position minus 1, times the clicked items, is 1 minus
-    `pairwise_accuracy`, times its pairs. So equal accuracies are equal mean positions
-    (Theorem 1) where the groups have as many pairs per clicked item, as in lists of one
-    length. Positions among one side depend on how many items it has.
+    In a query with one clicked item the number of items above it is the number of pairs
+    that it loses: (mean position - 1) times the number of clicked items equals
+    (1 - `pairwise_accuracy`) times the number of pairs. So equal accuracies are equal
+    mean positions (Theorem 1) where the groups have equally many pairs per clicked
+    item, as in lists of one length. Positions among one side depend on its size.
 
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.

@@ -1,4 +1,4 @@
-"""How good a ranking is: the other side of every trade-off."""
+"""`ndcg` and `boost_value`: how good a ranking is, the other side of a trade-off."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HUGE = 1e250
 def _of_computable_size(gains: Array, best: Array, ranking: Ranking) -> Array:
     """Return gains whose sums neither overflow nor lose digits.
 
-    Those of a query are divided by a power of two, which the ratio does not see.
+    The gains of a query are divided by one power of two, which leaves their ratio.
     """
     largest = gains[best]
     if not ((largest > _HUGE) | ((largest > 0) & (largest < 1 / _HUGE))).any():
@@ -40,12 +40,12 @@ def _of_computable_size(gains: Array, best: Array, ranking: Ranking) -> Array:
 
 
 def _gains_of(y: Array, gain: str, normalize: bool) -> Array:
-    """Return the gains of outcomes, which a share of the best ranking needs >= 0."""
+    """Return the gains of outcomes; they must not be negative if `normalize`."""
     check_choice(gain, "gain", ("linear", "exponential"))
     check_choice(normalize, "normalize", (True, False))
     if normalize and y.min() < 0:
         raise ValueError(
-            f"y_true must not be negative for ndcg, whose gains are; got {y.min()}."
+            f"y_true must not be negative for the gains of ndcg; got {y.min()}."
         )
     with np.errstate(over="ignore"):
         gains = y if gain == "linear" else np.exp2(y) - 1
@@ -69,7 +69,7 @@ def _values_of(
         gains = _of_computable_size(gains, ideal_order[starts], ranking)
         ideal = gains[ideal_order] * ranking.values_held(discounts)
         best = np.add.reduceat(ideal, starts)
-    # An item of a tied block is anywhere in the block with equal chance.
+    # A tied item is at each place of its block with equal probability.
     value[:, 0] = np.add.reduceat(gains * ranking.values_at(discounts), starts)
     if normalize:
         value[:, 1] = best > 0
@@ -109,7 +109,7 @@ def ndcg_estimates(
 ) -> GroupEstimates:
     """Return `ndcg` of data that is validated and ordered, of all queries as one group.
 
-    `by_group`: the groups are those of the queries.
+    With `by_group` the groups are groups of queries, else all queries are one.
     """
     ranking = data.ranking
     gains = _gains_of(data.y_true, gain, normalize)
@@ -137,7 +137,7 @@ def ndcg_estimates(
 
 
 def _said(weight: PositionWeight, normalize: bool) -> dict[str, Any]:
-    """Return the parameters of a value that is not that of NDCG."""
+    """Return the parameters that say how a value differs from NDCG."""
     said = {} if weight == DCG else weight.parameters
     said.pop("k", None)
     return {**said, **({} if normalize else {"normalize": False})}
@@ -146,7 +146,7 @@ def _said(weight: PositionWeight, normalize: bool) -> dict[str, Any]:
 @stored("MeanOverAll")
 @dataclass(frozen=True)
 class MeanOverAll:
-    """Σ of the queries of a group over the number of all queries."""
+    """The sum over the queries of a group, over the number of all queries."""
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the means, shape (..., G); NaN for a group without queries."""
@@ -423,7 +423,7 @@ def boost_value(
     The differences of queries are one table, so errors are those of paired values: the
     variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q. They are
-    what `skrankfair.inference.compare` says of the `ndcg` of both rankings.
+    the same as those of `skrankfair.inference.compare` for the `ndcg` of both rankings.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Distances of the shares in the first k places from those of the list.
+"""rND, rRD, rKL and NDKL: how far shares of the first places are from the list's.
 
 Kuhlman et al. 2021, after Yang and Stoyanovich 2017; Geyik et al. 2019.
 """
@@ -45,7 +45,7 @@ def _by_cuts(
     target: Any,
     **options: Any,
 ) -> GroupEstimates:
-    """Return rND, rRD or rKL; `options` are what only one of them has."""
+    """Return rND, rRD or rKL; `options` are those that only one of the three has."""
     zero_division = options.get("zero_division", 1.0)
     check_number(zero_division, "zero_division", 0, np.finfo(float).max)
     check_choice(normalize, "normalize", (True, False))
@@ -120,7 +120,7 @@ def normalized_discounted_difference(
         queries. None makes each query its own unit.
     step : int, default=10
         Number of items between cuts. Lists with no more items than this have no value,
-        because at its end every list has its own share.
+        because at the end of a list every group has its share of the list.
     position_weight : {"uniform", "dcg", "reciprocal", "geometric", "top"}, callable \
             or array-like, default="dcg"
         What rank r = 1, 2, ... is worth: 1, ``1 / log2(r + 1)``, ``1 / r``,
@@ -184,15 +184,15 @@ def normalized_discounted_difference(
     The weight w_k of a cut is the `position_weight` of rank k, its last. The paper
     prints ``1 / log2 k``; its numbers use k + 1, as here.
 
-    The maximum is the larger of the rankings with the group all first or all last,
-    which is that of all rankings. A fair ranking of few items is above 0 by chance, so
-    a test against 0 with the standard error would be wrong; `GroupEstimates.test`
-    shuffles labels instead.
+    The maximum is the larger of the values of two rankings, with the group all first
+    and all last; no other ranking has a larger one. A fair ranking of few items is
+    above 0 by chance, so a test against 0 with the standard error would be wrong;
+    `GroupEstimates.test` shuffles labels instead.
 
     With a `target` the divisor is the larger of the values of a list of the group alone
-    and of a list without it, which is that of all lists. The test still shuffles the
-    labels within each list: it says whether the order takes the group further from its
-    target than a random order of the same items.
+    and of a list without it; no other list has a larger one. The test still shuffles
+    the labels within each list: it says whether the order takes the group further from
+    its target than a random order of the same items.
 
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
@@ -218,7 +218,7 @@ def normalized_discounted_difference(
     >>> bool(test.pvalue[0] > 0.05)
     True
     """
-    y_true = None  # not used, and so not checked
+    y_true = None  # it is not used, so it is not checked
     return measured(partial(_by_cuts, "difference"), **locals())
 
 
@@ -350,7 +350,7 @@ def normalized_discounted_ratio(
     >>> worse.estimate.round(4)
     array([3.  , 0.75])
     """
-    y_true = None  # not used, and so not checked
+    y_true = None  # it is not used, so it is not checked
     return measured(partial(_by_cuts, "ratio"), **locals())
 
 
@@ -457,10 +457,10 @@ def normalized_discounted_kl(
     Notes
     -----
     Equation 17 of the paper has a minus between the two terms, which is a misprint. The
-    maximum is that of the groups in blocks: of two groups, the larger of one or the
-    other first; of more, the largest of all orders of the blocks. It is that of all
-    rankings. With ``joint=True`` and a `target` it is that of a list of nothing but
-    the group of the smallest share. The variance is that of
+    maximum is reached by a ranking with each group in one block: for two groups, with
+    one or the other first; for more, in the worst order of the blocks. With
+    ``joint=True`` and a `target` it is the value of a list that has only the group of
+    the smallest share. The variance is that of
     `normalized_discounted_difference`.
 
     References
@@ -481,7 +481,7 @@ def normalized_discounted_kl(
     >>> normalized_discounted_kl(None, score, **who, joint=True).estimate.round(4)
     array([0.579])
     """
-    y_true = None  # not used, and so not checked
+    y_true = None  # it is not used, so it is not checked
     return measured(partial(_by_cuts, "kl"), **locals())
 
 
@@ -587,5 +587,5 @@ def ndkl(
     >>> r.groups, r.estimate.round(8)
     (('all',), array([0.29255664]))
     """
-    y_true = None  # not used, and so not checked
+    y_true = None  # it is not used, so it is not checked
     return measured(_ndkl, **locals())

@@ -1,4 +1,4 @@
-"""Pairwise fairness (Beutel et al. 2019), and the area under the ROC curve."""
+"""Pairwise accuracy, exposure and preference (Beutel et al. 2019), and the AUC."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _bucket_edges(
             return (-np.inf, np.inf)
         levels = np.linspace(0, 1, bins + 1)
         weight = None if weight is None else weight[preferred]
-        # A definition in which weight 2 is the row seen twice.
+        # By a definition in which a row of weight 2 is the same as two rows.
         edges = weighted_quantile(values, levels, weight)
         edges = np.unique(edges)
         return tuple(edges if edges.size > 1 else np.repeat(edges, 2))
@@ -72,7 +72,7 @@ def _bucket_edges(
     except ValueError:  # lists of several lengths
         edges = np.empty(0)
     numbers = edges.ndim == 1 and edges.size > 1 and edges.dtype.kind in "iuf"
-    # Where nearly all engagement is one value, its quantiles are one stratum.
+    # Where nearly all engagement is one value, its quantiles coincide.
     one_value = numbers and edges.size == 2 and edges[0] == edges[1]
     if not numbers or not (one_value or (edges[1:] > edges[:-1]).all()):
         raise ValueError(
@@ -93,7 +93,7 @@ def buckets_of(
 ) -> tuple[Array, tuple[float, ...]]:
     """Return the stratum of each input row, and the edges.
 
-    `preferred`: the rows that are in strata; None: those better than another.
+    `preferred` are the rows that are in strata; None: those better than another row.
     """
     values, preferred = preferred_engagement(data, engagement, preferred)
     edges = _bucket_edges(values, bins, preferred, data.pair_weight)
@@ -161,7 +161,7 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
     finalize = _BucketRatio(n_buckets, needs=needs, bucket=bucket)
     against_rest, of_rest = None, getattr(metric.against_rest, "second", None)
     if of_rest is not None:
-        # Results that older versions have stored lack those of the rest by stratum.
+        # Results stored by older versions lack supports of the rest by stratum.
         own = n_sides + n_buckets + bucket
         rest = replace(
             finalize,
@@ -184,7 +184,7 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
 
 @dataclass(frozen=True)
 class _BucketRatio(MeanOfRatios):
-    """The ratio of one bucket."""
+    """The ratio of one stratum, as a metric of its own."""
 
     bucket: int = 0
 
@@ -499,8 +499,8 @@ def cross_estimates(
 ) -> GroupEstimates:
     """Return P(s_i > s_j | i in a, j not in a) of data that is ordered by s.
 
-    `name` says what s is: the scores of `pairwise_exposure`, of which one is fair, or
-    the outcomes of `pairwise_preference`, whose ties count nothing. `strata` are the
+    `name` says what s is: the scores in `pairwise_exposure`, which has a fair value, or
+    the outcomes in `pairwise_preference`, whose ties do not count. `strata` are the
     engagement, with which only pairs of unlike outcomes count, and the bins.
     """
     of_scores, by_row, first_pass, n_buckets = name == "pairwise_exposure", None, {}, 1
@@ -557,7 +557,8 @@ def pairwise_exposure(
     For group a, ``P(s_i > s_j | i in a, j not in a, same query)``, whatever the
     outcomes; score ties count one half. The value of equal exposure is 1/2, and
     `pairwise_preference` is the base rate with which to compare it (§6.4 of the paper).
-    With `engagement` it is so at each level of it, over pairs of unlike outcomes.
+    With `engagement` this holds at each level of engagement, over pairs of unlike
+    outcomes.
 
     Parameters
     ----------
@@ -649,7 +650,7 @@ def pairwise_exposure(
     array([0.25, 0.75])
     """
     if engagement is None:
-        y_true = None  # not used, and so not checked
+        y_true = None  # it is not used, so it is not checked
     elif y_true is None:
         raise ValueError("y_true must be given with engagement; got None.")
     return measured(partial(cross_estimates, "pairwise_exposure"), **locals())

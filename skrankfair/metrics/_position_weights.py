@@ -1,4 +1,4 @@
-"""What each rank is worth: one vocabulary for every metric that weights positions."""
+"""The weight of each rank, in one vocabulary for all metrics that weight positions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from .._inputs.validation import Array, as_numbers, check_magnitude, check_number
 
 NAMES = ("uniform", "dcg", "reciprocal", "geometric", "top")
-#: Most columns of a table of ranks; its cross products take 8 times the square.
+#: The most columns of a table with a column per rank: cross products take 8 bytes
+#: times its square.
 _MAX_COLUMNS = 4096
 
 
 @dataclass(frozen=True)
 class PositionWeight:
-    """The weight of every rank, as the user describes it."""
+    """The weight of every rank, from `position_weight`, `k` and `patience`."""
 
     #: One of `NAMES`, a function of the ranks 1, 2,
     #: ..., or the weights of the first ranks, which are followed by zeros.
@@ -63,7 +64,7 @@ class PositionWeight:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What a result keeps of the three arguments, defaults filled in."""
+        """The arguments that a result stores, with defaults filled in."""
         options = {"position_weight": self.model, "k": self.k}
         options["patience"] = self.patience
         return {name: value for name, value in options.items() if value is not None}
@@ -72,7 +73,7 @@ class PositionWeight:
     def of_first(
         cls, position_weight: Any, k: int | None, patience: Any = None
     ) -> PositionWeight:
-        """Return the weight where `k` cuts off any, and so says what "top" is."""
+        """Return the weight where `k` cuts every list, and is also the k of "top"."""
         top = isinstance(position_weight, str) and position_weight == "top"
         return cls.of(position_weight, k if top else None, patience)
 
@@ -100,18 +101,18 @@ class PositionWeight:
         return self.at(np.arange(1, n_ranks + 1))
 
     def visits(self, n_ranks: int) -> Array:
-        """Return the weights of the ranks 1 to `n_ranks`, of which the first counts."""
+        """Return the weights of ranks 1 to `n_ranks`; the first must be positive."""
         weights = self.up_to(n_ranks)
         if weights[0] == 0:
             raise ValueError("position_weight must be positive at rank 1; got 0.")
         return weights
 
     def strata(self, n_ranks: int, n_columns: int) -> Array:
-        """Return the weights up to the last rank that counts, one table column each.
+        """Return the weights up to the last rank of positive weight, a stratum each.
 
-        `n_ranks` is the length of the longest list; but an array is taken whole, so
-        that parts of the data agree on it. `n_columns` are the columns of the table for
-        one rank.
+        `n_ranks` is the length of the longest list. Weights given as an array are taken
+        whole, so that parts of the data agree on the strata. `n_columns` is the number
+        of columns that a table has for one rank.
         """
         n_given = len(self.model) if isinstance(self.model, tuple) else n_ranks
         weights = self.up_to(n_given)
@@ -160,7 +161,7 @@ def _check(weights: Array, ranks: Array) -> None:
 
 def _called(function: Any, ranks: Array) -> Array:
     """Return a user's function of the ranks, one float each."""
-    # It gets two ranks or more, so that a function of one number fails in any case.
+    # It gets two ranks or more, so that a function of a single number always fails.
     asked = np.repeat(ranks, 2) if ranks.size == 1 else ranks
     try:
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Means by group: rates of decisions, and losses, how far scores are from outcomes."""
+"""Means by group: rates of decisions, such as `precision`, and losses of scores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHORT = (np.float16, np.float32)
 @stored("MeanOfBoth")
 @dataclass(frozen=True)
 class MeanOfBoth:
-    """The mean of two ratios, where both are defined: of columns a, b over c, d."""
+    """The mean of two ratios of columns, a / c and b / d, where both are defined."""
 
     needs = (0, 1)
 
@@ -50,7 +50,7 @@ class MeanOfBoth:
 
 @dataclass(frozen=True)
 class OneOfBoth:
-    """The first or the second of these ratios."""
+    """The first or the second ratio of a `MeanOfBoth`."""
 
     number: int
 
@@ -74,7 +74,7 @@ def _rate(
     supports: tuple[Finalize, ...] = (),
     needs: tuple[str, ...] = ("y_true", "y_score"),
 ) -> MadeMetric:
-    """Return the metric of columns of outcomes and decisions, a share."""
+    """Return the metric of a share, from functions of outcomes and decisions."""
 
     def of_rows(
         *values: Array, threshold: float | None = None, pos_label: Any = None
@@ -104,7 +104,7 @@ def _of_classes(
 ) -> dict[str, Any]:
     """Return columns of two classes as 1 for the positive one and 0 for the other.
 
-    Without `pos_label` only columns of -1 and 1 change.
+    Without `pos_label` only columns of -1 and 1 are changed.
     """
     import pandas as pd
 
@@ -131,7 +131,7 @@ def _of_classes(
         classes.update(values.tolist())
         ones[name] = np.full(array.shape, np.nan)
         ones[name][known] = values.astype(object) == label
-        if nw.dependencies.is_pandas_series(columns[name]):  # aligned by its index
+        if nw.dependencies.is_pandas_series(columns[name]):  # keeps its index
             ones[name] = pd.Series(ones[name], columns[name].index)
     if len(classes | {label}) > 2:
         raise ValueError(
@@ -227,7 +227,7 @@ def _of_magnitude(rows: ScoreRows) -> None:
 
 @cache
 def _log_loss_of(dtype: np.dtype[Any]) -> MadeMetric:
-    """Return the loss of scores of a type, whose machine epsilon clips them."""
+    """Return the logarithmic loss for scores of a type, clipped by its epsilon."""
     closest = np.finfo(dtype if dtype in _SHORT else np.float64).eps
     loss = partial(_log_loss, float(closest))
     return _mean_loss("log_loss", loss, _of_probabilities("log_loss"))
@@ -832,7 +832,7 @@ def accuracy(
     """Share of the rows of each group that are decided rightly.
 
     ``P(d = y | a)``. It depends on the base rate: a group with few positives has a high
-    accuracy if nobody of it is selected.
+    accuracy if none of its rows is selected.
 
     Parameters
     ----------

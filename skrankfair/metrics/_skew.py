@@ -1,4 +1,4 @@
-"""Skew of the first k places (Geyik et al. 2019), as in Kuhlman et al. 2021."""
+"""`skew_at_k`: skew of the first k places (Geyik et al. 2019; Kuhlman et al. 2021)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ._top_shares import check_columns
 
 
 def _or_minus_infinity(values: Array, nobody: Array) -> Array:
-    """Return the values, -inf where there is nobody; it has no derivative."""
+    """Return the values, or -inf, without a derivative, where there is nobody."""
     complex_ = np.iscomplexobj(values)
     lowest = complex(-np.inf, np.nan) if complex_ else -np.inf
     return np.where(nobody, lowest, values)
@@ -37,7 +37,7 @@ def _or_minus_infinity(values: Array, nobody: Array) -> Array:
 @stored("MeanSkew")
 @dataclass(frozen=True)
 class MeanSkew:
-    """The mean of the skews: their finite part, number of lists, number without."""
+    """The mean of skews: their finite sum, lists, and lists without members above."""
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the means, shape (..., G)."""
@@ -48,9 +48,9 @@ class MeanSkew:
 @stored("SkewOfShares")
 @dataclass(frozen=True)
 class SkewOfShares:
-    """The skew of the mean shares, from sums over lists of those above the cuts."""
+    """The skew of mean shares, from sums over lists of the shares above the cuts."""
 
-    weights: tuple[float, ...] = (1.0,)  # of the cuts
+    weights: tuple[float, ...] = (1.0,)  # one per cut
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the skews, shape (..., G)."""
@@ -77,7 +77,7 @@ class SkewKernel(ListKernel):
     of_values = MeanSkew()
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
-        """Return the metric of mean shares, its support, and what parts must share."""
+        """Return the metric of mean shares, its support, and a first pass for parts."""
         if not self.many:
             return SkewOfShares(), ListsWith(), {}
         n_items = one_length(data)
@@ -114,7 +114,7 @@ class SkewKernel(ListKernel):
 
 
 def _warn_nobody(result: GroupEstimates, k: int) -> None:
-    """Warn of groups of which a list has nobody among the first k."""
+    """Warn of groups that have nobody among the first k of some list."""
     nobody = np.flatnonzero(np.isneginf(result.estimate))
     if nobody.size:
         names = fmt.some([fmt.label(result.groups[i]) for i in nobody])
@@ -161,8 +161,8 @@ def skew_at_k(
 
     ``ln(p_k / q)``, with p_k the share of the group among the first k and q its share
     of the list: 0 is parity, a positive value is an advantage, and -inf means that
-    nobody of the group is among the first k. The value has no bound, and it grows with
-    the advantage where the other metrics of statistical parity turn at parity, so the
+    nobody of the group is among the first k. The value has no bound, and it keeps a
+    sign, while the other metrics of statistical parity are least at parity, so the
     paper recommends against it.
 
     Parameters
@@ -196,9 +196,9 @@ def skew_at_k(
     average : {"queries", "clusters", "representation"}, default="queries"
         "queries" takes the mean of the metric over lists. It is -inf if one of them has
         nobody of the group among its first k. "representation" takes the metric of the
-        mean shares, which is -inf only if none of them has. "clusters" takes the mean
-        over clusters of the value of each, whose queries are summed first, so that a
-        cluster with many queries counts once.
+        mean shares, which is -inf only if no list has a member there. "clusters" takes
+        the mean over clusters of the value of each, whose queries are summed first, so
+        that a cluster with many queries counts once.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
     missing : {"raise", "drop", "group"}, default="raise"
@@ -236,7 +236,7 @@ def skew_at_k(
     clusters with data of the group, θ_(-q) the estimate without cluster q.
     Even for fair rankings the mean is not 0, because it is the mean of a logarithm.
 
-    Of lists of 20 items, 40% of them in a group whose normal scores are lower by 0.1
+    In lists of 20 items, 40% of them in a group whose normal scores are lower by 0.1
     standard deviations, ``k=5`` with ``average="representation"`` finds the group in 9%
     of data sets of 25 lists, 29% of 100 and 83% of 400, and a shift of 0.2 in 29% of 25
     and 83% of 100. A test of all scores finds 0.1 in 18%, 67% and 100%. Fair rankings
@@ -266,5 +266,5 @@ def skew_at_k(
     ... ).estimate.round(4)
     array([-0.1823,  0.069 ])
     """
-    y_true = None  # not used, and so not checked
+    y_true = None  # it is not used, so it is not checked
     return measured(_skew_estimates, **locals())

@@ -1,4 +1,4 @@
-"""Statistical parity of exposure and of pairs.
+"""`exposure_parity` and `pairwise_parity`: statistical parity of exposure and pairs.
 
 Singh and Joachims 2018, Beutel et al. 2019, as in Kuhlman et al. 2021.
 """
@@ -21,7 +21,7 @@ from ._position_weights import PositionWeight
 
 
 def _advantage(mine: Array, theirs: Array) -> tuple[Array, Array]:
-    """Return (mine - theirs) / (mine + theirs), and whether there is a sum."""
+    """Return (mine - theirs) / (mine + theirs), and whether the sum is not 0."""
     total = mine + theirs
     valid = total.real > 0
     with np.errstate(invalid="ignore"):
@@ -29,7 +29,7 @@ def _advantage(mine: Array, theirs: Array) -> tuple[Array, Array]:
 
 
 def _magnitude(values: Array, signed: bool) -> Array:
-    """Return the values, or without their sign; complex ones too."""
+    """Return the values, without their sign unless `signed`; may be complex."""
     if signed:
         return values
     with np.errstate(invalid="ignore"):
@@ -53,12 +53,12 @@ class MeanAdvantage:
 class MeanExposure:
     """The advantage of the mean exposures over lists.
 
-    The columns are exposure and number of the members, those shared of all rows, and
-    the number of lists.
+    The columns of a group are exposure and number of its members; shared are the same
+    of all rows, and the number of lists.
     """
 
     signed: bool
-    plain: bool = False  # the difference, not divided by the sum of both
+    plain: bool = False  # whether the difference is not divided by the sum
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the advantages, shape (..., G)."""
@@ -124,7 +124,7 @@ class ExposureKernel(ListKernel):
         return QuerySums.of_cells(lists.cells, np.stack([value, valid], axis=1))
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
-        """Return the metric of mean shares, its support, and what parts must share."""
+        """Return the metric of mean shares, its support, and a first pass for parts."""
         first_pass = {"n_items": one_length(data)}
         metric = MeanExposure(self.signed, self.divisor is None)
         return metric, ListsWithBoth(), first_pass
@@ -155,7 +155,7 @@ class PairKernel(ListKernel):
         return QuerySums.of_cells(lists.cells, np.stack([value * valid, valid], axis=1))
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
-        """Return the metric of mean shares, its support, and what parts must share."""
+        """Return the metric of mean shares, its support, and a first pass for parts."""
         first_pass = {"n_items": one_length(data)}
         return MeanAdvantage(self.signed), ColumnSum(1, 2), first_pass
 
@@ -173,7 +173,7 @@ def _exposure_parity(
     """Return `exposure_parity` of data that is validated and ordered."""
     check_choice(signed, "signed", (True, False))
     check_choice(average, "average", ("queries", "clusters", "representation"))
-    # Mean exposures of lists with groups of several sizes have no one maximum.
+    # Where group sizes differ between lists, mean exposures have no common maximum.
     largest = () if average == "representation" else ("maximum",)
     check_choice(divisor, "divisor", ("sum", None, *largest))
     weight = PositionWeight.of(position_weight, k, patience)
@@ -321,7 +321,7 @@ def exposure_parity(
     ... ).estimate.round(4)
     array([0.931, 0.931])
     """
-    y_true = None  # not used, and so not checked
+    y_true = None  # it is not used, so it is not checked
     return measured(_exposure_parity, **locals())
 
 
@@ -339,10 +339,10 @@ def pairwise_parity(
 ) -> GroupEstimates:
     """How far the pairs of a member and another are from being won half of the time.
 
-    With pair_a the share of the pairs of a list, one of them in the group, whose member
-    is ranked above, ``|1 - 2 pair_a|``: 0 is parity, and 1 a total advantage of either
-    side, whatever the size of the group. The paper recommends it for evaluation, above
-    all for minorities.
+    Let pair_a be the share of the pairs of a member and another item of a list in which
+    the member is ranked above. The value is ``|1 - 2 pair_a|``: 0 is parity, and 1 a
+    total advantage of either side, whatever the size of the group. The paper recommends
+    it for evaluation, above all for minorities.
 
     Parameters
     ----------
@@ -421,5 +421,5 @@ def pairwise_parity(
     >>> r.test(random_state=0).pvalue.round(2)
     array([0.05, 0.05])
     """
-    y_true = None  # not used, and so not checked
+    y_true = None  # it is not used, so it is not checked
     return measured(_pairwise_parity, **locals())

@@ -1,4 +1,4 @@
-"""What the first k places hold: whose items, and how many of them are relevant."""
+"""`precision_at_k`, `recall_at_k` and `share_at_k`: the items in the first k places."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _UNITS = {
 }
 
 
-stored("ShareOfPlaces")(Share)  # the name that stored results have for it
+stored("ShareOfPlaces")(Share)  # its name in stored results
 
 
 def top_estimates(
     name: str, data: RankedData, *, k: Any, average: str = "items"
 ) -> GroupEstimates:
-    """Return the metric of that name, of data that is validated and ordered."""
+    """Return the metric `name` of data that is validated and ordered."""
     check_number(k, "k", 1, np.inf, integer=True)
     check_choice(average, "average", ("items", "queries", "clusters"))
     ranking, lists = data.ranking, Lists.of(data)
@@ -39,7 +39,7 @@ def top_estimates(
     top = lists.sums_by_cell(chance)
     shared = np.zeros((ranking.n_queries, 0))
     if name == "share_at_k":
-        # Of all groups: a part of the data that lacks a group has places all the same.
+        # Places of all groups: a part of the data without a group also has places.
         shared = np.minimum(ranking.lengths, k).astype(float)[:, None]
         numerator, denominator = top, lists.sizes
     else:
@@ -364,5 +364,5 @@ def share_at_k(
     >>> share_at_k(None, score, sensitive_features=group, qid=query, k=1).estimate
     array([0.5, 0.5])
     """
-    y_true = None  # not used, and so not checked
+    y_true = None  # it is not used, so it is not checked
     return measured(partial(top_estimates, "share_at_k"), **locals())

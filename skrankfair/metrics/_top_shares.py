@@ -1,4 +1,4 @@
-"""Shares of the groups in the first k places, against their shares of the list.
+"""Distances of shares in the first k places from shares of the list: rND and kin.
 
 A distance of the two shares is weighted by the place of the cut, summed over the cuts,
 and divided by its maximum or by the sum of the weights. The functions take real and
@@ -24,7 +24,7 @@ from ._pairs.cluster_rows import QuerySums
 from ._position_weights import PositionWeight
 
 _MOST_COLUMNS, _MOST_ORDERED = 4000, 10
-# Cuts of cells that are looked at together.
+# Cuts of cells that are worked on at once.
 _MOST_CUTS = 1 << 20
 _ROUNDING = 1e-12
 
@@ -39,7 +39,7 @@ def _divergence(p: Array, q: Array) -> Array:
 @stored("Distance")
 @dataclass(frozen=True)
 class Distance:
-    """How far a share p among the first is from the share q of the list."""
+    """The distance of a share p in the first places from the share q of the list."""
 
     kind: str  # {"difference", "ratio", "kl"}
     zero_division: float = 1.0  # the ratio p / (1 - p) for p = 1
@@ -69,10 +69,10 @@ class Distance:
         """Return the larger total of the rankings with the group all first or last.
 
         `size` of `n` rows are members, and the cuts are after `k` rows. `total` sums
-        values of the cuts. With a `target` of the cuts, lists of the group alone and
-        lists without it are the ends.
+        values over the cuts. With a `target` share at each cut, the two extremes are a
+        list of the group alone and a list without it.
         """
-        # A mean over lists that is an integer but for rounding.
+        # The mean over lists is an integer, but for rounding.
         whole = np.rint(size.real)
         q, size = (
             size / n,
@@ -95,12 +95,13 @@ def largest_joint(
 ) -> Array:
     """Return the largest total divergence of all groups at once, over all rankings.
 
-    It is that of the groups in blocks, in one of their orders (checked against all
-    rankings in the tests). With the blocks S complete and c rows of a block of size m,
-    ``KL = ln(n/k) + c/k ln(c/m)``, so the best order of the last blocks does not depend
-    on that of the first: a search over sets of groups finds it. `sizes` are the members
-    of each group, `n` the rows of the list and `k` those of the cut, for every cut;
-    `total` sums values of the cuts with their weights.
+    It is reached with each group in one block, in some order of the blocks (checked
+    against all rankings in the tests). Where a cut comes c rows into a block of size m,
+    after complete blocks, ``KL = ln(n/k) + c/k ln(c/m)``. So the best order of the last
+    blocks does not depend on the order of the first ones, and a search over sets of
+    groups finds it. `sizes` are the numbers of members of the groups, `n` the rows of
+    the list and `k` the rows above the cut, for every cut; `total` sums values over the
+    cuts with their weights.
     """
     best: dict[frozenset[int], Array] = {frozenset(): total(np.zeros(k.shape))}
     everyone = range(len(sizes))
@@ -120,7 +121,7 @@ def largest_joint(
 
 
 def _in_block(start: Array, size: Array, k: Array) -> Array:
-    """Return c/k ln(c/size) for cuts c rows into the block, 0 for the others."""
+    """Return c/k ln(c/size) for cuts c rows into a block, 0 for cuts outside it."""
     rows = k - start
     inside = (rows.real > 0) & (rows.real < size.real)
     share = np.where(inside, rows, 1.0) / np.where(inside, size, 1.0)
@@ -130,11 +131,11 @@ def _in_block(start: Array, size: Array, k: Array) -> Array:
 
 @dataclass(frozen=True)
 class TopShares(ListKernel):
-    """The kernel of the metrics that sum over cuts."""
+    """The kernel of rND, rRD, rKL and NDKL, which sum distances over cuts."""
 
     distance: Distance
     step: int
-    position_weight: PositionWeight  # of the last rank above each cut
+    position_weight: PositionWeight  # the weight of a cut is that of its last rank
     #: {"maximum", "weights", None}. What the weighted sum over the cuts is divided by.
     divisor: str | None
     joint: bool = False  # one value for all groups at once, instead of one per group
@@ -191,7 +192,7 @@ class TopShares(ListKernel):
         return out, valid
 
     def _joint_values(self, lists: Lists) -> tuple[Array, Array]:
-        """Return the divergence of all groups at once of each list."""
+        """Return the joint divergence of all groups, and if it is defined, by list."""
         n, query = lists.lengths, lists.cells.query
         shares, compared = lists.compared(self.target, self.step)
         valid = np.bincount(query[compared], minlength=n.size) > 1
@@ -217,7 +218,7 @@ class TopShares(ListKernel):
         return _ratio(values, divisor, valid)
 
     def _share_table(self, lists: Lists) -> QuerySums:
-        """Return the shares in the first k and in the list; shared, a one."""
+        """Return the shares in the first k and in the list; 1 is the shared column."""
         cells, n_lists = lists.cells, lists.n_queries
         _, p = _cell_shares(lists, np.arange(cells.query.size), self.step)
         q, _ = lists.compared(self.target, self.step)
@@ -230,7 +231,7 @@ class TopShares(ListKernel):
         return QuerySums.of_all(joint.reshape(n_lists, 1, -1), ones)
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
-        """Return the metric of mean shares, its support, and what parts must share."""
+        """Return the metric of mean shares, its support, and a first pass for parts."""
         n_items, labels = one_length(data), data.groups.labels
         check_columns(n_items, self.step, len(labels))
         first_pass: dict[str, Any] = {"n_items": n_items}
@@ -267,7 +268,7 @@ def check_columns(n_items: int, step: int, n_groups: int) -> None:
 
 @dataclass(frozen=True)
 class _Total:
-    """Sums values of the cuts by list, weighted."""
+    """A weighted sum of the values of cuts, by list."""
 
     of_list: Array
     weights: Array
@@ -279,10 +280,11 @@ class _Total:
 
 
 def _distinct(lists: Lists, cell: Array) -> tuple[Array, Array]:
-    """Return cells of which no two are alike, and which of them each cell is like.
+    """Return distinct cells, and the number of the distinct cell that each is like.
 
-    Cells of one row are, where lists and ranks are: with many groups most are such. Of
-    shares given in advance those of two groups are not.
+    Cells of one row at the same rank of lists of one length have the same value; with
+    many groups most cells are like that. With shares given in advance all cells count
+    as distinct.
     """
     members, longest = lists.members, int(lists.lengths.max()) + 1
     alone = np.zeros(0, dtype=np.int64)
@@ -306,7 +308,7 @@ def _distinct(lists: Lists, cell: Array) -> tuple[Array, Array]:
 
 
 def _few_cuts(lists: Lists, cell: Array, step: int) -> list[Array]:
-    """Return cells in parts that have few cuts, so that these fit into memory."""
+    """Return the cells in parts with few cuts each, to limit memory."""
     last = np.cumsum(lists.lengths[lists.cells.query[cell]] // step)
     return np.split(cell, np.flatnonzero(np.diff(last // _MOST_CUTS)) + 1)
 
@@ -321,7 +323,7 @@ def _cell_shares(lists: Lists, cell: Array, step: int) -> tuple[Cuts, Array]:
 
 
 def _ratio(values: Array, divisor: Array, valid: Array) -> tuple[Array, Array]:
-    """Return values over divisors, 0 where there is none, and where there is one."""
+    """Return values / divisors, 0 where undefined, and whether each is defined."""
     valid = valid & (divisor > 0)
     out = np.zeros(values.shape)
     np.divide(values, divisor, out=out, where=valid)
@@ -329,7 +331,7 @@ def _ratio(values: Array, divisor: Array, valid: Array) -> tuple[Array, Array]:
 
 
 def _packed(lists: Lists) -> Array:
-    """Return the sizes of the groups of each list, the absent ones left out."""
+    """Return the sizes of the groups of each list, without absent groups."""
     valid = np.flatnonzero(lists.sizes > 0)
     query = lists.cells.query[valid]
     number = np.bincount(query, minlength=lists.n_queries)
@@ -355,7 +357,7 @@ class MetricOfShares:
     """A metric of mean shares: totals of the shares at each cut and in the list."""
 
     distance: Distance
-    weights: tuple[float, ...]  # of the cuts
+    weights: tuple[float, ...]  # one per cut
     step: int
     n_items: int
     divisor: str | None  # {"maximum", "weights", None}

@@ -1,4 +1,4 @@
-"""Whether a gap has changed, looked at as often as you like."""
+"""`Monitor`: whether a gap is too large or has changed, at any number of looks."""
 
 from ._monitor import Monitor
 

@@ -1,4 +1,4 @@
-"""Results day by day, with alarms that may be looked at every day."""
+"""`Monitor`: results day by day, with alarms that are valid at every look."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from .._reports.sections import ReportSection
     from ..display._curves import MonitorDisplay
 
-# More of its effective clusters, and a block of data is as good as normal.
+# With more effective clusters than this a block of data is as good as normal.
 _START = 20
 _SHOWN = ("level", "level_low", "level_high", "gap", "gap_low", "gap_high")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides what a monitor says, and does not change while it runs."""
+    """The settings of a monitor, on which its alarms depend and which never change."""
 
     margin: float | None
     alpha: float
@@ -43,7 +43,7 @@ class Settings:
     spec: Mapping[str, Any] | None
 
     def __post_init__(self) -> None:
-        """Raise a ValueError for what no monitor has, given or read from a file."""
+        """Raise a ValueError for settings out of range, given or read from a file."""
         if self.margin is not None:
             check_number(self.margin, "margin", 0, np.inf)
         check_number(self.alpha, "alpha", 0, 1, inclusive=(False, False))
@@ -56,7 +56,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Alarm:
-    """What a `Monitor` has seen of a group.
+    """An alarm that a `Monitor` has raised about a group.
 
     Attributes
     ----------
@@ -68,23 +68,24 @@ class Alarm:
     direction : {"worse", "better"}
         "better": the gap is nearer to 0 than in the baseline.
     state : {"open", "resolved"}
-        "resolved": the gap has changed back since, and its confidence sequence since
-        then has what raises no alarm; or the evidence is no longer enough.
+        "resolved": the gap has changed back, and its confidence sequence since then
+        contains values that raise no alarm; or the evidence is no longer enough.
     resolved : str or None
-        The likeliest first day after it, if the gap has changed back.
+        The likeliest day on which the gap changed back, if it has.
     evidence : float
-        At its last day: how much larger the data are than expected without a cause.
-        An alarm is raised where it reaches ``1 / alpha`` of this alarm.
+        The value of the martingale on the last day of the window: the factor by which
+        the data speak against "no cause". An alarm is raised where it reaches one over
+        the share of alpha of this alarm.
     since : str
-        The first day of the window with the most evidence, which ends at the last day
-        of all, or the last one before the gap changed back.
+        The first day of the window with the most evidence, which ends on the last of
+        all days, or on the last day before the gap changed back.
     estimate : float
-        The gap in that window, or its difference from all days before.
+        The gap in that window; of a change, its difference from all days before.
     low, high : float
-        Its confidence sequence.
+        The confidence sequence of the estimate on the last day of the window.
     began : tuple of str or None
-        Of a change, the likeliest first day and a 95% interval for it: the day, the
-        first and the last one.
+        For a change, its likeliest first day, and the first and last day of a 95%
+        interval for that day.
     """
 
     group: Hashable
@@ -102,11 +103,11 @@ class Alarm:
 
     @property
     def calls(self) -> bool:
-        """Whether somebody has to act: it is open, and for the worse."""
+        """Whether somebody has to act: the alarm is open, and the gap is worse."""
         return self.state == "open" and self.direction == "worse"
 
     def __str__(self) -> str:
-        """Return it as a sentence."""
+        """Return the alarm as a sentence."""
         what = "has grown" if self.direction == "worse" else "has shrunk"
         if self.kind == "gap":
             what = "is beyond the margin"
@@ -123,10 +124,10 @@ class Alarm:
 
 
 def independent_rows(result: GroupEstimates) -> Array:
-    """Return the number of rows of each group, and of those that count, (G, 2).
+    """Return the number of rows of each group, and of the rows counted as 1, (G, 2).
 
-    NaN unless the level is the share of them, no cluster has two and all weigh alike:
-    then there are as many effective clusters as rows.
+    They are NaN unless the metric is a share of rows, no cluster has two rows and all
+    weights are equal, so that there are as many effective clusters as rows.
     """
     finalize, sums = result.metric.finalize, result.sums
     unknown = np.full((len(result.groups), 2), np.nan)
@@ -143,21 +144,21 @@ def independent_rows(result: GroupEstimates) -> Array:
 
 @dataclass
 class Tracker:
-    """Puts updates together until each group has enough data for a normal estimate.
+    """A sum of updates that makes a block of a group when it has enough data.
 
     Attributes
     ----------
     least : float
         Effective clusters that a block needs.
     blocks : dict of hashable to list of dict
-        By group, in the order of their first update: the numbers of `Blocks` of the
-        "level" and the "gap" of each, and the "rows" of `independent_rows` so far.
+        By group, in the order of their first update: per block, the numbers of `Blocks`
+        for the "level" and the "gap", and the "rows" of `independent_rows` so far.
     n_first : int
-        Groups of the first update.
+        The number of groups of the first update.
     updates : list of str
         The results, as text.
     alarms : tuple of Alarm or None
-        What follows from them, if it has been asked for.
+        The alarms that follow from the blocks; None before they are asked for.
     """
 
     least: float
@@ -191,7 +192,7 @@ class Tracker:
     def _close(
         self, total: GroupEstimates, groups: list[Hashable], number: int
     ) -> None:
-        """Make blocks of the groups that have enough data since their last one."""
+        """Make a block of each group that has enough data since its last block."""
         gap = total.as_gap()
         enough = (gap.n_effective >= self.least) & (total.n_effective >= self.least)
         sides = {"level": (total, 0.0), "gap": (gap, gap.fair_value or 0.0)}
@@ -214,7 +215,7 @@ class Tracker:
         return Blocks(value, variance, weight, df, last.astype(int))
 
     def rows(self, group: Hashable) -> Array:
-        """Return the rows so far at each look, and those that count, shape (2, n).
+        """Return the rows so far at each look, and those counted as 1, shape (2, n).
 
         NaN unless the level is a share of independent rows in all updates.
         """
@@ -223,8 +224,8 @@ class Tracker:
     def share(self, group: Hashable) -> float:
         """Return the share of alpha of a group; the shares add up to 1 for ever.
 
-        The groups of the first update have as much each, as if there was one more; that
-        of the j-th is ``1 / (j (j + 1))`` if it comes later.
+        Each of the G groups of the first update has ``1 / (G + 1)``; the j-th group, if
+        it comes later, has ``1 / (j (j + 1))``.
         """
         place = 1 + list(self.blocks).index(group)
         first = self.n_first
@@ -240,11 +241,11 @@ class Monitor(Shown):
     Parameters
     ----------
     path : str, path-like or None, default=None
-        File of the results, which is made with the first update. None keeps them in
+        File of the results, which is created by the first update. None keeps them in
         memory. An existing file must have the same settings; see `open`.
     metric : callable or None, default=None
-        Makes a result of what `update` gets, such as a function of a frame; None takes
-        results.
+        A function from the data that `update` gets, such as a frame, to a result; None
+        if `update` gets results.
     margin : float or None, default=None
         Largest gap that does not matter: an alarm says that the gap of a group, its
         distance from the fair value or from the rest, is beyond it. None: no alarm
@@ -252,13 +253,14 @@ class Monitor(Shown):
     alpha : float, default=0.05
         The chance of any false alarm, over all groups and all days.
     baseline : int, str or None, default=None
-        Days that say what is usual: as many updates as this, or all up to this date. An
-        alarm says that the gap has changed after them. None: no alarm about changes.
+        The days that define the usual gap: this number of first updates, or all updates
+        up to this date. An alarm says that the gap has changed since. None: no alarm
+        about changes.
     tolerance : float, default=0.0
         Largest change of a gap that does not matter.
     start : float, default=20
-        Effective clusters of a group (and of the rest) that are enough for a look;
-        days with fewer are put together.
+        Effective clusters of a group (and of the rest) that are enough for a look; days
+        with fewer are summed until there are enough.
     spec : dict or None, default=None
         Anything that JSON holds, to be stored with the settings, such as the names of
         columns.
@@ -289,18 +291,19 @@ class Monitor(Shown):
     weights ``1 / (s (s + 1))``, and an alarm is raised where the mixture reaches one
     over its share of alpha (Ville's inequality; Shin, Ramdas and Rinaldo 2022). A
     change is the difference of a window from all blocks before it, in the baseline and
-    after. Groups have equal shares of alpha, and those that come later shares that
-    shrink.
+    after. Groups of the first update have equal shares of alpha, and groups that come
+    later have ever smaller ones.
 
-    Updates have to be independent given the gap. Users who return do no harm where
-    what they have in common stays: it is in the baseline too, and the gap is that of
-    these users. Days that differ more than their errors say, as with fashions of the
-    day, are allowed for: in the first seven blocks errors count three times, and from
-    the eighth on the differences of neighbours say how much more (with the degrees of
-    freedom that they have). Where such effects last for several days, one update per
-    week is needed; a slow drift is a change. The guarantee is asymptotic, for blocks of
-    enough clusters; only levels that are shares of rows, no two of a cluster, have one
-    for any number, by betting (Waudby-Smith and Ramdas 2024). See `to_frame`.
+    Updates have to be independent given the gap. Users who return do no harm if what
+    they have in common stays the same: it is in the baseline too, and the gap is that
+    of these users. Days may differ more than their errors say, as with fashions of the
+    day: in the first seven blocks errors count three times, and from the eighth on they
+    are increased by a factor from the differences of neighbouring blocks (with the
+    degrees of freedom of that factor). Where such effects last for several days, one
+    update per week is needed; a slow drift is a change. The guarantee is asymptotic,
+    for blocks of enough clusters. Only levels that are shares of rows, with no two rows
+    of a cluster, have a guarantee for any number of rows, by betting (Waudby-Smith and
+    Ramdas 2024). See `to_frame`.
 
     References
     ----------
@@ -373,7 +376,8 @@ class Monitor(Shown):
         ----------
         path : str or path-like
         metric : callable or None, default=None
-            Makes a result of what `update` gets; None takes results.
+            A function from the data that `update` gets to a result; None if it gets
+            results.
 
         Returns
         -------
@@ -402,9 +406,10 @@ class Monitor(Shown):
     def update(self, data: Any, when: Any, *, replace: bool = False) -> None:
         """Add the result of a day, and store it.
 
-        When it returns, the result is stored; if it does not, because of an error or
-        because the process is killed, the file is as it was, or has it. So an update
-        that was interrupted can be made again: it is refused if it is there.
+        When the call returns, the result is stored. If it does not return, because of
+        an error or because the process is killed, the file is either unchanged or has
+        the result. So an interrupted update can be repeated: it is refused if it is
+        there already.
 
         Parameters
         ----------
@@ -412,7 +417,7 @@ class Monitor(Shown):
         when : str, date or datetime
             The day, or a time; a name that no other update has.
         replace : bool, default=False
-            Whether it takes the place of the update of this name, which must be there.
+            Whether the result replaces that of the same day, which must be there.
 
         Raises
         ------
@@ -427,7 +432,7 @@ class Monitor(Shown):
         if not isinstance(result, GroupEstimates):
             raise ValueError(
                 f"data must be a result (GroupEstimates); got {type(result).__name__}. "
-                "A monitor with metric= makes one of other data."
+                "A monitor with metric= makes a result from other data."
             )
         if not result.has_pvalue:
             raise ValueError(
@@ -454,7 +459,7 @@ class Monitor(Shown):
             )
         others = [name for name in self._days if name != day]
         if others:
-            # Adding is refused where the two are not of one kind.
+            # Adding raises an error if the two are not of one kind.
             self._result(others[-1]) + GroupEstimates.from_json(text)
         return dict(sorted({**self._days, day: text}.items()))
 
@@ -465,14 +470,14 @@ class Monitor(Shown):
         return self._results[text]
 
     def result(self, last: int | None = None) -> GroupEstimates:
-        """Return the result of all updates together, or of the last of them.
+        """Return the result of all updates together, or of the last ones.
 
-        Its intervals are those of a single look, at data that were chosen beforehand.
+        Its intervals hold for a single look at data that were chosen beforehand.
 
         Parameters
         ----------
         last : int or None, default=None
-            So many updates from the end; None takes all.
+            Number of updates, counted from the end; None takes all.
 
         Returns
         -------
@@ -493,9 +498,9 @@ class Monitor(Shown):
         return sum(map(self._result, days[1:]), start=self._result(days[0]))
 
     def rolling(self, window: int, confidence_level: float = 0.95) -> pd.DataFrame:
-        """Return the results of windows of as many updates.
+        """Return the results of windows of `window` updates.
 
-        The intervals are those of a single look, not of one every day.
+        The intervals hold for a single look, and not for a look every day.
 
         Parameters
         ----------
@@ -536,7 +541,7 @@ class Monitor(Shown):
         return self._tracker
 
     def _alpha(self, group: Hashable) -> float:
-        """Return the chance of a false alarm that each kind of a group has."""
+        """Return the share of alpha of each kind of alarm of a group."""
         kinds = [self.settings.margin, self.settings.baseline]
         n_kinds = max(1, sum(kind is not None for kind in kinds))
         return self.settings.alpha * self._tracked().share(group) / n_kinds
@@ -567,14 +572,14 @@ class Monitor(Shown):
     def _alarms_of(self, group: Hashable, kind: str, size: float) -> list[Alarm]:
         """Return the alarms that windows of blocks raise, one after the other.
 
-        Where the gap has changed back after an alarm, the watch begins anew.
+        After the gap has changed back, windows start anew from there.
         """
         blocks, change = self._tracked().track(group, "gap"), kind == "change"
         first = self._n_baseline(blocks) if change else 0
         start, size_of_all, alpha = first, blocks.value.size, self._alpha(group)
         alarms: list[Alarm] = []
         while start < size_of_all:
-            # The baseline, and what comes after the last alarm.
+            # The blocks of the baseline, and those after the last alarm.
             rows = np.r_[:first, start:size_of_all]
             watched = blocks.take(rows)
             scan = Scan.of(watched, first, change=change)
@@ -583,7 +588,7 @@ class Monitor(Shown):
             if not over.any():
                 low, high = scan.interval(0, alpha)
                 if alarms and (low[-1] > size or high[-1] < -size):
-                    # It has changed back in part, and is still too large.
+                    # The gap has changed back in part, and is still too large.
                     alarms[-1] = replace(alarms[-1], state="open", resolved=None)
                 break
             seen = int(np.argmax(over))
@@ -597,7 +602,7 @@ class Monitor(Shown):
             usual = watched.means()[0][0, first - 1] if change else 0.0
             if back is not None and began is not None:
                 began = change_point(watched.take(np.arange(back)), first)
-            # The first update that is in each block.
+            # The number of the first update in each block.
             begins = np.append(0, blocks.last + 1)[rows]
             of_watched = [self.when[place] for place in begins]
             alarms.append(
@@ -646,7 +651,7 @@ class Monitor(Shown):
         for group in tracker.blocks:
             if not tracker.blocks[group]:
                 continue
-            # That which starts with the first block has half of the weight.
+            # The sequence that starts with the first block has half of the weight.
             alpha, rows = self._alpha(group) / 2, tracker.rows(group)
             columns: dict[str, Any] = {}
             for what in ("level", "gap"):
@@ -685,10 +690,10 @@ class Monitor(Shown):
 
         settings, days, alarms = self.settings, self.when, self.alarms
         nan = float("nan")
-        # A metric of an audit has a name of its own, such as inter_group_accuracy.
+        # The name that an audit has for the metric, such as inter_group_accuracy.
         asked = (settings.spec or {}).get("metric")
         name = str(asked or self.result(last=1).name).replace("_", " ")
-        # The last row of each group that has one.
+        # The last row of each group that has any.
         looks = {row["group"]: row for row in self.to_frame().to_dict("records")}
         nothing, rows = dict.fromkeys(_SHOWN, nan), []
         latest = self.result(last=1).as_gap()
@@ -781,9 +786,9 @@ class Monitor(Shown):
 def _changed_back(
     blocks: Blocks, begin: int, seen: int, scan: Scan, alpha: float
 ) -> int | None:
-    """Return the block with which a gap began to change back, if it has.
+    """Return the block with which a gap began to change back; None if it has not.
 
-    After an alarm at the block `seen`, of what has been since the block `begin`.
+    The gap is that since the block `begin`, with an alarm at the block `seen`.
     """
     since, n_before = blocks.take(np.arange(begin, blocks.value.size)), seen + 1 - begin
     if since.value.size <= n_before:
@@ -795,7 +800,7 @@ def _changed_back(
         return None
     n_baseline = blocks.value.size - scan.estimate.shape[0]
     was = scan.estimate[begin - n_baseline, seen - n_baseline]
-    if later.estimate[starts[place], place] * was > 0:  # it went on
+    if later.estimate[starts[place], place] * was > 0:  # in the same direction
         return None
     return begin + change_point(since, n_before)[0]
 

@@ -1,19 +1,21 @@
 """Confidence sequences: intervals that hold at all times at once.
 
-An interval of 95% is wrong about one time in twenty whenever one looks, so that who
-looks every day is sure to be wrong one day. A confidence sequence is wrong with
-probability alpha in all its days together. These are asymptotic ones (Waudby-Smith et
-al. 2021), from the mixture of normal martingales (Robbins 1970): what a fixed interval
-has as its 1.96 standard errors grows slowly with the logarithm of the data.
+A 95% interval misses the truth at one look in twenty, so that anyone who looks every
+day will see it miss one day. A confidence sequence misses on any of its days with
+probability alpha in all. The sequences here are asymptotic (Waudby-Smith et al. 2021),
+from a mixture of normal martingales (Robbins 1970): instead of 1.96 standard errors
+their half width is a number that grows slowly with the logarithm of the data.
 
-A sequence that began long ago is slow to see a change, because all the days before it
-are in its mean. So one is started with every block of data, and their martingales are
-mixed: that which starts with the s-th has the weight ``1 / (s (s + 1))``, which add up
-to 1 for ever. The mixture is a martingale too, which is above 1 / alpha at any time
-with probability alpha at most (Ville 1939; Shin, Ramdas and Rinaldo 2022).
+A sequence that began long ago is slow to see a change, because its mean includes all
+the days before the change. So a sequence is started with every block of data, and their
+martingales are mixed: the one that starts with block s has the weight
+``1 / (s (s + 1))``, and these weights add up to 1. The mixture is a martingale too,
+which ever exceeds 1 / alpha with probability alpha at most (Ville 1939; Shin, Ramdas
+and Rinaldo 2022).
 
-A mean of independent values in [0, 1] has a sequence that holds for few of them too, by
-betting against each value that the mean might have (Waudby-Smith and Ramdas 2024).
+A mean of independent values in [0, 1] has a sequence that holds for any number of
+values, by betting against each value that the mean might have (Waudby-Smith and Ramdas
+2024).
 """
 
 from __future__ import annotations
@@ -25,20 +27,21 @@ from scipy import special
 
 from .._inputs.validation import Array
 
-#: Blocks of data at which a sequence is the tightest.
+#: The number of blocks of data at which a sequence is the tightest.
 BEST_AFTER = 30.0
-# From this number of blocks on, their spread says how much more days vary than their
-# errors say. Before, it is taken to be three times as much.
+# From this number of blocks on, variances are multiplied by a factor from their spread,
+# as days may vary more than their errors say. Before, errors count three times.
 _ENOUGH, _CAUTION = 8, 3.0**2
-# Log-likelihood that a change point may lack in an interval of 95%: the largest of two
-# exponential variables is below it.
+# A change point is in the 95% interval if its log-likelihood is less than this below
+# the largest: the larger of two exponential variables is below it with probability
+# 0.95.
 _LACKING = -np.log1p(-np.sqrt(0.95))
-# Halvings after which a part of the unit interval is below rounding.
+# After this many halvings of the unit interval, what is left is below rounding.
 _HALVINGS = 60
 
 
 def best_ratio(alpha: Array | float) -> Array:
-    """Return the ratio of information to the prior's at which it is the tightest."""
+    """Return the ratio of information to the prior's where a sequence is tightest."""
     log = -2 * np.log(alpha)
     return np.asarray(log + np.log1p(log))
 
@@ -63,8 +66,8 @@ def boundary(ratio: Array, alpha: Array | float) -> Array:
 def normal_scale(distance: Array, df: Array) -> Array:
     """Return the normal quantiles of the tails of Student's t.
 
-    By the formula of Wallace (1959), which is right to one percent from five degrees
-    of freedom on, smaller than the quantile in the tails, and knows no smallest one.
+    The formula is that of Wallace (1959). It is accurate to one percent from five
+    degrees of freedom on, below the quantile in the tails, and has no smallest tail.
     """
     df = np.maximum(df, 1.0)
     shrunk = (8 * df + 1) / (8 * df + 3)
@@ -74,13 +77,14 @@ def normal_scale(distance: Array, df: Array) -> Array:
 def betting_sequence(n: Array, total: Array, alpha: float) -> tuple[Array, Array]:
     """Return the confidence sequence of the mean of independent values in [0, 1].
 
-    Who doubts that the mean is m bets on each value X: with the constant bet of an
-    alternative mean q, the capital is multiplied by ``1 + (X - m) (q - m) / (m (1 -
-    m))``, which is at least ``(q / m)^X ((1 - q) / (1 - m))^(1 - X)``, with equality
+    Against the claim that the mean is m one bets on each value X. With the constant bet
+    of an alternative mean q, the capital is multiplied by ``1 + (X - m) (q - m) / (m (1
+    - m))``, which is at least ``(q / m)^X ((1 - q) / (1 - m))^(1 - X)``, with equality
     for 0 and 1. With the capital spread over all q by the density of Beta(1/2, 1/2) it
     is at least ``B(k + 1/2, n - k + 1/2) / B(1/2, 1/2) m^-k (1 - m)^(k - n)`` after n
-    values with the sum k. It is a martingale if m is the mean, so that the m with a
-    capital below 1 / alpha hold at all times together, for any number of values.
+    values with the sum k. It is a martingale if m is the mean, so that the interval of
+    all m with a capital below 1 / alpha holds at all times together, for any number of
+    values.
 
     Parameters
     ----------
@@ -109,13 +113,13 @@ def betting_sequence(n: Array, total: Array, alpha: float) -> tuple[Array, Array
 
 @dataclass(frozen=True)
 class Blocks:
-    """Independent estimates of one number in the order of time, all of shape (n,)."""
+    """Independent estimates of one number in order of time; arrays of shape (n,)."""
 
     value: Array
     variance: Array
     weight: Array
     df: Array
-    last: Array  # number of the last update that is in the block
+    last: Array  # number of the last update in the block
 
     def take(self, rows: Array) -> Blocks:
         """Return some of the blocks."""
@@ -123,9 +127,9 @@ class Blocks:
         return Blocks(*(column[rows] for column in values))
 
     def means(self) -> tuple[Array, Array, Array]:
-        """Return the weighted means of the blocks s to t, at [s, t], with variances.
+        """Return weighted means of the blocks s to t, at [s, t], variances and df.
 
-        And with degrees of freedom, by Satterthwaite; NaN below the diagonal.
+        The degrees of freedom are Satterthwaite's. Below the diagonal all are NaN.
         """
         weight = self.weight
         square = weight**2 * self.variance
@@ -137,12 +141,12 @@ class Blocks:
             return sums[1] / sums[0], sums[2] / sums[0] ** 2, sums[2] ** 2 / sums[3]
 
     def spread(self) -> tuple[Array, Array]:
-        """Return by how much more than their variances the blocks so far vary, (n,).
+        """Return the factor by which blocks vary more than their variances, (n,).
 
-        At least 1, from differences of neighbours, so that a change in between does not
-        matter. And the degrees of freedom that this is known with: two thirds of the
-        number of differences, each of which has a block in common with the next one;
-        infinite where the errors alone are enough.
+        It is at least 1, and from differences of neighbouring blocks so far, so that a
+        change in between does not matter. Also return its degrees of freedom: two
+        thirds of the number of differences, as two consecutive differences share a
+        block; infinite where the factor is 1.
         """
         spread = np.full(self.value.size, _CAUTION)
         df = np.full(self.value.size, np.inf)
@@ -157,7 +161,7 @@ class Blocks:
 
 
 def _from_to(values: Array) -> Array:
-    """Return sums over s to t at [s, t]; NaN below the diagonal."""
+    """Return the sums of values s to t, at [s, t]; NaN below the diagonal."""
     total = np.cumsum(values)
     sums = total[None, :] - (total - values)[:, None]
     sums[~_started(values.size)] = np.nan
@@ -165,7 +169,7 @@ def _from_to(values: Array) -> Array:
 
 
 def _started(size: int) -> Array:
-    """Return where a sequence [s] has started at the time [t]."""
+    """Return whether the sequence s has started at time t, at [s, t]."""
     return np.tri(size, dtype=bool).T
 
 
@@ -173,23 +177,23 @@ def _started(size: int) -> Array:
 class Scan:
     """Sequences that start with each block: ``[s, t]`` is over the blocks s to t.
 
-    NaN below the diagonal.
+    Arrays are NaN below the diagonal.
     """
 
-    estimate: Array  # shape (n, n): the mean, or its difference from that before
+    estimate: Array  # shape (n, n): the mean, or its change from the mean before
     error: Array
     df: Array
-    #: The information so far, over that at which the sequence is the tightest.
+    #: The information so far, divided by that at which the sequence is the tightest.
     ratio: Array
 
     @classmethod
     def of(cls, blocks: Blocks, first: int = 0, *, change: bool = False) -> Scan:
         """Return the sequences that start with each block from the number `first` on.
 
-        Of a change they are of the mean minus the mean of all blocks before. With v the
-        variance of that and u the variance of the window, the information is
-        ``1 / (u + v)``, whose increments are independent: what the mean before is wrong
-        by is in it once, and not in every look.
+        With `change` they are of the mean of the window minus the mean of all blocks
+        before. With v the variance of the mean before and u that of the window, the
+        information is ``1 / (u + v)``, whose increments are independent: the error of
+        the mean before is in it once, and not at every look.
         """
         spread, spread_df = (values[first:] for values in blocks.spread())
         mean, variance, df = blocks.means()
@@ -210,9 +214,9 @@ class Scan:
         return cls(mean - center, error, degrees, best / total)
 
     def log_evidence(self, margin: float, alpha: float) -> tuple[Array, Array]:
-        """Return the logarithm of the mixture at each time, and its largest start.
+        """Return the logarithm of the mixture by time, and the start with the most.
 
-        It is of martingales if no distance is beyond the margin.
+        It is a mixture of martingales if no distance is beyond the margin.
         """
         start = np.arange(1.0, self.error.shape[0] + 1)
         log_weight = -np.log(start) - np.log1p(start)
@@ -224,7 +228,8 @@ class Scan:
         log = np.full(self.error.shape, -np.inf)
         log[started] = 0.5 * z**2 * ratio / (1 + ratio) - 0.5 * np.log1p(ratio)
         log += log_weight[:, None]
-        # Those that have not started are worth 1 each, all together 1 / (t + 1).
+        # Sequences that have not started have the value 1; their weights sum to 1 / (t
+        # + 1).
         largest = log.max(axis=0)
         total = np.exp(log - largest).sum(axis=0)
         mixture = np.logaddexp(largest + np.log(total), -np.log1p(start))
@@ -232,7 +237,7 @@ class Scan:
 
     def interval(self, start: int, alpha: float) -> tuple[Array, Array]:
         """Return the confidence sequence that starts with a block, by time."""
-        # The quantiles of Student's t with the tails of these normal ones.
+        # The quantiles of Student's t with the same tails as the normal ones.
         tail = special.ndtr(-boundary(self.ratio[start], alpha))
         half = (
             -special.stdtrit(np.maximum(self.df[start], 1.0), tail) * self.error[start]
@@ -241,10 +246,10 @@ class Scan:
 
 
 def change_point(blocks: Blocks, first: int) -> tuple[int, int, int]:
-    """Return which block a change began with, and a 95% interval for it.
+    """Return the block with which a change began, and a 95% interval for it.
 
-    By the likelihood ratio of one change of the mean, which may be with any block from
-    the number `first` on; an interval is of those that lack little of the largest.
+    The model is one change of the mean, at any block from the number `first` on. The
+    interval has the blocks whose likelihood is not far below the largest.
     """
     weight = 1 / (blocks.variance * blocks.spread()[0][-1])
     total, value = weight.sum(), (weight * blocks.value).sum()

@@ -1,9 +1,9 @@
-"""Results of days in a file of JSON lines, of which none is lost or counted twice.
+"""The results of days in a file of JSON lines; none is lost or stored twice.
 
 The first line says what is monitored and how; each other line is a day with its result
-in the schema of `GroupEstimates.to_json`. A change writes the whole file beside the old
-one, flushes it to the disk and renames it, so that whenever the process ends there is
-either the old file or the new one. Two processes wait for each other.
+in the schema of `GroupEstimates.to_json`. A change writes a whole new file, flushes it
+to the disk and renames it, so that whenever the process ends there is either the old
+file or the new one. Two processes wait for each other.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read(path: Path) -> tuple[Any, dict[str, str]]:
 
 
 def write(path: Path, settings: Mapping[str, Any], days: Mapping[str, str]) -> None:
-    """Put a complete store in its place, or leave the old one there."""
+    """Replace the store by a complete new one, or leave the old one unchanged."""
     head = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "settings": settings}
     lines = [json.dumps(head)]
     lines += [
@@ -70,7 +70,7 @@ def write(path: Path, settings: Mapping[str, Any], days: Mapping[str, str]) -> N
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Let no other process change a store meanwhile, where the system can do that.
+    """Keep other processes from changing a store, where the system has locks.
 
     The lock is on the folder, which stays, and ends with the process.
     """
@@ -84,7 +84,7 @@ def locked(path: Path) -> Iterator[None]:
         with suppress(OSError):  # not every file system has locks
             fcntl.flock(folder, fcntl.LOCK_EX)
         yield
-        with suppress(OSError):  # so that the new name outlives a loss of power
+        with suppress(OSError):  # so that the new name survives a loss of power
             os.fsync(folder)
     finally:
         os.close(folder)

@@ -1,4 +1,4 @@
-"""The scorers that `get_scorer` knows by name.
+"""The table of the scorers that `get_scorer` knows by name.
 
 Two rules make most of them from a metric: ``neg_NAME_difference`` is the largest minus
 the smallest group, and ``worst_group_NAME`` the group that is worst off, which is
@@ -16,11 +16,11 @@ from ..metrics._disparities import DISPARITIES
 
 Entry = tuple[Callable[..., Any], dict[str, Any], str | None]
 
-# Rates are of decisions, which only `predict` makes.
+# Rates need decisions, which only `predict` makes.
 _DECISION = {"response_method": "predict"}
 _INTER, _INTRA = {"comparison": "inter"}, {"comparison": "intra"}
 
-#: Metrics of groups of which high values are better.
+#: Metrics of which high values are better for a group.
 _GAINS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "accuracy": (metrics.accuracy, _DECISION),
     "auc": (metrics.auc, {}),
@@ -37,7 +37,7 @@ _GAINS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "true_negative_rate": (metrics.true_negative_rate, _DECISION),
     "true_positive_rate": (metrics.true_positive_rate, _DECISION),
 }
-#: Metrics of groups of which low values are better.
+#: Metrics of which low values are better for a group.
 _LOSSES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "brier_score": (metrics.brier_score, {}),
     "calibration_error": (metrics.calibration_error, {}),
@@ -49,7 +49,7 @@ _LOSSES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "mean_position": (metrics.mean_position, {}),
     "mean_squared_error": (metrics.mean_squared_error, {}),
 }
-#: Neither high nor low values are better: there is no worst group.
+#: Metrics without a better end, so that there is no worst group.
 _NEUTRAL: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "calibration_in_the_large": (metrics.calibration_in_the_large, {}),
     "cross_group_auc": (metrics.auc, _INTER),

@@ -1,4 +1,4 @@
-"""A metric turned into one number, which scikit-learn sees as a score function."""
+"""`ScoreFunction`: a metric as one number, a score function for scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ..metrics._disparities import DISPARITIES, Disparity, EqualizedOdds
 
 Result = GroupEstimates | EqualizedOdds
 
-#: What a scorer can take from a column of X or from metadata.
+#: Arguments that a scorer can take from a column of X or from metadata.
 COLUMNS = (
     *("sensitive_features", "qid", "cluster", "engagement"),
     *("sample_weight", "item_weight"),
 )
-#: Those of few metrics of rankings.
+#: Arguments that only a few metrics of rankings have.
 OF_RANKINGS = ("position", "covariates")
 
 
@@ -39,7 +39,7 @@ def unwrapped(metric: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def own_columns(metric: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the columns that few metrics have, or only this, as `make_metric` made."""
+    """Return the columns that only a few metrics take, or this one of `make_metric`."""
     plain = unwrapped(metric)
     few = [name for name in OF_RANKINGS if name in inspect.signature(plain).parameters]
     return (*getattr(plain, "own_columns", ()), *few)
@@ -47,14 +47,14 @@ def own_columns(metric: Callable[..., Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ScoreFunction:
-    """A metric turned into one number: ``function(y_true, y_score, **columns)``.
+    """A metric as one number, called as ``function(y_true, y_score, **columns)``.
 
     scikit-learn calls it without our scorer in `TunedThresholdClassifierCV`.
     """
 
     metric: Callable[..., Any]
     params: Mapping[str, Any]  # options of the metric
-    disparity: str | None  # how the groups become one number; None is the metric's own
+    disparity: str | None  # how groups become one number; None: as the metric says
     on_undefined: str  # {"warn", "raise"}
     columns: Mapping[str, ColumnSpec]  # where the metric's arguments come from
     #: Labels that must be present; if one is missing, the number is NaN.
@@ -67,7 +67,7 @@ class ScoreFunction:
 
     @property
     def by_group(self) -> bool:
-        """Whether the metric returns GroupEstimates: one of ours, or said to."""
+        """Whether the metric returns GroupEstimates, as ours do or `disparity` says."""
         return self.disparity is not None or self._is_ours
 
     @property
@@ -77,14 +77,14 @@ class ScoreFunction:
 
     @property
     def kind(self) -> str | None:
-        """How the groups become one number: as asked for, or as a name says."""
+        """How groups become one number: by `disparity`, or by the metric's name."""
         if self.disparity is None and self._is_ours and self.__name__ in DISPARITIES:
             return DISPARITIES[self.__name__][1]
         return self.disparity
 
     @property
     def whole(self) -> bool:
-        """Whether the number is that of all rows, as of `ndcg` without groups."""
+        """Whether the number is one of all rows, as `ndcg` without groups."""
         if unwrapped(self.metric) is not ndcg or self.disparity is not None:
             return False
         bound = inspect.signature(self.metric).parameters["sensitive_features"].default
@@ -141,7 +141,7 @@ class ScoreFunction:
         with collected_warnings() as said:
             result = self.metric(y_true, y_score, **taken, **self.params)
         for category, message in said:
-            # What is undefined is said once, below, with what the set lacks.
+            # One warning, below, says what is undefined and what the set lacks.
             if not (self.by_group and issubclass(category, UndefinedMetricWarning)):
                 warn_user(message, category)
         if isinstance(result, Disparity):
@@ -160,7 +160,7 @@ class ScoreFunction:
         return value, result
 
     def _of_others(self, result: Any, labels: Any) -> float:
-        """Return the number of a metric that is not ours, where groups allow one."""
+        """Return the number of a metric that is not ours; NaN if groups are absent."""
         if np.ndim(result) or isinstance(result, str):
             raise ValueError(
                 f"metric must return one number, or GroupEstimates; {self.__name__} "
@@ -181,7 +181,7 @@ class ScoreFunction:
         return value
 
     def _absent(self, groups: Collection[Hashable], labels: Any) -> list[Hashable]:
-        """Return the groups that should be there and are not."""
+        """Return the expected groups that are absent."""
         declared = () if labels is None else _declared_labels(labels)
         expected = dict.fromkeys((*self.expected_groups, *declared))
         return [group for group in expected if group not in groups]
@@ -189,7 +189,7 @@ class ScoreFunction:
     def _reduce(self, result: Result) -> float:
         if not self.compares_groups and isinstance(result, GroupEstimates):
             return float(result.estimate[0])
-        with collected_warnings():  # `_undefined` says it
+        with collected_warnings():  # `_undefined` warns instead
             return result.disparity(self.kind)
 
     def _why(self, value: float, result: Result, absent: list[Hashable]) -> str:
@@ -231,7 +231,7 @@ def _is_text(values: Array) -> bool:
 def as_outcomes(
     y_true: Any, y_score: Any, positive: Any = None, *, two_classes: bool = False
 ) -> tuple[Any, Any]:
-    """Return class labels as 0 and 1; numbers as they are.
+    """Return class labels as 0 and 1, and numbers unchanged.
 
     `y_score` may be predicted labels. `positive` is the class that becomes 1; None
     takes the last of two labels if labels are text. `two_classes` says that both
@@ -264,10 +264,10 @@ def as_outcomes(
 
 
 def _declared_labels(values: Any) -> tuple[Hashable, ...]:
-    """Return the labels that a column may have, where its type says them.
+    """Return the labels that the type of a column declares; empty if it has none.
 
-    A categorical of pandas and an Enum of polars do so: a subset of the rows still
-    knows the labels that it lacks.
+    A categorical of pandas and an Enum of polars declare them, so that a subset of the
+    rows still knows the labels that it lacks.
     """
     column = nw.from_native(values, allow_series=True, pass_through=True)
     if isinstance(column, nw.DataFrame) and len(column.columns) == 1:

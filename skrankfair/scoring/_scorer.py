@@ -1,4 +1,4 @@
-"""Scorers: fairness metrics and their errors, where scikit-learn takes a scorer."""
+"""`make_fairness_scorer`, `with_errors`: fairness metrics as scikit-learn scorers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ._score_function import (
 )
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
-# Of which the scores are on the scale of the outcomes, as probabilities are.
+# Metrics whose scores are on the scale of the outcomes, such as probabilities.
 _ON_SCALE = (
     metrics.brier_score,
     metrics.calibration_error,
@@ -87,7 +87,7 @@ class FairnessScorer(BaseScorer):
     ) -> None:
         super().__init__(function, sign, {}, response_method)
         self._requests = {n: spec is True for n, spec in function.columns.items()}
-        #: Whether scores for scikit-learn carry the estimates, as for `with_errors`.
+        #: Whether scores for scikit-learn carry the estimates, for `with_errors`.
         self.keeps_estimates = False
 
     def __repr__(self) -> str:
@@ -146,7 +146,7 @@ class FairnessScorer(BaseScorer):
     def set_score_request(self, **kwargs: Any) -> FairnessScorer:
         """Say which metadata the scorer takes, as on scikit-learn's scorers.
 
-        Requests that are not named stay as they are.
+        Other requests are not changed.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class FairnessScorer(BaseScorer):
         y_true: Any,
         **metadata: Any,
     ) -> FairnessScore:
-        """Score for scikit-learn, which has several metrics to score at once.
+        """Return the score for scikit-learn, without the estimates unless wanted.
 
         A search keeps its scores to the end, and estimates of many groups are large.
         """
@@ -234,14 +234,14 @@ class FairnessScorer(BaseScorer):
 
 
 def _default_sign(function: ScoreFunction) -> int:
-    """Return -1 where the number is a disparity, which is worse the larger it is."""
+    """Return -1 for a disparity, of which smaller values are better, else 1."""
     kind = function.kind
     compares = kind is None and function.compares_groups
     return -1 if compares or kind in ("difference", "max_abs", "l1") else 1
 
 
 def _default_response(function: ScoreFunction) -> str | list[str]:
-    """Return the responses to look for: of decisions, those of `predict`."""
+    """Return the responses to try in order; `predict` for rates of decisions."""
     options = inspect.signature(function.metric).parameters
     decides = "threshold" in options and options["threshold"].default is None
     if not function.by_group or (decides and function.params.get("threshold") is None):
@@ -287,8 +287,7 @@ def make_fairness_scorer(
         changes requests of metadata as on scikit-learn's scorers, aliases included.
     disparity : {"difference", "ratio", "max_abs", "l1", "worst"} or None, default=None
         How the groups become one number (`GroupEstimates.disparity`); None is the
-        metric's own way. A metric with a single value, such as `ndcg`, is taken as it
-        is.
+        metric's own way. A metric with a single value, such as `ndcg`, needs none.
     response_method : str or list of str, default="auto"
         "auto" takes `decision_function`, or else the positive class of `predict_proba`,
         or else `predict`. For a metric on the scale of outcomes, which are losses,
@@ -304,7 +303,7 @@ def make_fairness_scorer(
     on_undefined : {"warn", "raise"}, default="warn"
         What to do if a group has no data or if there is only one group: score NaN with
         an `UndefinedMetricWarning` that names the group, or raise. It holds for metrics
-        of others too, and for infinite numbers, which are scored as they are.
+        of others too, and for infinite numbers, which are scored as infinite.
     expected_groups : sequence of labels or None, default=None
         Groups that every test set must have; otherwise its score is undefined. A test
         fold without rows of a group knows of the group only if the column is a
@@ -418,12 +417,12 @@ def make_fairness_scorer(
     return FairnessScorer(function, sign, response_method)
 
 
-#: How names of metrics end that are to be small, in scikit-learn and in fairlearn.
+#: Ends of the names of metrics that should be small, in scikit-learn and fairlearn.
 _SMALL = ("_error", "_loss", "_deviance", "_difference", "_disparity", "_gap")
 
 
 def _check_direction(function: ScoreFunction) -> None:
-    """Raise a ValueError if nobody says whether a metric of others is to be large."""
+    """Raise a ValueError if it is unknown which end of a metric of others is good."""
     if function.by_group:
         return
     disparity = "sensitive_features" in function.accepted
@@ -520,7 +519,7 @@ def get_scorer(name: str, **options: Any) -> FairnessScorer:
 
 
 class _Scores(dict[str, float]):
-    """Scores of a test set, in which groups that it lacks add nothing to sums."""
+    """Scores of a test set; the sums of groups that it lacks are 0."""
 
     def __missing__(self, name: str) -> float:
         return 0.0
@@ -590,9 +589,9 @@ def _own_kind(result: Result) -> str:
 def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
     """Return the sums that say what a disparity is over several test sets together.
 
-    Of each group its support, and that times its estimate: less the fair value where
-    the disparity is a distance from it, and negated where the worst group is the
-    largest.
+    Each group has its support, and its support times its estimate. The estimate is
+    minus the fair value where the disparity is a distance from it, and negated where
+    the worst group has the largest value.
     """
     sums = {}
     for part in result.rates if isinstance(result, EqualizedOdds) else (result,):
@@ -613,9 +612,9 @@ def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
 def standard_error(result: Result, kind: str | None) -> tuple[float, float]:
     """Return the standard error of a disparity and its degrees of freedom.
 
-    They give the disparity's confidence bound by Student's t. Of several contrasts
-    they are those of the one with the most degrees of freedom, which is conservative:
-    the errors of folds then shrink the least when they are combined.
+    By Student's t they give the disparity's confidence bound. For several contrasts the
+    degrees of freedom are the most of any of them, which is conservative: the errors of
+    folds then shrink least when they are combined.
     """
     if isinstance(result, EqualizedOdds):
         errors = [standard_error(rate, kind) for rate in result.rates]
@@ -672,8 +671,8 @@ def with_errors(scorers: Mapping[str, Any]) -> ScorersWithErrors:
     Notes
     -----
     The standard error of a score on one test set is cluster-robust and takes the model
-    as given. Of more than two groups a disparity is a maximum, which has none: it is
-    then that of a normal estimate with the same `GroupEstimates.disparity_bound`.
+    as given. For more than two groups a disparity is a maximum, which has no standard
+    error: the one reported gives the same `GroupEstimates.disparity_bound`.
 
     A scorer that fails raises, whatever ``error_score=`` of the search is.
 

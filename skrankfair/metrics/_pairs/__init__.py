@@ -1,1 +1,1 @@
-"""Kernels over pairs of items; no pair is ever written down."""
+"""Sums over pairs of items, computed from sorted rows without a list of the pairs."""

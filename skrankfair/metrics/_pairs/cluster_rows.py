@@ -1,10 +1,12 @@
-"""The pairs of a metric, and from pairs to the table of sums.
+"""The pairs of a metric, `Pairs`, and the table of their sums over clusters.
 
-Columns of a group, each of them once a bucket: value and number of its pairs; for
-metrics that compare a group with the rest also value and number of the rest's pairs,
-less the shared totals where the rest is "all the others" (so that a part of the data
-that lacks the group adds nothing to the group's columns); and the number of pairs again
-where the average is over queries.
+A group has these columns, each once per bucket (stratum):
+
+- value and number of its pairs;
+- for metrics that compare a group with the rest, value and number of the rest's pairs.
+  Where the rest is all other rows, these are the sums minus the shared totals, so that
+  a part of the data that lacks the group adds nothing to its columns;
+- where the average is over queries or clusters, the number of pairs again.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ def count_dtype(n: int) -> type:
 
 
 def exclusive_cumsum(mask: Array, item_weight: Array | None = None) -> Array:
-    """Return how many are true before each place, and in all at the end.
+    """Return how many of the mask are true before each place; last, how many in all.
 
-    With `item_weight` their weight, in place of their number.
+    With `item_weight` it is their weight instead of their number.
     """
     dtype: type = count_dtype(mask.size)
     if item_weight is not None:
@@ -52,7 +54,7 @@ def exclusive_cumsum(mask: Array, item_weight: Array | None = None) -> Array:
 
 
 def sum_between(low: Array, high: Array, values: Array | None) -> Array:
-    """Return the sums of the values of rows [low, high); of None, their numbers."""
+    """Return the sums of values over rows [low, high); None: the number of rows."""
     if values is None:
         return high - low
     before = np.zeros(values.size + 1)
@@ -71,8 +73,8 @@ class Pairs(ABC):
     """The ordered pairs (i, j) of one metric, the focal item i and its partner j.
 
     Each pair adds to `n_columns` columns, in one of `n_buckets` strata: its value, its
-    number, and more. With two sides the pairs of the rest have columns of their own
-    beside the group's. No pair is ever written down.
+    number, and more. With two sides the pairs of the rest have columns of their own,
+    which follow those of the group. Sums are computed without a list of the pairs.
 
     Attributes
     ----------
@@ -89,7 +91,7 @@ class Pairs(ABC):
 
     @property
     def has_shared(self) -> bool:
-        """Whether the sums of all pairs are shared columns, and part of the rest's."""
+        """Whether sums of all pairs are shared columns, part of those of the rest."""
         return False
 
     @property
@@ -98,7 +100,7 @@ class Pairs(ABC):
         return self.n_columns * self.n_sides
 
     def sums(self, members: Memberships) -> QuerySums:
-        """Return the sums by query and group, (E, blocks, B), and the shared."""
+        """Return the sums by query and group, (E, n_blocks, B), and shared ones."""
         return QuerySums(members.cells, self.cell_sums(members), self.query_sums())
 
     @abstractmethod
@@ -126,14 +128,16 @@ MakePairs = Callable[[RankedData], Pairs]
 
 @dataclass(frozen=True)
 class QuerySums:
-    """Sums of queries.
+    """Sums by query and group, before queries are summed to clusters.
 
     Attributes
     ----------
     cells : Cells
-        The queries and groups that have sums; all others have none.
+        The E pairs of a query and a group that have sums; all others have sums of 0.
     by_cell : ndarray of shape (E, ...)
+        Sums of each cell.
     shared : ndarray of shape (Q, ...)
+        Sums of each query over all groups.
     """
 
     cells: Cells
@@ -151,7 +155,7 @@ class QuerySums:
 
     @classmethod
     def of_cells(cls, cells: Cells, by_cell: Array) -> QuerySums:
-        """Return sums of which none is shared."""
+        """Return sums by cell without shared ones."""
         return cls(cells, by_cell, np.zeros((cells.n_queries, 0)))
 
     @classmethod
@@ -174,9 +178,10 @@ def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnS
 
 
 def supports_of(size: int, n_sides: int, has_shared: bool) -> list[ColumnSum]:
-    """Return the denominators: of a group, of the rest if there is one, of strata.
+    """Return the supports: the numbers of pairs that estimates are divided by.
 
-    Those of the strata of the group are before those of the rest.
+    They are that of the group, that of the rest if there are two sides, and where there
+    is more than one stratum, those of each stratum of the group and then of the rest.
     """
     parts = [(0, size)]
     if size > 1:
@@ -192,15 +197,16 @@ def supports_of(size: int, n_sides: int, has_shared: bool) -> list[ColumnSum]:
 
 
 def subtract_shared(sums: QuerySums, pairs: Pairs) -> None:
-    """Take the shared sums off those of the rest, in place."""
+    """Subtract the shared sums from those of the rest, in place."""
     if pairs.has_shared:
         sums.by_cell[:, REST] -= sums.shared[sums.cells.query]
 
 
 def means_of_units(table: Array, n_columns: int) -> None:
-    """Divide each set of columns by its number of pairs, so that rows count alike.
+    """Divide each set of columns by its number of pairs, in place.
 
-    The number becomes whether there is a pair.
+    All units with a pair then count alike: their number of pairs becomes 1, else it
+    is 0.
     """
     for first in range(0, table.shape[-2], n_columns):
         columns = table[..., first : first + n_columns, :]
@@ -213,7 +219,7 @@ def means_of_units(table: Array, n_columns: int) -> None:
 def _means_of_pairs(
     sums: QuerySums, of_query: Finalize | None, pairs: Pairs
 ) -> QuerySums:
-    """Return the value of every unit in place of its sums, and the number of pairs."""
+    """Return the value of each unit in place of its sums, and its number of pairs."""
     cells, table, shared = sums.cells, sums.by_cell, sums.shared
     if of_query is None:
         count = table[:, 1:2].copy()
@@ -223,7 +229,7 @@ def _means_of_pairs(
         means = QuerySums(cells, np.concatenate([table, count], axis=1), shared)
         subtract_shared(means, pairs)
         return means
-    # Of three columns the last is of another value over the same number of pairs.
+    # A third column holds another value, divided by the same number of pairs.
     values = [table] if pairs.n_columns != 3 else [table[:, :2], table[:, 2:0:-1]]
     value, *other = (
         of_query(_flat(one)[:, None], _flat(shared)[cells.query])[:, 0]
@@ -234,10 +240,10 @@ def _means_of_pairs(
     return QuerySums(cells, table[..., None], shared)
 
 
-def _sums_of(
+def _sums_by_block(
     data: RankedData, make_pairs: MakePairs, k: int | None
 ) -> tuple[Pairs, QuerySums]:
-    """Return the pairs (of the last queries) and the sums of all, block by block."""
+    """Return the pairs of the last block of queries, and the sums of all blocks."""
     parts = []
     for _, _, block in data.blocks():
         pairs, chance = make_pairs(block), np.ones(0)
@@ -258,13 +264,13 @@ def _sums_of(
 def _subtract_below(
     sums: QuerySums, block: RankedData, make_pairs: MakePairs, chance: Array
 ) -> None:
-    """Take off the pairs of which no item is in the first places, in place.
+    """Subtract the pairs of which no item is in the first places, in place.
 
-    `chance` is that of each item to be there. Of two items of unlike scores that reach
-    over the cut or are below it none is there with the product of (1 - chance). Of two
-    items of one tied block, m of them with t places, it is
-    ``(m - t)(m - t - 1) / (m (m - 1))``, which is less by ``(1 - chance) t / (m (m -
-    1))``: these pairs are added again.
+    `chance` is the probability of each item to be in the first places. Two items of
+    different scores are both below with the product of their (1 - chance). Two items of
+    one tied block of m items, for which t places are left, are both below with
+    probability ``(m - t)(m - t - 1) / (m (m - 1))``. That is less than the product by
+    ``(1 - chance) t / (m (m - 1))``, which is added again.
     """
     below = block.times_items(1 - chance)
     signed = [(-1.0, below)]
@@ -281,10 +287,10 @@ def _subtract_below(
 
 
 def _exact_sums(plain: RankedData, make_pairs: MakePairs, chance: Array) -> QuerySums:
-    """Return sums in which each pair counts once, if it can count at all.
+    """Return sums over unweighted pairs, without those that can never count.
 
-    A pair of two items that have no chance to be in the first places does not count;
-    without chances all pairs count.
+    A pair of two items that have no chance to be in the first places never counts. If
+    `chance` is empty all pairs count.
     """
     sums = make_pairs(plain).sums(plain.memberships)
     if chance.size:
@@ -296,11 +302,10 @@ def _exact_sums(plain: RankedData, make_pairs: MakePairs, chance: Array) -> Quer
 
 
 def have_pairs(exact: Array, n_columns: int) -> Array:
-    """Return which sums have a pair, by sums in which no item has a weight.
+    """Return whether sums have a pair, shape (..., blocks, B), from unweighted sums.
 
-    The numbers of pairs of such sums are exact. In weighted sums rounding can leave a
-    remnant without any pair, which would be taken for data. The shape is
-    (..., blocks, B).
+    The numbers of pairs in unweighted sums are exact. In weighted sums rounding can
+    leave a remnant where there is no pair, which would be taken for data.
     """
     numbers = exact[..., 1::n_columns, :]
     return np.repeat(numbers != 0, n_columns, axis=-2)
@@ -314,7 +319,7 @@ def cluster_sums(
     k: int | None,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters."""
-    pairs, sums = _sums_of(data, make_pairs, k)
+    pairs, sums = _sums_by_block(data, make_pairs, k)
     supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
     if average == "pairs":
         subtract_shared(sums, pairs)
@@ -330,7 +335,7 @@ def cluster_sums(
 
 
 def _flat(rows: Array) -> Array:
-    """Return rows of one dimension each."""
+    """Return the array with all axes after the first joined to one."""
     return rows.reshape(len(rows), math.prod(rows.shape[1:]))
 
 
@@ -376,10 +381,10 @@ def averaged_rows(
     data : RankedData
     sums : QuerySums
     average : str
-        "queries" takes the means of each query, "clusters" those of the sums of each
-        cluster, in which the weights are those of its queries; anything else none.
+        "queries": each query counts once. "clusters": each cluster counts once, after
+        the weighted sums of its queries. Anything else: sums are not averaged.
     means : callable
-        From the sums of units, queries or clusters, to those in which each counts once.
+        From the sums of units (queries or clusters) to sums in which each counts once.
     """
     if average != "clusters":
         return sum_over_queries(data, means(sums) if average == "queries" else sums)
@@ -407,12 +412,12 @@ def query_estimates(
     means: Callable[..., QuerySums] | None = None,
     of_rows: tuple[Array, Array] | None = None,
 ) -> GroupEstimates:
-    """Return the estimates of sums over queries, with a warning of what is undefined.
+    """Return the estimates from sums over queries; warn of undefined ones.
 
-    Without `supports` the metric needs its support alone. With `means`, which
-    `averaged_rows` explains, the parameters name an average. `of_rows`: what each
-    ranked row adds to the columns of its groups, (n, C), and to the shared, (n, D),
-    for a metric that takes items which recur among the clusters.
+    Without `supports` the metric's own support is the only one. With `means`, as in
+    `averaged_rows`, the average is the one that the parameters name. `of_rows` serves
+    metrics with two-way errors: what each ranked row adds to the columns of its groups,
+    (n, C), and to the shared columns, (n, D).
     """
     cluster, item = data.cluster, data.item
     users = data if of_rows is None else replace(data, item=None)
@@ -436,9 +441,9 @@ def query_estimates(
 def _sum_over_rows(
     data: RankedData, columns: Array, shared: Array, codes: Codes | None
 ) -> Rows:
-    """Return the table of what ranked rows add, those of one code together.
+    """Return the table of the columns of ranked rows, summed by code.
 
-    None: each is a unit of its own.
+    If `codes` is None each row is a unit of its own.
     """
     labels, cells = data.ranking.order, Cells.of_rows(data.groups)
     ranked, size = np.arange(labels.size), labels.size

@@ -43,10 +43,10 @@ _ONE_QUERY = (
 
 
 def resolve_variance(data: RankedData, variance: str, average: str) -> str:
-    """Return "cluster" or "item"; raise a ValueError where it cannot be had.
+    """Return "cluster" or "item"; raise a ValueError where the data do not allow it.
 
-    "auto" depends on what is given and not on what is in it: a part with one query
-    must add up with parts of many.
+    "auto" depends on which arguments are given and not on their values: the result of
+    a part with one query must add up with those of parts with many.
     """
     check_choice(variance, "variance", ("auto", "cluster", "item"))
     nested = data.cluster_of_query is not None
@@ -75,7 +75,7 @@ def resolve_variance(data: RankedData, variance: str, average: str) -> str:
 
 
 def warn_undefined_pairs(result: GroupEstimates, data: RankedData) -> GroupEstimates:
-    """Warn as `warn_undefined`, and say what gives one query a standard error."""
+    """Warn as `warn_undefined` does; tell how one query gets a standard error."""
     with collected_warnings() as said:
         warn_undefined(result)
     alone = data.has_queries and data.ranking.n_queries == 1 and data.cluster is None
@@ -99,11 +99,11 @@ def pair_sums(
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters or items.
 
-    `make_pairs` is called with some queries at a time, and once more with the items of
-    one list ranked within their clusters when there are such. `of_query`: what to
-    average over queries where it is not one ratio; the columns are then its value,
-    whether it is defined, and the number of pairs. `k`: only pairs with an item in the
-    first k places.
+    `make_pairs` is called with a block of queries at a time, and with the items of
+    clusters as lists, where clusters have several items of a list. `of_query` is the
+    value of a query to be averaged, where that is not one ratio; the columns are then
+    this value, whether it is defined, and the number of pairs. With `k` only pairs with
+    an item in the first k places count.
     """
     if k is not None:
         check_number(k, "k", 1, np.inf, integer=True)
@@ -178,12 +178,13 @@ def _item_table(
 ) -> Rows:
     """Return the table of the sums of ranked items, or of clusters of them.
 
-    `total` are the column totals by group over the pairs. `distinct`: whether it is
-    known that no list has two items of one cluster.
+    `rows` (n, G, C) and `shared` (n, D) are the sums of each ranked item, and `total`
+    the column totals by group over the pairs. `distinct` says that no list is known to
+    have two items of one cluster.
     """
     order = data.ranking.order
     labels = order if data.kept is None else data.kept[order]
-    # Of all rows, where the pairs may be of the last ones.
+    # From the groups of all rows, as the pairs may be those of the last block only.
     member: Array | None = _members(data.groups)
     if cluster is not None:
         rows, shared, member = _item_clusters(
@@ -191,14 +192,14 @@ def _item_table(
         )
         labels = cluster.all_labels
     if data.item_weight is not None:
-        # A row that is in all pairs leaves nothing, and not what rounding leaves.
+        # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
         all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)
         rows = np.where(all_of_it, total, rows)
     return Rows.of_all(rows, shared, labels, member)
 
 
 def _members(groups: Groups) -> Array:
-    """Return which group each item is of, shape (n, G).
+    """Return whether each item is of each group, shape (n, G).
 
     The items of a group and all others are two samples; clusters may have both.
     """
@@ -210,8 +211,9 @@ def _item_rows(
 ) -> tuple[list[ColumnSum], Array, Array, tuple[Array, Array] | None]:
     """Return the supports of the pairs, and the sums of every ranked item.
 
-    These are over the pairs that the item is in, either side, shape (n, G, C), and the
-    shared ones (n, D); with weights of queries also the totals without these.
+    The sums are over the pairs that the item is in, on either side: by group (n, G, C)
+    and shared (n, D). With weights of queries the last result are the totals without
+    these weights, else None.
     """
     table, shared = np.zeros(0), []
     for rows, _, block in data.blocks():
@@ -268,10 +270,10 @@ def _item_clusters(
     shared: Array,
     distinct: bool,
 ) -> tuple[Array, Array, Array | None]:
-    """Sum the items' rows by cluster; a pair inside a cluster counts once in it.
+    """Return the sums of items by cluster; a pair inside a cluster counts once in it.
 
-    Where clusters have one item of each list, as when several models have scored it,
-    they are items too, of which it is known which group they are of.
+    Where no cluster has two items of a list, as when several models have scored each
+    item, a cluster is an item, and its groups are returned as `member`, else None.
     """
     ranking, size = data.ranking, cluster.size
     ranked = cluster.codes[ranking.order]

@@ -4,8 +4,9 @@ A pair at score difference d = s_j - s_i has the kernel weight ``K = 1 - |d| / e
 and adds to six columns: K v, 1, K, K u, K u², K u v, with v = y_i - y_j and
 u = d / epsilon; for a parabola in place of a line also to K u³, K u⁴, K u² v. These are
 sums of powers of u times powers of the outcomes over a range of partners, which come
-from prefix sums. So that nothing cancels, the scores are cut into cells about as wide
-as the threshold, and powers are taken of the distance to the middle of the cell.
+from prefix sums. Powers of large scores would cancel in these sums: so scores are cut
+into intervals ("cells") about as wide as the threshold, and powers are taken of the
+distance to the middle of the interval.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from ..._inputs.validation import Array
 from .cluster_rows import times
 from .matched import MatchedPairs, PartnerRanges
 
-#: Smaller variances of u, whose scale is the threshold, mean that it does not vary.
+#: If the variance of u, in units of the threshold, is smaller, u does not vary.
 _SAME = 1e-12
-#: A smaller mean of the kernel is what rounding leaves of pairs at the threshold.
+#: A smaller mean of the kernel is rounding of pairs at the threshold, whose kernel is
+#: 0.
 _NO_WEIGHT = 1e-9
 #: Focal rows whose sums are held at once.
 _CHUNK = 1 << 14
-#: Of 2 in double precision.
+#: The largest power of 2 in double precision.
 _LARGEST_POWER = 1023
 
 
@@ -66,7 +68,7 @@ class LocalLinear:
 class LocalQuadratic(LocalLinear):
     """The value at u = 0 of the weighted regression of v on u and u², by bucket.
 
-    At one bandwidth it is the local linear value less its estimated bias.
+    At the same bandwidth it is the local linear value minus its estimated bias.
     """
 
     def parts(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
@@ -127,8 +129,8 @@ class LinearPairs(MatchedPairs):
     def _range_columns(self, ranges: PartnerRanges) -> Array:
         """Return the columns of focal rows over their partners, (n_columns, k).
 
-        Cells are as wide as the threshold or up to twice that, a power of 2, so that
-        many groups have few units, of which each is summed once.
+        Cells are as wide as the threshold rounded up to a power of 2, so that many
+        groups share few widths, and prefix sums are computed once for each width.
         """
         low, high, focal = ranges.low, ranges.high, ranges.focal
         limits = self._epsilons[ranges.group]
@@ -174,9 +176,9 @@ def _columns(
     r: int,
     degree: int,
 ) -> Array:
-    """Return the columns from sums of powers of u, the kernel being ``1 - r u``.
+    """Return the columns from sums of powers of u, where the kernel is ``1 - r u``.
 
-    `ratio` is that of the unit of u to the threshold.
+    `powers` are in units of the cells; `ratio` is this unit over the threshold.
     """
     scale = _powers(ratio, degree)
     u = [powers[p, 0] * scale[p] for p in range(2 * degree + 2)]
@@ -188,7 +190,7 @@ def _columns(
 
 
 def _powers(values: Array, degree: int) -> list[Array]:
-    """Return the powers of values that are needed, by multiplication, which is fast."""
+    """Return the powers 0 to ``2 * degree + 1`` by multiplication, which is fast."""
     powers = [np.ones(values.size), values]
     for _ in range(2 * degree):
         powers.append(powers[-1] * values)
@@ -208,7 +210,8 @@ class _PrefixSums(NamedTuple):
     def of(cls, values: Array, *, several: bool) -> _PrefixSums:
         """Return the prefix sums of the values of rows.
 
-        `several`: rows of several queries, which must not depend on each other.
+        `several` says that the rows are of several queries, whose sums must not depend
+        on each other even by rounding.
         """
         sums, lost = np.zeros(values.size + 1), None
         np.cumsum(values, out=sums[1:])
@@ -247,7 +250,7 @@ class _RangeSums:
     def of(cls, pairs: LinearPairs, width: float, rows: Array | slice) -> _RangeSums:
         """Return prefix sums over the rows that are listed, in cells of a width.
 
-        Of infinite width each query is one cell.
+        With an infinite width each query is one cell.
         """
         ranking, unit, before = pairs.ranking, 1.0, {}
         score, query = ranking.score[rows], ranking.query[rows]
@@ -272,7 +275,7 @@ class _RangeSums:
         return cls(ranking, unit, score, distance, ends, before, pairs.degree)
 
     def _pieces(self, low: Array, high: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Cut ranges where cells end: which range, begin and end of the piece."""
+        """Yield the pieces of ranges within cells: range number, begin and end."""
         row = np.flatnonzero(low < high)
         start, stop = low[row], high[row]
         while row.size:
@@ -284,9 +287,9 @@ class _RangeSums:
     def between(
         self, low: Array, high: Array, focal: Array, *, sided: bool
     ) -> dict[tuple[int, int], Array]:
-        """Return Σ u**p y**q over [low, high), u from the score of each focal row.
+        """Return Σ u**p y**q over rows [low, high), where u is measured from `focal`.
 
-        Not `sided`: all have the score of the focal row, so that u is 0.
+        Unless `sided` all rows have the score of the focal row, so that u is 0.
         """
         sums = {key: np.zeros(low.size) for key in self.before}
         keys = [(p, q) for p, q in self.before if sided or not p]

@@ -24,9 +24,9 @@ from .near import (
     with_rounding,
 )
 
-#: Scores beyond it count as this when distances are summed, so that squares are finite.
+#: Larger scores count as this one when distances are summed, to keep squares finite.
 _LARGEST_SCORE = 1e100
-#: By so much `with_rounding` may extend a threshold.
+#: `with_rounding` extends a threshold by at most this share of it.
 _SLACK = 1e-6
 
 
@@ -39,11 +39,11 @@ class PartnerRanges:
     rows : ndarray of shape (m,) or slice
         The ranked rows that are listed.
     place : callable
-        From places in the ranking, one of each focal row, to places in the list.
+        From places in the ranking, one for each focal row, to places in the list.
     low, high : ndarray of shape (k,)
         The partners of each focal row are those listed at [low, high).
     focal, group : ndarray of shape (k,)
-        Focal rows, and the groups whose pairs they are in.
+        The focal rows, and the groups to whose pairs they belong.
     """
 
     rows: Array | slice
@@ -55,7 +55,7 @@ class PartnerRanges:
 
 
 def centred(y: Array, ranking: Ranking) -> Array:
-    """Return outcomes minus their query's mean: no difference changes."""
+    """Return outcomes minus the mean of their query; no difference of two changes."""
     means = np.add.reduceat(y, ranking.starts[:-1]) / ranking.lengths
     if np.array_equal(y, np.rint(y)):
         means = np.rint(means)  # sums of integers stay exact
@@ -64,18 +64,18 @@ def centred(y: Array, ranking: Ranking) -> Array:
 
 @dataclass(frozen=True)
 class NearPairs(Pairs):
-    """What pairs with scores within a threshold share: strata by position."""
+    """A base of pairs with scores within a threshold, with strata by position."""
 
     ranking: Ranking
-    #: Shape (n,). Outcomes in ranked order, centred within the query: differences stay
-    #: what they are, and prefix sums stay small.
+    #: Shape (n,). Outcomes in ranked order, centred within the query: this changes no
+    #: difference and keeps prefix sums small.
     y: Array
     groups: Groups
     #: Threshold of each group; NaN for a group without pairs.
     epsilon: Mapping[Hashable, float]
     direction: str  # {"below", "both"}
-    #: Strata by the position of the lower item, pairs further down left out; 0 is no
-    #: strata.
+    #: The number of strata, one per position of the lower item; pairs further down are
+    #: left out. 0: there are no strata.
     n_positions: int = 0
     #: Shape (n,) or None. A pair counts the product of the weights of its items.
     item_weight: Array | None = None
@@ -90,6 +90,7 @@ class NearPairs(Pairs):
         return np.array([self.epsilon[label] for label in self.groups.labels])
 
     def _own(self, rows: Array | slice) -> Array | None:
+        """Return the weights of rows, None if all are 1."""
         return None if self.item_weight is None else self.item_weight[rows]
 
 
@@ -97,7 +98,7 @@ class NearPairs(Pairs):
 class MatchedPairs(NearPairs):
     """Pairs (i, j) within a threshold, i in the group, j outside; value: y_i - y_j."""
 
-    #: From the columns of the pair (i, j) to those of (j, i), which are negated or not.
+    #: Factors from the columns of a pair (i, j) to those of (j, i): 1 or -1.
     mirror = np.array([-1.0, 1.0])
 
     def cell_sums(self, members: Memberships) -> Array:
@@ -110,7 +111,7 @@ class MatchedPairs(NearPairs):
         return matching, matching.windows(self._epsilons)
 
     def _sums_within(self, matching: Matching, ranges: Ranges) -> Array:
-        """Return the sums over the pairs of all cells, shape (E, n_columns, B)."""
+        """Return the sums over the pairs within `ranges`, (E, n_columns, B)."""
         if self.n_positions:
             return self._sums_by_position(matching, ranges)
         some, columns = self._focal_columns(matching, ranges)
@@ -143,7 +144,7 @@ class MatchedPairs(NearPairs):
     def _range_columns(self, ranges: PartnerRanges) -> Array:
         """Return the columns of focal rows over their partners, (n_columns, k).
 
-        Without the weights of the focal rows themselves.
+        The weights of partners are in them, and those of the focal rows are not.
         """
         weight = self._own(ranges.rows)
         columns = np.empty((self.n_columns, ranges.low.size))
@@ -156,7 +157,7 @@ class MatchedPairs(NearPairs):
 
     @property
     def _compared(self) -> dict[int, Array]:
-        """What a pair (i, j) adds to a column: the value of i minus that of j."""
+        """Values by column: a pair (i, j) adds the value of i minus that of j."""
         return {0: self.y}
 
     def _sums_by_position(self, matching: Matching, ranges: Ranges) -> Array:
@@ -173,7 +174,7 @@ class MatchedPairs(NearPairs):
     def _partners_below(
         self, matching: Matching, ranges: Ranges
     ) -> tuple[Array, Array, Array]:
-        """Return cells, rows below a member of theirs, and the columns of these."""
+        """Return cells, rows that are partners below their members, and columns."""
         ranking, members = self.ranking, matching.members
         position, _ = ranking.place_bounds()
         at_top = np.flatnonzero(position < self.n_positions)
@@ -185,7 +186,7 @@ class MatchedPairs(NearPairs):
         rows, group = at_top[rows], members.cells.group[cell]
         others = np.flatnonzero(~members.contain(rows, group))
         cell, rows, group = cell[others], rows[others], group[others]
-        # Members of the cell that have the row in their range are next to each other.
+        # The members of the cell whose range has the row are consecutive.
         width = np.int64(ranking.n_rows + 1)
 
         def members_before(ends: Array) -> Array:
@@ -211,7 +212,7 @@ class MatchedPairs(NearPairs):
     ) -> Array:
         """Sum the columns of rows of cells, in order, by cell and position.
 
-        Those of a tied row are spread evenly over the positions of its block.
+        The columns of a tied row are spread evenly over the positions of its block.
         """
         ranking, n_positions = self.ranking, self.n_positions
         shape = columns.shape[0], members.sizes.size, n_positions
@@ -237,7 +238,7 @@ class MatchedPairs(NearPairs):
         """The memberships of all rows and their partners."""
         members = Memberships.of(self.ranking, self.groups)
         matching, ranges = self._ranges_of(members)
-        return replace(matching), ranges  # without what the search has kept
+        return replace(matching), ranges  # a copy without cached arrays
 
     @cached_property
     def _of_members(self) -> Array:
@@ -256,7 +257,7 @@ class MatchedPairs(NearPairs):
         some, n_rows = np.flatnonzero(matching.group == group), self.ranking.n_rows
         members, mask = matching.members.rows[some], self.groups.mask(group)
         others = np.flatnonzero(~mask)
-        # Members that have a row in their range are next to each other.
+        # The members whose range has a row are consecutive.
         low, high = (
             np.cumsum(np.bincount(end[some], minlength=n_rows + 1))[others]
             for end in (ranges.high, ranges.low)
@@ -270,7 +271,7 @@ class MatchedPairs(NearPairs):
             PartnerRanges(members, place, low, high, others, of_group)
         )
         of_others *= self.mirror[:, None]
-        of_others[:, low == high] = 0.0  # what is left of the sums there is rounding
+        of_others[:, low == high] = 0.0  # without members the sums are rounding
         out = np.empty((self.n_columns, n_rows))
         out[:, others] = times(of_others, self._own(others))
         out[:, members] = columns[:, some]
@@ -281,9 +282,9 @@ class MatchedPairs(NearPairs):
 class DistantPairs(MatchedPairs):
     """Matched pairs from below with their distances s_j - s_i, and a placebo.
 
-    The placebo are the pairs (i, j) within the threshold that are both in one group,
-    whose outcomes differ as the score says. The sums of their values and distances over
-    all groups are shared columns.
+    The placebo are the pairs (i, j) within the threshold with both items in one group,
+    whose outcomes differ by the slope of the outcome over the score alone. The sums of
+    their values and distances over all groups are shared columns.
     """
 
     n_columns = 3
@@ -291,7 +292,7 @@ class DistantPairs(MatchedPairs):
 
     @cached_property
     def _compared(self) -> dict[int, Array]:
-        """Outcomes and, centred as these are, negative scores."""
+        """Values by column: outcomes, and negative scores, both centred by query."""
         score = np.clip(self.ranking.score, -_LARGEST_SCORE, _LARGEST_SCORE)
         return {0: self.y, 2: -centred(score, self.ranking)}
 
@@ -299,7 +300,7 @@ class DistantPairs(MatchedPairs):
         """Return values, numbers and distances, (3, k), of focal rows."""
         columns = super()._range_columns(ranges)
         if self.ranking.has_ties:
-            # What is left of the sums within tied items is rounding.
+            # Distances between tied items are 0; what the sums have is rounding.
             tie = self.ranking.tie
             tie_of, origin = np.append(tie[ranges.rows], -1), tie[ranges.focal]
             level = (tie_of[ranges.low] == origin) & (tie_of[ranges.high - 1] == origin)
@@ -309,8 +310,8 @@ class DistantPairs(MatchedPairs):
     def _within_groups(
         self, members: Memberships, low: Array, high: Array
     ) -> tuple[Array, Array]:
-        """Return the rows of memberships, and values and distances over ranges."""
-        some = np.flatnonzero(high - low > 1)  # others are with themselves alone
+        """Return rows, and the sums of values and distances over ranges of members."""
+        some = np.flatnonzero(high - low > 1)  # other ranges hold the row alone
         rows, group = members.rows[some], members.cells.group[members.cell[some]]
         ranges = PartnerRanges(
             members.rows, lambda place: place, low[some], high[some], rows, group
@@ -332,7 +333,7 @@ class DistantPairs(MatchedPairs):
         matching, ranges = self._of_all_items
         members = matching.members
         size, out = members.rows.size, np.zeros((2, self.ranking.n_rows))
-        # Members that have a member in their range are next to each other.
+        # The members whose range has a given member are consecutive.
         low, high = (
             np.cumsum(np.bincount(end, minlength=size + 1))[:-1]
             for end in (ranges.own_high, ranges.own_low)
@@ -351,9 +352,9 @@ def mean_columns(value: Array, difference: Array, epsilon: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenPairs(NearPairs):
-    """Pairs that are written down, one item in the group, either above.
+    """Pairs in a list, with one item in the group and the other outside it.
 
-    They are neighbours in the ranking, or items that are alike in other numbers too.
+    They are neighbours in the ranking, or items that are near in covariates too.
     """
 
     #: The two ranked rows of each pair.
@@ -405,7 +406,7 @@ class WrittenPairs(NearPairs):
 
 
 def neighbours(ranking: Ranking) -> tuple[Array, Array]:
-    """Return the rows of one query that are next to each other where they are shown."""
+    """Return pairs of rows of one query at neighbouring places, upper and lower."""
     at = ranking.by_place
     next_place = np.diff(ranking.place[at]) == 1  # within a query, or at a list's end
     upper = np.flatnonzero(next_place & (np.diff(ranking.query[at]) == 0))
@@ -417,7 +418,7 @@ def close_pairs(
 ) -> tuple[Array, Array]:
     """Return rows of one query within epsilon in the score and all covariates, (n, d).
 
-    The queries are further apart than that, along an axis of their own.
+    The query is a further axis of the search tree, on which queries are further apart.
     """
     from scipy.spatial import KDTree
 
@@ -439,9 +440,9 @@ def close_pairs(
 def across_groups(
     pairs: tuple[Array, Array], members: Memberships
 ) -> tuple[Array, Array, Array]:
-    """Return the pairs of which one item is in a group and the other is not.
+    """Return the pairs of which one item i is in a group and the other, j, is not.
 
-    The cell of the one, the one and the other, for every group.
+    The results are the cell of i, i, and j, for every group and order of a pair.
     """
     i, j = np.concatenate(pairs), np.concatenate(pairs[::-1])
     by_row = stable_order(members.rows)

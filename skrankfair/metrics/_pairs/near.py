@@ -1,9 +1,9 @@
 """Ranges of near scores: the possible partners of each member within a threshold.
 
-The partners are one range of all rows of the query, found by a galloping search that
-only the rows with longer ranges go on with, less one range of the rows of the member's
-own cell, itself included. So no group needs a pass over the rows, and no pair is
-written down to be summed.
+The partners of a member are one range of all rows of the query minus one range of the
+rows of its own cell (its query and group), itself included. Ranges are found by a
+galloping search, which goes on only for the rows whose ranges are longer. So no group
+needs a pass over the rows, and no list of pairs is needed for sums.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
 from .cluster_rows import sum_between, times
 
-#: Average length of a query from which guesses by `np.searchsorted` are worth a loop.
+#: With a longer average query a first guess by `np.searchsorted` is worth a loop.
 _LONG = 1000
-#: Of a rank in a sum of weights, which rounding must not raise above a pair.
+#: Factor of a wanted sum of weights, which rounding must not raise above a pair.
 _ROUNDED = 1 - 1e-12
-#: Of the larger of a score and the threshold: what rounding may do to a difference.
+#: Rounding of a difference of scores, as a share of the larger of score and threshold.
 _ROUNDING = 4 * np.finfo(float).eps
 #: Multiples of the golden ratio fill the unit interval evenly.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _SAMPLE = 1 << 16
-#: Memberships that are looked at together, which stay in the processor's cache.
+#: Memberships that are worked on at once: so few stay in the processor's cache.
 _BLOCK = 1 << 15
-#: The search goes on from the ranges that it knows where they lack so few rows each.
+#: The search starts at the inner ranges where these lack at most this many rows each.
 _FEW = 4
-#: The search takes groups with about so small a part of the rows at once.
+#: The search takes groups with about this fraction (1 / _PARTS) of the rows at once.
 _PARTS = 6
 
 
@@ -46,12 +46,12 @@ def reach(
     limits: Array,
     step: int,
 ) -> Array:
-    """Return how far from `start` towards `bound` values stay near the origin.
+    """Return the last place from `start` to `bound` whose value is near the origin.
 
-    Between these places, each of shape (k,), `values` are monotone and move away from
-    the origin, of shape (k,); near is ``|values - origin| <= limits``. Looked at
-    next is ``start + step``, `step` 1 or -1. The result is the last near place, or
-    `start` if there is none.
+    A value is near if ``|value - origin| <= limits``. From `start` to `bound` the
+    values move away from the origin; `step` is the direction, 1 or -1. The arguments
+    but `values` have shape (k,). `start` itself is not looked at: it is the result if
+    no place after it is near.
     """
     place = start + step
     inside = place <= bound if step > 0 else place >= bound
@@ -97,10 +97,10 @@ def _gallop(
 
 
 def with_rounding(limits: Array, origin: Array) -> Array:
-    """Return thresholds of focal rows, larger by what decimals lose in binary floats.
+    """Return thresholds of focal rows, raised by the rounding of decimals to floats.
 
-    0.75 and 0.70 are then 0.05 apart. By no more than a millionth, since scores may be
-    closer than that loss; so a threshold of 0 stays, which asks for ties.
+    With them 0.75 and 0.70 are within 0.05. They are raised by at most a millionth, as
+    scores may be closer than the rounding; a threshold of 0, for ties only, stays 0.
     """
     slack: Array = np.maximum(np.abs(origin), limits)
     slack *= _ROUNDING
@@ -110,7 +110,7 @@ def with_rounding(limits: Array, origin: Array) -> Array:
 
 
 def _search(values: Array, wanted: Array, side: Any = "left") -> Array:
-    """Return ``np.searchsorted(values, wanted, side)``, of values that are close."""
+    """Return ``np.searchsorted(values, wanted, side)``, fast if `wanted` are near."""
     if not wanted.size:
         return np.zeros(0, dtype=np.int64)
     ends = np.fmin.reduce(wanted), np.max(wanted)
@@ -120,14 +120,14 @@ def _search(values: Array, wanted: Array, side: Any = "left") -> Array:
 
 @dataclass(frozen=True)
 class PairWeight:
-    """How often each pair of a focal row and a partner counts, a product."""
+    """The weight of each pair: that of the focal row times that of the partner."""
 
-    focal: Array | None = None  # of each ranked row; None is one
+    focal: Array | None = None  # weight of each ranked row; None: all are 1
     partner: Array | None = None
 
     @property
     def given(self) -> bool:
-        """Whether some pair may count otherwise than once."""
+        """Whether some pair may have a weight other than 1."""
         return self.focal is not None or self.partner is not None
 
     def of_pairs(self, focal: Array, partner: Array) -> Array | None:
@@ -140,7 +140,10 @@ class PairWeight:
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """Partners of each membership: [low, high) of all rows, less those of its cell."""
+    """Partners of each membership: two ranges, of which the second is subtracted.
+
+    They are the rows [low, high), minus the members [own_low, own_high) of its cell.
+    """
 
     low: Array
     high: Array
@@ -161,17 +164,17 @@ class Ranges:
         return count
 
     def weigh(self, item_weight: Array | None, rows: Array) -> Array:
-        """Return the weight of the partners, or without weights their number."""
+        """Return the weight of the partners; their number, if items have no weights."""
         count = self.count
         if item_weight is None:
             return count
         weight = sum_between(self.low, self.high, item_weight)
         weight -= sum_between(self.own_low, self.own_high, item_weight[rows])
-        weight[count == 0] = 0.0  # what is left of the sums there is rounding
+        weight[count == 0] = 0.0  # the difference of the sums is rounding
         return weight
 
     def where(self, first: Array, other: Ranges) -> Ranges:
-        """Return these ranges for some memberships, and others for the rest."""
+        """Return these ranges where `first` is true, and those of `other` elsewhere."""
         ends = zip(self.ends, other.ends, strict=True)
         return Ranges(*(a if a is b else np.where(first, a, b) for a, b in ends))
 
@@ -199,13 +202,13 @@ class Matching:
 
     @cached_property
     def below(self) -> Array:
-        """First row with a lower score, behind the row itself."""
+        """For each membership, the first row after it with a lower score."""
         below = self.ranking.tie_bounds(self.members.rows)[1]
         return below.astype(self._dtype)
 
     @cached_property
     def _own_below(self) -> Array:
-        """First membership of the cell with a lower score."""
+        """For each membership, the first one of its cell with a lower score."""
         size, starts = self.members.rows.size, self.members.tie_starts(self.ranking)
         if starts is None:
             return np.arange(1, size + 1, dtype=self._dtype)
@@ -214,11 +217,11 @@ class Matching:
 
     @cached_property
     def _numbers(self) -> Array:
-        """Numbers of the memberships' cells and rows, which increase."""
+        """A number for the cell and row of each membership, in increasing order."""
         return self.members.cell * np.int64(self.ranking.n_rows + 1) + self.members.rows
 
     def own(self, place: Array, some: Array) -> Array:
-        """Return the first of the cell at a ranked row or later, for memberships."""
+        """Return the first membership of the same cell at row `place` or later."""
         begin = self.members.cell[some] * np.int64(self.ranking.n_rows + 1)
         return _search(self._numbers, begin + place)
 
@@ -227,7 +230,7 @@ class Matching:
 
     @cached_property
     def outermost(self) -> Ranges:
-        """All possible partners."""
+        """The ranges of all possible partners, at any distance."""
         members, starts = self.members, self.ranking.starts
         low = self._of_cells(starts[members.cells.query])
         own_low = self._of_cells(members.starts[:-1])
@@ -238,7 +241,7 @@ class Matching:
 
     @property
     def itself(self) -> Ranges:
-        """No partners: the range of each row is itself, or empty where it is tied."""
+        """Ranges without partners: the row itself, or empty where it is tied."""
         alone = self.below - self.ranking.tie_bounds(self.members.rows)[0] == 1
         low, own_low = self.below - alone, self._own_below - alone
         return Ranges(low, self.below, own_low, self._own_below)
@@ -253,10 +256,9 @@ class Matching:
     ) -> Ranges:
         """Return the partners within the threshold of the group, shape (G,).
 
-        Differences are compared exactly, or up to the rounding of the scores.
-
-        The search starts at the ends of the ranges `within`, which are near the wanted
-        ones and never wider, or at a guess.
+        Differences are compared exactly, or up to the rounding of the scores. The
+        search starts at the ends of the ranges `within`, which must not be wider than
+        the wanted ones; None starts at a guess.
         """
         limits = np.where(thresholds >= 0, thresholds, np.nan)  # no negative difference
         low, own_low = np.empty_like(self.below), np.empty_like(self.below)
@@ -281,7 +283,7 @@ class Matching:
     def _reached(
         self, limit: Array, some: slice, start: Array | None, *, above: bool
     ) -> tuple[Array, Array]:
-        """Return one end of the ranges of some memberships, and among their cells'."""
+        """Return one end of the ranges of some memberships, among rows and in cells."""
         ranking, members = self.ranking, self.members
         rows, below, own = members.rows[some], self.below[some], self._own_below[some]
         query, origin = ranking.query[rows], ranking.score[rows]
@@ -341,9 +343,9 @@ class Matching:
     ) -> Array:
         """Return the K-th smallest score difference of every group, shape (G,).
 
-        NaN for a group without pairs; K is `n_pairs`, at most all of them, or else
-        the share `quantile` of them (of their weight), rounded up. Some groups at a
-        time, since the search keeps many numbers of each membership.
+        It is NaN for a group without pairs. K is `n_pairs`, but at most all pairs, or
+        else the share `quantile` of the pairs (of their weight), rounded up. Groups are
+        taken in batches, since the search keeps many numbers for each membership.
         """
         cells = self.members.cells
         thresholds = np.full(cells.n_groups, np.nan)
@@ -362,8 +364,19 @@ class Matching:
 class _Selection:
     """The search for the K-th smallest difference of every group at once.
 
-    Between an inner range of each membership, with fewer than K pairs, and an outer
-    one there are fewer and fewer pairs, until the few left are written down.
+    Each membership has an inner range, in which its group has fewer than K pairs, and
+    an outer one, in which it has K or more. Both move towards the K-th difference,
+    until the pairs between them are so few that they are listed and sorted.
+
+    Attributes
+    ----------
+    inner, outer : Ranges
+    below, above : ndarray of shape (G,)
+        The thresholds of the inner and the outer ranges.
+    passed, reached : ndarray of shape (G,)
+        The weight of the pairs in the inner and in the outer ranges.
+    rank, total : ndarray of shape (G,)
+        The wanted weight K, and the weight of all pairs.
     """
 
     def __init__(
@@ -388,6 +401,7 @@ class _Selection:
         self.passed, self.reached = np.zeros(self.n_groups), total
 
     def _weigh(self, ranges: Ranges) -> Array:
+        """Return the weight of the pairs of each group in ranges, shape (G,)."""
         rows, focal = self.matching.members.rows, self.weight.focal
         count = ranges.weigh(self.weight.partner, rows)
         count = times(count, None if focal is None else focal[rows])
@@ -406,11 +420,12 @@ class _Selection:
             for guess in guesses:
                 enough = self._try(guess)
                 left = self._between().sum()
-                if left <= limit or (even and enough):  # the next one is higher
+                if left <= limit or (even and enough):  # the next guess is higher
                     break
             if not even:
                 stuck = left > between / 2
-            # Where few are left out, or they are uneven, a sample says more.
+            # Where this excludes few pairs, or differences are uneven, a sample is
+            # better.
             even = not even or left < between / 8
         return self._written()
 
@@ -435,9 +450,9 @@ class _Selection:
         return (outer.high - outer.low) - (inner.high - inner.low)
 
     def _try(self, thresholds: Array) -> bool:
-        """Take the ranges within the thresholds as outer or inner ones of a group.
+        """Make the ranges within thresholds the outer or the inner ones of each group.
 
-        Return whether all of them are outer ones.
+        Return whether they are outer ones of all groups.
         """
         thresholds = np.fmax(thresholds, self.below)
         thresholds = np.where(self._done, self.above, thresholds)
@@ -458,13 +473,14 @@ class _Selection:
 
     @property
     def _done(self) -> Array:
-        """Of which groups no pair is between, or all of them have one difference."""
+        """Whether a group has no pairs between its ranges, or all of one difference."""
         return np.isnan(self.above) | (np.nextafter(self.below, np.inf) == self.above)
 
     def _between_ends(self) -> Iterator[Array]:
         """Yield thresholds around the wanted ones, as if differences were even.
 
-        Between those that are known, or beyond the only one as they are before it.
+        They are interpolated between the two known thresholds, or extrapolated where
+        only the lower one is known.
         """
         below, beyond = self.below, np.isinf(self.above)
         span = np.where(beyond, -below, self.above - below)
@@ -489,7 +505,7 @@ class _Selection:
             share = np.clip((self.rank - self.passed) / outside, 0, 1)
             share[outside == 0] = 0.0
             # The sample is a lattice over rows and their ranges, whose shares of pairs
-            # are some ten times closer than those of as many random pairs.
+            # are about ten times as accurate as those of equally many random pairs.
             margin = np.sqrt(share * (1 - share) / number) + 4 / number
             low = np.floor((share - margin) * number)
             high = np.ceil((share + margin) * number)
@@ -509,7 +525,7 @@ class _Selection:
         yield highest
 
     def _sample(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return memberships and differences of a sample of the pairs between."""
+        """Return memberships and differences of a sample of the pairs in between."""
         left = self.inner.low - self.outer.low
         count = self._between()
         ends = np.cumsum(count)
@@ -520,7 +536,7 @@ class _Selection:
         place = self.outer.low[row] + offset
         inside = self.inner.high[row] - self.inner.low[row]
         place += np.where(offset >= left[row], inside, 0)
-        # A row is in the middle of its range, where it is not a pair.
+        # The range of a row includes the row itself, which is no pair.
         other = np.flatnonzero(self.matching.members.rows[row] != place)
         return row[other], self._differences(row[other], place[other])
 
@@ -531,7 +547,7 @@ class _Selection:
             return np.abs(score[place] - origin)
 
     def _written(self) -> Array:
-        """Write down the pairs between, and take the wanted one of each group."""
+        """Return the wanted difference of each group from a list of the pairs left."""
         members, rows, places = self.matching.members, [], []
         sides = [(self.outer.low, self.inner.low), (self.inner.high, self.outer.high)]
         for begin, end in sides[: 2 if self.matching.direction == "both" else 1]:
@@ -553,9 +569,9 @@ class _Selection:
 def smallest_of_groups(
     group: Array, differences: Array, weight: Array | None, rank: Array, others: Array
 ) -> Array:
-    """Return the smallest difference of each group whose cumulated weight is enough.
+    """Return the first difference of each group at which its weight reaches `rank`.
 
-    `rank` is the weight that is wanted, and `others` are for groups without pairs.
+    Groups without pairs get the value in `others`.
     """
     smallest, order = others.copy(), stable_order(group)
     ends = np.searchsorted(group[order], np.arange(rank.size + 1))
@@ -569,9 +585,9 @@ def smallest_of_groups(
 def wanted_rank(
     total: Array, n_pairs: Any, quantile: float | None, weight: PairWeight
 ) -> Array:
-    """Return how many of the pairs of groups, or how much of their weight, is wanted.
+    """Return the number K of pairs wanted of each group, or their weight, shape (G,).
 
-    `n_pairs`, or else the share `quantile`, and at most all of them.
+    It is `n_pairs`, or else the share `quantile` of `total`, but at most `total`.
     """
     rank: Array = np.minimum(n_pairs if quantile is None else quantile * total, total)
     return rank * _ROUNDED if weight.given else rank

@@ -1,6 +1,7 @@
-"""Pairs of unlike outcomes, and pairs of a member and another item; value: their order.
+"""Sums over pairs of unlike outcomes, or of a member and another item.
 
-Kernels that sum over the pairs of a query without writing a pair down.
+The value of a pair says which item is ranked above. The pairs of a query are summed
+without a list of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .cluster_rows import REST, Pairs, count_dtype, exclusive_cumsum, sum_betwee
 
 _FEW_GRADES = 64
 _SAMPLE = 1000
-#: What halves of pairs, and pairs, count.
+#: Counts of `_add_level` are in half pairs and in pairs: factors to pairs.
 _UNITS = np.array([[0.5], [1.0]])
 
 
@@ -137,15 +138,15 @@ class OutcomeCounts:
 
     @cached_property
     def _all_others(self) -> Array:
-        """Both of them, since one is seldom needed without the other."""
+        """Counts with worse and with better rows, as most metrics need both."""
         return self.count([None], True, False)[:, 0]
 
     def count(self, masks: Sequence[Array | None], *sides: bool) -> Array:
-        """Count worse partners in each mask, or better rows in it, by side.
+        """Return the pairs of each row with rows of each mask, by side.
 
-        A side is True for the partners of focal rows, and False for the focal rows of
-        partners. The shape is (sides, masks, 2, n): values, of which a score tie has
-        one half, and numbers.
+        A side that is True counts the worse rows (partners) of each row, and one that
+        is False the better rows (focal rows). The shape is (sides, masks, 2, n): values
+        of the pairs, one half for tied scores, and their numbers.
         """
         n, weight = self.ranking.n_rows, self.item_weight
         dtype: type = count_dtype(n) if weight is None else float
@@ -211,14 +212,14 @@ class OutcomePairs(Pairs):
 
     @property
     def has_shared(self) -> bool:
-        """Whether all pairs are of a group or of its rest: not those across."""
+        """Whether a pair is always of the group or of its rest, not across them."""
         return self.comparison != "inter"
 
     def cell_sums(self, members: Memberships) -> Array:
         """Return the sums over the pairs of all cells, shape (E, 4, B).
 
-        A pair is in the group's own sums or not, as are both its items: what has the
-        focal item in the group, the partner, or both makes up all four cases.
+        The sums over all pairs, over pairs with the focal item in the group, with the
+        partner in it, and with both give the sums of the group and of the rest.
         """
         rows, cell, n_cells = members.rows, members.cell, members.sizes.size
         of_group = self._focal_sums(self.counts.all_worse[:, rows], cell, n_cells, rows)
@@ -258,8 +259,8 @@ class OutcomePairs(Pairs):
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the pairs of group and rest, (4, B, n)."""
         member = self.groups.mask(group)
-        # Of a focal row its partners, and those in the group; of a partner its focal
-        # rows, and those in the group.
+        # partners: the worse rows of each focal row; own_partners: those in the group.
+        # focal: the better rows of each partner; own_focal: those in the group.
         partners = own_partners = self._partners
         if self.comparison != "all":
             counts = self.counts.count([member], True)[0]
@@ -285,26 +286,26 @@ class OutcomePairs(Pairs):
         return (self._partners + self._all_better).transpose(2, 1, 0)
 
     def _strata(self, mask: Array | None) -> list[Array | None]:
-        """Return the rows of a mask in each stratum of focal items."""
+        """Return masks of the rows of `mask` in each stratum of focal items."""
         if self.bucket is None:
             return [mask]
         strata = [self.bucket == bucket for bucket in range(self.n_buckets)]
         return [s if mask is None else s & mask for s in strata]
 
     def _in_strata(self, counts: Array) -> Array:
-        """Return the counts (1, 2, n) of focal rows in their strata, (B, 2, n)."""
+        """Return counts of focal rows, (1, 2, n), put in their stratum, (B, 2, n)."""
         if self.bucket is None:
             return counts
         return counts * np.array(self._strata(None))[:, None]
 
     @cached_property
     def _partners(self) -> Array:
-        """Counts of all worse rows of each focal row, by its stratum, (B, 2, n)."""
+        """Counts of the worse rows of each focal row, by its stratum, (B, 2, n)."""
         return self._in_strata(self.counts.all_worse[None])
 
     @cached_property
     def _all_better(self) -> Array:
-        """Counts of all better rows of each partner, by their stratum, (B, 2, n)."""
+        """Counts of the better rows of each partner, by the stratum of these."""
         if self.bucket is None:
             return self.counts.all_better[None]
         return self.counts.count(self._strata(None), False)[0]
@@ -314,8 +315,8 @@ class OutcomePairs(Pairs):
 class CrossPairs(OutcomePairs):
     """Pairs of a member and another item, of unlike outcomes, by strata of the better.
 
-    Value: the member is ranked above. Members that are the better items win their
-    pairs with the rest, or the better items of the rest do not.
+    Value: the member is ranked above. That is so where the member is better and wins
+    the pair, or where the item of the rest is better and does not win it.
     """
 
     n_sides = 1
@@ -344,7 +345,8 @@ class ScorePairs(Pairs):
     def cell_sums(self, members: Memberships) -> Array:
         """Return the sums over the pairs of all cells, shape (E, 2, 1).
 
-        All pairs of the members, less those between them, of which half are won.
+        They are all pairs of members, minus those between two members, half of them
+        won.
         """
         ranking, rows, weight = self.ranking, members.rows, self.item_weight
         starts, itself = ranking.starts, 1.0 if weight is None else weight
@@ -372,7 +374,7 @@ class ScorePairs(Pairs):
         return np.stack([won, number], axis=1)[..., None]
 
     def _around(self, mask: Array) -> tuple[Array, Array, Array]:
-        """Return how many of a mask are below, level with and above each row."""
+        """Return how many rows of a mask are below, tied with and above each row."""
         ranking = self.ranking
         before = exclusive_cumsum(mask, self.item_weight)
         low, high = before[:-1], before[1:]
@@ -398,7 +400,7 @@ class ScorePairs(Pairs):
         below, level, above = self._around(member)
         all_below, all_level, all_above = self._around_all
         out = np.empty((2, 1, member.size))
-        # Of members the partners are all others, and of others the members.
+        # The partners of a member are all others, and those of another row the members.
         won, count = out[:, 0]
         won[:] = np.where(member, all_below - below, above)
         np.add(won, np.where(member, all_above - above, below), out=count)

@@ -1,9 +1,8 @@
-"""Kernels that sum visits to unfairly placed items without writing a pair down.
+"""Sums of visits to unfairly placed items over pairs, without a list of the pairs.
 
-In an unfavourable pair (i, j) item i has the larger outcome and is ranked below j; it
-weighs as much as j is visited. For each j the better items below it are counted, level
-by level of the outcome (`outcome_levels`), by cumulative sums over the rows of a
-block. Two counts are in one integer: those in the group and those outside it.
+In an unfavourable pair (i, j) item i has the larger outcome and is ranked below j; the
+pair counts as much as j is visited. For each j the better items below it are counted,
+level by level of the outcome (`outcome_levels`), by cumulative sums over the rows.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from .pairwise import Level, outcome_codes, outcome_levels
 
 @dataclass(frozen=True)
 class SwapRule:
-    """Which pairs count, how much, and what their sum is divided by."""
+    """The rule of a metric: which pairs count, how much, and the divisor of the sum."""
 
     visits: Array  # weights of the positions, which do not increase
-    tie_cost: float  # what a pair of equal outcomes counts
-    #: {"inter", "all", "against"}. Whether j is of the other groups, any of the
-    #: partners, or of these that are one other group.
+    tie_cost: float  # how much a pair of equal outcomes counts
+    #: {"inter", "all", "against"}. j is a partner of any other group, any partner, or a
+    #: partner where the partners are one other group.
     comparison: str
     divisor: str | None  # "pairs" for their number, else the largest sum of any ranking
-    partner: Array  # shape (n,): whether ranked rows may be the j of a pair
+    partner: Array  # shape (n,): whether a ranked row may be the j of a pair
 
 
 def swap_sums(data: RankedData, rule: SwapRule) -> QuerySums:
@@ -43,14 +42,14 @@ def swap_sums(data: RankedData, rule: SwapRule) -> QuerySums:
     for rows, _, block in data.blocks():
         columns = _of_members(block, rule, rule.partner[rows])
         sums = block.memberships.sums(columns)
-        # What rounding leaves of the sums of all pairs.
+        # Below this the difference of sums is rounding.
         sums[0, sums[0] <= NOTHING * (sums[0] + sums[6])] = 0.0
         parts.append(QuerySums.of_cells(block.memberships.cells, sums[:6].T))
     return QuerySums.joined(parts)
 
 
 def swaps_of_items(data: RankedData, rule: SwapRule) -> Array:
-    """Return the sum of each ranked row i, its largest, and its number of pairs."""
+    """Return the sum of each ranked row i, its divisor, and its number of pairs."""
     parts = []
     for rows, _, block in data.blocks():
         columns = _of_members(block, rule, rule.partner[rows], True)
@@ -66,9 +65,10 @@ def _of_members(
 ) -> Array:
     """Return the columns of each membership, shape (8, M).
 
-    What has the better item in a group, or the worse one, over all rows of the query,
-    less what has both, which is the seventh column: it is that of the worse item, or
-    `by_item` of the better one, with the same sum. The last is the number of pairs.
+    The first six are those of `swap_sums`. A sum over pairs with one item in the group
+    is the sum over all rows of the query minus the sum over pairs with both items in
+    the group. The latter is the seventh column, at the worse item or with `by_item` at
+    the better item of a pair. The eighth is the number of pairs.
     """
     ranking, members = data.ranking, data.memberships
     rows, tie_cost, out = members.rows, rule.tie_cost, np.zeros((8, members.rows.size))
@@ -128,7 +128,7 @@ def _of_members(
 
 @dataclass(frozen=True)
 class _Visits:
-    """Expected visits to each row, and to one of a pair of its tied block."""
+    """Expected visits to each row, alone and as the upper one of two tied rows."""
 
     single: Array
     tied: Array | None
@@ -137,9 +137,9 @@ class _Visits:
     def of(cls, ranking: Ranking, visits: Array) -> _Visits:
         """Return the visits to ranked rows.
 
-        Of a pair in a tied block they are the visits to j while i is below it, over
-        random orders of the m rows of the block: ``Σ_k F(k) (end - 1 - k)`` of the
-        ``m (m - 1)`` places of a pair.
+        For two rows i and j of a tied block of m rows in random order they are the
+        visits to j where i is below it: ``Σ_k F(k) (end - 1 - k) / (m (m - 1))``, as
+        j is at place k and i at any of the later ones.
         """
         single = ranking.values_at(visits)
         if not ranking.has_ties:
@@ -160,7 +160,7 @@ class _Visits:
 
 @dataclass(frozen=True)
 class _Sides:
-    """The rows of a level, which of them are worse and better, and a pair's cost.
+    """The rows of a level, masks of the worse and the better, and the cost of a pair.
 
     Pairs of equal outcomes have every row on both sides.
     """
@@ -187,7 +187,7 @@ class _Sides:
         return at if isinstance(rows, slice) else rows[at]
 
     def _tied(self, sought: Array, at: Array) -> Array | int:
-        """Return how many rows of the other side are tied with each of these."""
+        """Return how many other rows of a mask are tied with each row `at`."""
         if self.level.bounds is None:
             return 0
         number = exclusive_cumsum(sought)
