@@ -373,8 +373,8 @@ class _Selection:
     inner, outer : Ranges
     below, above : ndarray of shape (G,)
         The thresholds of the inner and the outer ranges.
-    passed, reached : ndarray of shape (G,)
-        The weight of the pairs in the inner and in the outer ranges.
+    passed : ndarray of shape (G,)
+        The weight of the pairs in the inner ranges.
     rank, total : ndarray of shape (G,)
         The wanted weight K, and the weight of all pairs.
     """
@@ -398,7 +398,7 @@ class _Selection:
         # No difference is negative.
         self.below = np.full(self.n_groups, np.nextafter(0.0, -1.0))
         self.above = np.where(total > 0, np.inf, np.nan)
-        self.passed, self.reached = np.zeros(self.n_groups), total
+        self.passed = np.zeros(self.n_groups)
 
     def _weigh(self, ranges: Ranges) -> Array:
         """Return the weight of the pairs of each group in ranges, shape (G,)."""
@@ -412,88 +412,44 @@ class _Selection:
     def thresholds(self) -> Array:
         """Return the thresholds of all groups, NaN for one without pairs."""
         limit = max(2 * self.group.size, _SAMPLE)
-        rng, stuck, even = np.random.default_rng(0), False, True
-        for guess in self._first_guess(rng):
-            self._try(guess)
+        rng, stuck = np.random.default_rng(0), False
         while (between := self._between().sum()) > limit:
-            guesses = self._between_ends() if even else self._guesses(rng, stuck)
-            for guess in guesses:
-                enough = self._try(guess)
-                left = self._between().sum()
-                if left <= limit or (even and enough):  # the next guess is higher
+            for guess in self._guesses(rng, stuck):
+                self._try(guess)
+                if (left := self._between().sum()) <= limit:
                     break
-            if not even:
-                stuck = left > between / 2
-            # Where this excludes few pairs, or differences are uneven, a sample is
-            # better.
-            even = not even or left < between / 8
+            stuck = left > between / 2
         return self._written()
-
-    def _first_guess(self, rng: np.random.Generator) -> Iterator[Array]:
-        """Yield a threshold with a few more pairs of each group than it needs."""
-        if not self._between().any():
-            return
-        _, differences = self._sample(rng)
-        if not differences.size:
-            return
-        differences.sort()
-        last = differences.size - 1
-        share = np.zeros(self.n_groups)
-        np.divide(self.rank, self.total, out=share, where=self.total > 0)
-        place = share * last
-        place = np.minimum(place + 4 * np.sqrt(place) + 4, last).astype(np.int64)
-        yield np.where(self.total > 0, differences[place], np.nan)
 
     def _between(self) -> Array:
         """Return the number of rows between both ranges of each membership."""
         outer, inner = self.outer, self.inner
         return (outer.high - outer.low) - (inner.high - inner.low)
 
-    def _try(self, thresholds: Array) -> bool:
-        """Make the ranges within thresholds the outer or the inner ones of each group.
-
-        Return whether they are outer ones of all groups.
-        """
+    def _try(self, thresholds: Array) -> None:
+        """Make ranges within thresholds the outer or the inner ones of each group."""
         thresholds = np.fmax(thresholds, self.below)
         thresholds = np.where(self._done, self.above, thresholds)
         few = np.sum(self.rank - self.passed) <= _FEW * self.group.size
         within = self.inner if few else None
         ranges = self.matching.windows(thresholds, within, exact=True)
-        reached = self._weigh(ranges)
-        enough = (reached >= self.rank) & (self.total > 0)
+        weight = self._weigh(ranges)
+        enough = (weight >= self.rank) & (self.total > 0)
         nearer = enough & (thresholds < self.above)
         self.outer = ranges.where(nearer[self.group], self.outer)
         self.inner = self.inner.where(enough[self.group], ranges)
         self.above = np.where(nearer, thresholds, self.above)
-        self.reached = np.where(nearer, reached, self.reached)
         self.below = np.where(enough, self.below, thresholds)
-        self.passed = np.where(enough, self.passed, reached)
+        self.passed = np.where(enough, self.passed, weight)
         self.inner = self.outer.where(self._done[self.group], self.inner)
-        return bool((enough | self._done).all())
 
     @property
     def _done(self) -> Array:
         """Whether a group has no pairs between its ranges, or all of one difference."""
         return np.isnan(self.above) | (np.nextafter(self.below, np.inf) == self.above)
 
-    def _between_ends(self) -> Iterator[Array]:
-        """Yield thresholds around the wanted ones, as if differences were even.
-
-        They are interpolated between the two known thresholds, or extrapolated where
-        only the lower one is known.
-        """
-        below, beyond = self.below, np.isinf(self.above)
-        span = np.where(beyond, -below, self.above - below)
-        outside = np.where(beyond, 0.0, self.reached) - self.passed
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            share = (self.rank - self.passed) / outside
-            margin = 2 * np.sqrt(share * (1 - share) / outside) + 2 / np.abs(outside)
-            for end in (share - margin, share + margin):
-                end = np.clip(end, np.where(beyond, -np.inf, 0), ~beyond)
-                yield below + end * span
-
     def _guesses(self, rng: np.random.Generator, stuck: bool) -> Iterator[Array]:
-        """Yield thresholds below and above the wanted ones, from a sample of pairs."""
+        """Yield thresholds above and below the wanted ones, from a sample of pairs."""
         membership, differences = self._sample(rng)
         group = self.group[membership]
         order = np.lexsort((differences, group))
@@ -515,6 +471,7 @@ class _Selection:
         lowest = np.where(first, differences[place], self.below)
         place = ends[:-1] + np.where(last, high, 0).astype(np.int64)
         highest = np.where(last, differences[place], self.above)
+        yield highest  # which alone is enough where few pairs are wanted
         yield np.where(first, np.nextafter(lowest, -np.inf), self.below)
         if stuck:  # a few heavy differences, or a sample too small to say more
             median = np.minimum(share * number, number - 1)
@@ -522,7 +479,6 @@ class _Selection:
             yield lowest
             yield np.where(some, differences[place], self.below)
             yield np.nextafter(highest, -np.inf)
-        yield highest
 
     def _sample(self, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return memberships and differences of a sample of the pairs in between."""
