@@ -79,6 +79,17 @@ class MeanOfRatios:
         return mean
 
 
+@dataclass(frozen=True)
+class BucketRatio(MeanOfRatios):
+    """The ratio of one bucket, as a metric of its own."""
+
+    bucket: int = 0
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the ratios, shape (..., G)."""
+        return self.parts(by_group, shared)[0][..., self.bucket]
+
+
 @stored("ColumnSum")
 @dataclass(frozen=True)
 class ColumnSum:

@@ -1076,9 +1076,8 @@ class GroupEstimates(ReadOnlyArrays):
             an unusual type.
         """
         sums = self.sums.compact()
-        if sums.leading is not None:
-            nameless = replace(sums.leading, labels=np.arange(sums.leading.n_rows))
-            sums = replace(sums, leading=nameless)
+        nameless = replace(sums.rows, labels=np.arange(sums.rows.n_rows))
+        sums = replace(sums, rows=nameless)
         return storage.to_text(
             {
                 "metric": self.metric,

@@ -134,7 +134,7 @@ class Replicates:
 
     def of_sums(self, sums: ClusterSums) -> Replicates | None:
         """Return the replicates of `sums`, drawn if it has a table but none yet."""
-        if sums.replicates is None and sums.table is not None:
+        if sums.replicates is None and not sums.compacted:
             return Replicates.draw(sums, self.size, self.seed)
         return sums.replicates
 
@@ -390,7 +390,7 @@ class Resampler(ReadOnlyArrays):
         tail = (1 - confidence_level) / 2
         if method == "percentile":
             return _quantiles(self._values(n_resamples, rng), tail)
-        if not self.sums.adds_up or self.sums.table is None:
+        if not self.sums.adds_up or self.sums.compacted:
             # Resamples have no errors of their own: percentiles as wide as Student's t.
             wide = _expanded(tail, self.sums.count)
             ends = _quantiles(self._values(n_resamples, rng), wide)

@@ -318,6 +318,9 @@ def _object(name: str, parts: dict[str, Any]) -> Any:
     if "folded" in parts:
         parts["remainder"] = parts.pop("folded")
         parts.pop("pairs", None)
+    if "leading" in parts:
+        table, leading = parts.pop("table"), parts.pop("leading")
+        parts |= {"rows": table or leading, "compacted": table is None}
     if name == "Replicates" and parts["by_group"].ndim == 4:  # with rounding errors
         parts |= {key: parts[key].sum(axis=0) for key in ("by_group", "shared")}
     if name == "ResampledSums" and "deviations" not in parts:

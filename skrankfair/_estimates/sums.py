@@ -62,10 +62,10 @@ class ClusterSums:
         Functions of the columns of a row: how much data the row has of a group, or of
         the rest.
     kind : {"cluster", "item"}
-    table : Rows or None
-        All rows; None after `compact`.
-    leading : Rows or None
-        After `compact`, the rows with a large share of the data of a group.
+    rows : Rows
+        All rows; after `compact` those with a large share of the data of a group.
+    compacted : bool
+        Whether other rows were folded into the remainder, or may have been.
     remainder : Remainder or None
         The sums over the other rows.
     replicates : Replicates or None
@@ -85,8 +85,8 @@ class ClusterSums:
     count: float
     supports: tuple[Finalize, ...]
     kind: str
-    table: Rows | None
-    leading: Rows | None = None
+    rows: Rows
+    compacted: bool = False
     remainder: Remainder | None = None
     replicates: Replicates | None = None
     unweighted: tuple[Array, Array] | None = None
@@ -120,14 +120,9 @@ class ClusterSums:
             count=float(rows.n_rows),
             supports=tuple(supports),
             kind="cluster" if totals is None else "item",
-            table=rows,
+            rows=rows,
             unweighted=rows.unweighted,
         )
-
-    @property
-    def rows(self) -> Any:
-        """The rows that are kept: all of them, or after `compact` the leading ones."""
-        return self.leading if self.table is None else self.table
 
     @property
     def ways(self) -> tuple[ClusterSums, ...]:
@@ -236,7 +231,7 @@ class ClusterSums:
             more = Remainder.of(others, self.supports, MOST_PRODUCTS // n_results)
             remainder = more if remainder is None else remainder + more
         kept = rows.take(leading)
-        return replace(self, table=None, leading=kept, remainder=remainder)
+        return replace(self, rows=kept, compacted=True, remainder=remainder)
 
     def estimate(self, finalize: Finalize) -> Array:
         """Return the metric of the totals."""
@@ -388,13 +383,13 @@ class ClusterSums:
 
     def bootstrap_table(self) -> Rows:
         """Return the table of clusters; a ValueError if there is none to resample."""
-        if not self.adds_up and (self.table is None or self.refit is None):
+        if not self.adds_up and (self.compacted or self.refit is None):
             raise ValueError(
                 "The bootstrap fits the curve anew and needs the rows, which compact() "
                 "or copying dropped; use method='t', or keep replicates by "
                 "compact(n_replicates=...)."
             )
-        if self.table is None:
+        if self.compacted:
             raise ValueError(
                 "The bootstrap needs the table of clusters, which compact() dropped; "
                 "use method='t', or keep replicates by compact(n_replicates=...)."
@@ -405,7 +400,7 @@ class ClusterSums:
                 "list (variance='item'), or users and items (two columns of cluster=); "
                 "use method='t', or pass one column of cluster=."
             )
-        return self.table
+        return self.rows
 
     def drawn(self, counts: Array) -> tuple[Array, Array]:
         """Return the totals of resamples, by group (B, G, C) and shared (B, D).
@@ -449,8 +444,7 @@ class ClusterSums:
             by_group=by_group,
             shared=shared,
             unweighted=self.unweighted and to.moved(*self.unweighted),
-            table=self.table and self.table.renumbered(to),
-            leading=self.leading and self.leading.renumbered(to),
+            rows=self.rows.renumbered(to),
             remainder=self.remainder and self.remainder.renumbered(to),
             replicates=self.replicates and self.replicates.renumbered(to),
             refit=refit and (lambda counts: to.moved(refit(counts), none)[0]),
@@ -498,7 +492,7 @@ class ClusterSums:
     def by_label(self) -> Self:
         """Return the sums with the rows of one label added, as they are of one item."""
         table = self.rows.by_label()
-        return replace(self, table=table, count=float(table.n_rows))
+        return replace(self, rows=table, count=float(table.n_rows))
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums of the union of the clusters, groups aligned by label."""
@@ -526,13 +520,11 @@ class ClusterSums:
             a,
             **a._added(b),
             count=a.count + b.count,
-            table=a.rows + b.rows,
-            leading=None,
+            rows=a.rows + b.rows,
             remainder=remainder,
             replicates=None if one is None or two is None else one + two,
         )
-        complete = a.table is not None and b.table is not None
-        return total if complete else total.compact()
+        return total.compact() if a.compacted or b.compacted else total
 
     def _added(self, other: ClusterSums) -> dict[str, Any]:
         """Return the sums of the totals of both, by name of the attribute."""
@@ -551,8 +543,7 @@ class ClusterSums:
 
         A paired comparison needs them.
         """
-        table, of_other = self.table, other.table
-        if table is None or of_other is None:
+        if self.compacted or other.compacted:
             raise ValueError(
                 "A paired comparison needs the tables of both results; compare before "
                 "compact()."
@@ -563,12 +554,12 @@ class ClusterSums:
                 f"variance; got groups {self.groups} ({self.kind}) and "
                 f"{other.groups} ({other.kind})."
             )
-        order = matching_rows(table, of_other)
+        order = matching_rows(self.rows, other.rows)
         other = other.aligned(self.groups)
         supports = supports_of_both(self, other)
         one, two = self.layout.with_columns_of(other.layout)
         a, b = self.renumbered(one, self.groups), other.renumbered(two, self.groups)
-        table, refit = a.rows.joined(b.rows, order), None
+        rows, refit = a.rows.joined(b.rows, order), None
         if a.refit is not None and b.refit is not None:
             one_fit, other_fit, place = a.refit, b.refit, np.argsort(order)
 
@@ -576,7 +567,7 @@ class ClusterSums:
                 return one_fit(counts) + other_fit(counts[:, place])
 
             refit = both
-        return replace(a, **a._added(b), supports=supports, table=table, refit=refit)
+        return replace(a, **a._added(b), supports=supports, rows=rows, refit=refit)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which cannot fit a curve anew."""

@@ -129,7 +129,7 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
         raise ValueError(
             f"Two models have no comparison in {a.name}: {a.metric.not_paired}"
         )
-    tables = a.sums.table is not None and b.sums.table is not None
+    tables = not (a.sums.compacted or b.sums.compacted)
     sums: ClusterSums
     if tables:
         sums = a.sums.join_columns(b.sums)

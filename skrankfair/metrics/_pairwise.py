@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._estimates.finalize import (
+    BucketRatio,
     ColumnSum,
     MeanOfRatios,
     PairedDifference,
@@ -158,7 +159,7 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
     n_sides = 1 if metric.against_rest is None else 2
     # The supports of the strata follow those of the group and the rest.
     needs = (n_sides + bucket,) if n_buckets > 1 else (0,)
-    finalize = _BucketRatio(n_buckets, needs=needs, bucket=bucket)
+    finalize = BucketRatio(n_buckets, needs=needs, bucket=bucket)
     against_rest, of_rest = None, getattr(metric.against_rest, "second", None)
     if of_rest is not None:
         # Results stored by older versions lack supports of the rest by stratum.
@@ -180,16 +181,6 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
         breakdown=None,
     )
     return replace(result, metric=one)
-
-
-@dataclass(frozen=True)
-class _BucketRatio(MeanOfRatios):
-    """The ratio of one stratum, as a metric of its own."""
-
-    bucket: int = 0
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        return self.parts(by_group, shared)[0][..., self.bucket]
 
 
 def accuracy_estimates(

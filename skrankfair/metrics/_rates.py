@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from .._estimates import formatting as fmt
-from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
+from .._estimates.finalize import BucketRatio, ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
@@ -41,27 +41,11 @@ class MeanOfBoth:
     @property
     def shares(self) -> tuple[Finalize, Finalize]:
         """The two ratios."""
-        return OneOfBoth(0), OneOfBoth(1)
+        return BucketRatio(2, needs=(0,)), BucketRatio(2, needs=(1,), bucket=1)
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the means, shape (..., G)."""
         return MeanOfRatios(2).parts(by_group, shared)[0].mean(-1)
-
-
-@dataclass(frozen=True)
-class OneOfBoth:
-    """The first or the second ratio of a `MeanOfBoth`."""
-
-    number: int
-
-    @property
-    def needs(self) -> tuple[int, ...]:
-        """The number of the support that it needs."""
-        return (self.number,)
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the ratios, shape (..., G)."""
-        return MeanOfRatios(2).parts(by_group, shared)[0][..., self.number]
 
 
 def _rate(

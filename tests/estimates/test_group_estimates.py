@@ -196,8 +196,8 @@ def test_pickle_and_copy(matched, duplicate):
 
 def test_compact(accuracy):
     compact = accuracy.compact()
-    assert compact.sums.table is None
-    assert accuracy.sums.table is not None
+    assert compact.sums.compacted
+    assert not accuracy.sums.compacted
     assert_identical(accuracy, compact)
     assert_identical(accuracy.against_rest(), compact.against_rest())
     assert repr(compact.contrasts()) == repr(accuracy.contrasts())
@@ -208,7 +208,7 @@ def test_compact(accuracy):
     assert larger.sums.rows.n_rows == 0
     assert len(pickle.dumps(larger.sums)) < len(pickle.dumps(large.sums)) + 200
     assert_identical(accuracy + accuracy, accuracy + compact)
-    assert (accuracy + compact).sums.table is None
+    assert (accuracy + compact).sums.compacted
 
 
 def test_folded_rows_have_the_error_of_the_jackknife():

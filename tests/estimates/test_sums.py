@@ -88,7 +88,7 @@ def test_parts_add_up_in_any_order(name, metric):
         assert total.groups == labels
         check(total, expected, finalize)
         folded = parts[a].compact() + parts[b] + parts[c].compact()
-        assert folded.table is None
+        assert folded.compacted
         check(folded.aligned(labels), expected, finalize)
 
 
@@ -155,7 +155,7 @@ def test_folded_rows_are_sums_of_powers(name, monkeypatch):
         for table in (rows, entries_of(rows)):
             whole = sums_of(table)
             sums = whole.compact()
-            assert sums.leading.n_rows == 0
+            assert sums.rows.n_rows == 0
             # To first order, and with the factor n / (n - 1) of equal rows.
             slopes = whole.slopes(finalize)
             shared = np.repeat(rows.shared[:, None], rows.n_groups, axis=1)
@@ -272,7 +272,7 @@ def test_rows_of_both_keep_labels_of_other_types(labels, expected):
 
 def test_a_pair_needs_labels_that_do_not_repeat():
     sums = sums_of(design())
-    repeated = sums_of(sums.table + sums.table)
+    repeated = sums_of(sums.rows + sums.rows)
     with pytest.raises(ValueError, match="labels repeat"):
         repeated.join_columns(repeated)
 
@@ -358,7 +358,7 @@ def test_parts_keep_the_rows_that_the_whole_keeps():
         for some in np.array_split(np.arange(2000), 6)
     ]
     total, whole = sum(parts[1:], parts[0]), sums_of(rows).compact()
-    assert total.leading.labels.tolist() == whole.leading.labels.tolist() == [7]
+    assert total.rows.labels.tolist() == whole.rows.labels.tolist() == [7]
     assert_allclose(total.covariance(REST), whole.covariance(REST), rtol=1e-10)
     exact = sums_of(rows).covariance(REST)
     assert_allclose(total.covariance(REST), exact, rtol=1e-2)

@@ -284,7 +284,7 @@ def test_items_are_aligned_by_row():
     other = pairwise_exposure(y[:50], b[:50], sensitive_features=group[:50])
     with pytest.raises(ValueError, match="same clusters"):
         compare(results[0], other)
-    t = [x.sums.table for x in results]
+    t = [x.sums.rows for x in results]
     assert not np.array_equal(t[0].labels, t[1].labels)
     # Leave out each item of both, in row order.
     changes = 0.0

@@ -268,4 +268,4 @@ def test_query_labels(case, labels):
     np.testing.assert_allclose(r.estimate, expected.estimate, rtol=1e-13)
     np.testing.assert_allclose(r.covariance, expected.covariance, rtol=1e-10)
     assert r.n_clusters == expected.n_clusters
-    assert set(r.sums.table.labels.tolist()) == set(labels.tolist())
+    assert set(r.sums.rows.labels.tolist()) == set(labels.tolist())

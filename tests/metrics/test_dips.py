@@ -309,7 +309,7 @@ def test_score_ties_are_the_mean_over_shuffles(position_weight):
         cluster=copy,
         **options,
     )
-    numerator, normaliser = shuffled.sums.table.by_group[..., :2].T
+    numerator, normaliser = shuffled.sums.rows.by_group[..., :2].T
     values = (numerator / normaliser).T
     error = np.std(values, axis=0, ddof=1) / np.sqrt(n)
     assert np.all(error > 0)
@@ -366,7 +366,7 @@ def test_one_relevant_item_at_every_place(n):
     )
     expected = [visits[:k].sum() / visits[:-1].sum() for k in places]
     assert_close(r.estimate[0], np.mean(expected), 1e-12)
-    rows = r.sums.table.by_group
+    rows = r.sums.rows.by_group
     assert_close(rows[:, 0, 0] / rows[:, 0, 1], expected, 1e-12)
 
 

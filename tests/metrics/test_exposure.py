@@ -136,7 +136,7 @@ def test_ties_are_the_mean_over_shuffles(position_weight, target):
         cluster=copy,
         position_weight=position_weight,
     )
-    shares = shuffled.sums.table.by_group[..., 0] / 2
+    shares = shuffled.sums.rows.by_group[..., 0] / 2
     mean = shares.mean(axis=0)
     error = np.std(shares, axis=0, ddof=1) / np.sqrt(n)
     if target == "score":

@@ -251,7 +251,7 @@ def test_split_and_merged_is_the_whole(case, make, weights, monkeypatch):
         if whole.metric.against_rest is not None:
             assert_same(result.against_rest(), whole.against_rest())
     if not (case.by_item or case.by_row):  # whose rows are numbered in each part
-        labels = [set(r.sums.table.labels.tolist()) for r in (sum(parts), whole)]
+        labels = [set(r.sums.rows.labels.tolist()) for r in (sum(parts), whole)]
         assert labels[0] == labels[1]
 
 

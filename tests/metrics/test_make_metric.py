@@ -267,11 +267,11 @@ class TestFromSums:
     def test_is_the_result_of_the_rows(self):
         whole = own_error(Y, S, **WHO)
         again = GroupEstimates.from_sums(
-            whole.sums.table.by_group,
+            whole.sums.rows.by_group,
             ratio,
             groups=whole.groups,
             name="own_error",
-            labels=whole.sums.table.labels,
+            labels=whole.sums.rows.labels,
             support=1,
             unit="rows",
         )

@@ -70,7 +70,7 @@ class TestNumber:
         assert isinstance(score, FairnessScore)
         assert score.estimates.groups == (0, 1)
         assert score == -score.estimates.disparity()
-        assert score.estimates.sums.table is None
+        assert score.estimates.sums.compacted
 
     def test_has_errors_of_users_and_items(self, model):
         items = {"cluster": lambda X: np.column_stack([X["query"], X.index % 17])}
