@@ -89,7 +89,7 @@ def fit_curve(
         intercept, slopes = fit_platt(links[:, None], outcome, rows)
         curve = Sigmoid(intercept, float(slopes[0]), log_odds, end, low, high)
     elif calibrator == "binning":
-        curve = fit_binning(score, outcome, rows, n_bins)
+        curve = fit_binning(score, outcome, rows, n_bins, monotonic)
     else:
         smoother = NadarayaWatsonRegressor(method="fast")
         model = smoother if isinstance(calibrator, str) else clone(calibrator)
@@ -208,30 +208,6 @@ class Line(Curve):
 
 
 @dataclass(frozen=True)
-class Steps(Curve):
-    """Constant within bins."""
-
-    edges: Array  # shape (b - 1,): lowest scores of all bins but the first
-    outcome: Array  # shape (b,)
-    #: Range of the scores.
-    low: float
-    high: float
-
-    def predict(self, score: Array) -> Array:
-        return self.outcome[np.searchsorted(self.edges, score, side="right")]
-
-    def inverse(self, outcome: Array) -> Array:
-        starts = np.concatenate(([self.low], self.edges))
-        place = np.searchsorted(self.outcome, outcome, side="left")
-        return starts[np.minimum(place, starts.size - 1)]
-
-    @property
-    def knots(self) -> tuple[Array, Array]:
-        edges = np.concatenate(([self.low], self.edges, [self.high]))
-        return np.repeat(edges, 2)[1:-1], np.repeat(self.outcome, 2)
-
-
-@dataclass(frozen=True)
 class Sigmoid(Curve):
     """``σ(intercept + slope · s)``, of the score or of its log-odds."""
 
@@ -310,11 +286,6 @@ def project(curve: Curve, x: Array, weight: Array) -> Curve:
     """Return the non-decreasing curve nearest to this one, in weighted squares."""
     if curve.increasing:
         return curve
-    if isinstance(curve, Steps):
-        place = np.searchsorted(curve.edges, x, side="right")
-        mass = np.bincount(place, weight, minlength=curve.outcome.size)
-        outcome = isotonic_regression(curve.outcome, weights=mass + _SMALLEST).x
-        return Steps(curve.edges, outcome, curve.low, curve.high)
     score = np.unique(np.concatenate([curve.knots[0], knots_of(x, weight)]))
     nearest = np.searchsorted((score[1:] + score[:-1]) / 2, x)
     mass = np.bincount(nearest, weight, minlength=score.size)
@@ -323,8 +294,12 @@ def project(curve: Curve, x: Array, weight: Array) -> Curve:
     return Line(score, outcome)
 
 
-def fit_binning(x: Array, y: Array, weight: Array, n_bins: int) -> Steps:
-    """Return the means of bins of equal mass; equal scores are in one bin."""
+def fit_binning(x: Array, y: Array, weight: Array, n_bins: int, rising: bool) -> Line:
+    """Return the means of bins of equal mass; equal scores are in one bin.
+
+    The line jumps where a bin starts. If it is rising, neighbouring bins of which the
+    later one has the smaller mean are one.
+    """
     levels = np.arange(1, n_bins) / n_bins
     # A bin starts where there is more than the level, whatever is rounded.
     starts = weighted_quantile(x, levels + 2e-12, weight)
@@ -332,7 +307,10 @@ def fit_binning(x: Array, y: Array, weight: Array, n_bins: int) -> Steps:
     place = np.searchsorted(edges, x, side="right")
     mass = np.bincount(place, weight)
     outcome = np.bincount(place, weight * y) / mass
-    return Steps(edges, outcome, float(x.min()), float(x.max()))
+    if rising:
+        outcome = isotonic_regression(outcome, weights=mass).x
+    ends = np.concatenate(([x.min()], edges, [x.max()]))
+    return Line(np.repeat(ends, 2)[1:-1], np.repeat(outcome, 2))
 
 
 def knots_of(x: Array, weight: Array, n_each: int = _KNOTS) -> Array:
