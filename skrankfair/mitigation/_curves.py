@@ -320,6 +320,20 @@ def knots_of(x: Array, weight: Array, n_each: int = _KNOTS) -> Array:
     return np.unique(np.concatenate([ranks, np.linspace(x.min(), x.max(), n_each)]))
 
 
+#: Of more rows, bins of scores tell how much a curve borrows. On 30,000 and 200,000
+#: rows it changes that by less than another draw of the folds, and takes a fifth.
+_MANY, _BINS = 20_000, 4096
+
+
+def binned(x: Array, weight: Array) -> Array:
+    """Return the mean of the scores in the bin of each, if there are many rows."""
+    if x.size <= _MANY:
+        return x
+    edges = np.unique(weighted_quantile(x, np.arange(1, _BINS) / _BINS, weight))
+    place = np.searchsorted(edges, x)
+    return (np.bincount(place, weight * x) / np.bincount(place, weight))[place]
+
+
 def fit_platt(score: Array, y: Array, weight: Array) -> tuple[float, Array]:
     """Return intercept and slopes of a logistic regression, with Platt's outcomes.
 

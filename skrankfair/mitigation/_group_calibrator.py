@@ -25,7 +25,14 @@ from ._by_group import (
     rows_by_group,
     within_unit,
 )
-from ._curves import METHODS, Curve, check_calibrator, fit_curve, row_weights
+from ._curves import (
+    METHODS,
+    Curve,
+    binned,
+    check_calibrator,
+    fit_curve,
+    row_weights,
+)
 from ._shrinkage import N_FOLDS, Part, shrink
 
 if TYPE_CHECKING:
@@ -77,8 +84,10 @@ class ScoreSums:
     shares: bool  # whether all outcomes are in [0, 1]
 
     @classmethod
-    def of(cls, rows: ScoreRows, cluster_weight: str, borrows: bool) -> ScoreSums:
-        """Return the sums over the rows of a batch."""
+    def of(
+        cls, rows: ScoreRows, cluster_weight: str, borrows: bool, bins: bool = False
+    ) -> ScoreSums:
+        """Return the sums over the rows of a batch, by score or by bins of scores."""
         weight = row_weights(len(rows.x), None, rows.cluster_codes, cluster_weight)
         if rows.weight is not None:
             weight = weight * rows.weight
@@ -86,9 +95,10 @@ class ScoreSums:
         y = rows.y[:, 0]
         folds, units = folds_of(rows, cluster_weight)
         keys = [] if not borrows else [y if folds is None else folds]
+        scores = [binned(score, weight) for score in rows.x.T] if bins else rows.x.T
         columns = tuple(
             Pooled.of(np.column_stack([score, *keys]), weight * y, weight, labels)
-            for score in rows.x.T
+            for score in scores
         )
         square, shares = float(weight @ y**2), within_unit(rows.y)[0]
         return cls(columns, y.size, rows.n_clusters, units, square, shares)
@@ -347,12 +357,12 @@ class GroupCalibrator(CalibratesByGroup):
         rows = self._read(
             X, y, sample_weight, sensitive_features, cluster, reset=known is None
         )
-        by_row = rows.cluster is not None and self.cluster_weight == "row"
-        if by_row and isinstance(rule := _rule_of(self.calibrator), str):
+        if not self._is_told_by_sums(rows):
             raise ValueError(
                 "calibrator must have a bandwidth that is a number for partial_fit "
                 "with clusters and cluster_weight='row', such as "
-                f"NadarayaWatsonRegressor(bandwidth=0.05); got {rule!r}."
+                "NadarayaWatsonRegressor(bandwidth=0.05); got "
+                f"{_rule_of(self.calibrator)!r}."
             )
         if self.calibrator == "platt":
             check_shares(rows.y)
@@ -497,8 +507,8 @@ class GroupCalibrator(CalibratesByGroup):
         if self.shrinkage is None or len(groups) < 2:
             return own
         columns = []
-        parts = [self._parts(of_group) for of_group in groups.values()]
-        for k, of_all in enumerate(self._parts(whole)):
+        together, *parts = map(self._to_borrow, [whole, *groups.values()])
+        for k, of_all in enumerate(together):
             fits = [partial(self._curve, log_odds=log_odds[k])]
             if of_all.shares and self.calibrator != "platt":
                 fits.append(partial(fits[0], calibrator="platt"))
@@ -507,6 +517,20 @@ class GroupCalibrator(CalibratesByGroup):
             columns.append(shrink(of_all, of_groups, alone, fits))
         shrunken = zip(own.items(), zip(*columns, strict=True), strict=True)
         return {g: ScoreCurves(curves, o.n_rows) for (g, o), curves in shrunken}
+
+    def _to_borrow(self, rows: Any) -> list[Part]:
+        """Return the parts of rows of which a few thousand scores tell enough."""
+        if not isinstance(rows, ScoreSums) and self._is_told_by_sums(rows):
+            rows = ScoreSums.of(rows, self.cluster_weight, True, bins=True)
+        return self._parts(rows)
+
+    def _is_told_by_sums(self, rows: ScoreRows) -> bool:
+        """Return whether the curve of rows is that of their sums by score."""
+        rule = _rule_of(self.calibrator)
+        by_row = rows.cluster is not None and self.cluster_weight == "row"
+        if isinstance(rule, str) and (rule == "cv" or by_row):
+            return False
+        return isinstance(self.calibrator, str | NadarayaWatsonRegressor)
 
     def _curve(self, part: Part, log_odds: bool, calibrator: Any = None) -> Curve:
         return fit_curve(
