@@ -325,11 +325,28 @@ def knots_of(x: Array, weight: Array, n_each: int = _KNOTS) -> Array:
 _MANY, _BINS = 20_000, 4096
 
 
-def binned(x: Array, weight: Array) -> Array:
+def told_by_sums(calibrator: Any, cluster: Any, cluster_weight: str) -> bool:
+    """Return whether the curve of rows is that of their sums by score."""
+    rule = rule_of(calibrator)
+    by_row = cluster is not None and cluster_weight == "row"
+    if isinstance(rule, str) and (rule == "cv" or by_row):
+        return False
+    return isinstance(calibrator, str | NadarayaWatsonRegressor)
+
+
+def rule_of(calibrator: Any) -> Any:
+    """Return the bandwidth of a smoother; None of a method without one."""
+    if isinstance(calibrator, NadarayaWatsonRegressor):
+        return calibrator.bandwidth
+    return "rule_of_thumb" if calibrator == "nadaraya_watson" else None
+
+
+def binned(x: Array, weight: Array, n_bins: int | None = None) -> Array:
     """Return the mean of the scores in the bin of each, if there are many rows."""
     if x.size <= _MANY:
         return x
-    edges = np.unique(weighted_quantile(x, np.arange(1, _BINS) / _BINS, weight))
+    levels = np.linspace(0, 1, (_BINS if n_bins is None else n_bins) + 1)[1:-1]
+    edges = np.unique(weighted_quantile(x, levels, weight))
     place = np.searchsorted(edges, x)
     return (np.bincount(place, weight * x) / np.bincount(place, weight))[place]
 

@@ -32,6 +32,8 @@ from ._curves import (
     check_calibrator,
     fit_curve,
     row_weights,
+    rule_of,
+    told_by_sums,
 )
 from ._shrinkage import N_FOLDS, Part, shrink
 
@@ -142,13 +144,6 @@ def folds_of(rows: ScoreRows, cluster_weight: str) -> tuple[Array | None, Array 
     return folds, np.bincount(of_units, minlength=N_FOLDS)
 
 
-def _rule_of(calibrator: Any) -> Any:
-    """Return the bandwidth of a smoother; None of a method without one."""
-    if isinstance(calibrator, NadarayaWatsonRegressor):
-        return calibrator.bandwidth
-    return "rule_of_thumb" if calibrator == "nadaraya_watson" else None
-
-
 def _adds_up(model: GroupCalibrator) -> bool:
     """Return True if sums by score are enough; raise an AttributeError if not."""
     known = isinstance(model.calibrator, str | NadarayaWatsonRegressor)
@@ -157,7 +152,7 @@ def _adds_up(model: GroupCalibrator) -> bool:
             f"partial_fit needs a calibrator that is one of {', '.join(METHODS)} or a "
             f"NadarayaWatsonRegressor; got {model.calibrator!r}."
         )
-    return adds_up(_rule_of(model.calibrator))
+    return adds_up(rule_of(model.calibrator))
 
 
 class GroupCalibrator(CalibratesByGroup):
@@ -357,12 +352,12 @@ class GroupCalibrator(CalibratesByGroup):
         rows = self._read(
             X, y, sample_weight, sensitive_features, cluster, reset=known is None
         )
-        if not self._is_told_by_sums(rows):
+        if not told_by_sums(self.calibrator, rows.cluster, self.cluster_weight):
             raise ValueError(
                 "calibrator must have a bandwidth that is a number for partial_fit "
                 "with clusters and cluster_weight='row', such as "
                 "NadarayaWatsonRegressor(bandwidth=0.05); got "
-                f"{_rule_of(self.calibrator)!r}."
+                f"{rule_of(self.calibrator)!r}."
             )
         if self.calibrator == "platt":
             check_shares(rows.y)
@@ -520,17 +515,11 @@ class GroupCalibrator(CalibratesByGroup):
 
     def _to_borrow(self, rows: Any) -> list[Part]:
         """Return the parts of rows of which a few thousand scores tell enough."""
-        if not isinstance(rows, ScoreSums) and self._is_told_by_sums(rows):
+        if isinstance(rows, ScoreRows) and told_by_sums(
+            self.calibrator, rows.cluster, self.cluster_weight
+        ):
             rows = ScoreSums.of(rows, self.cluster_weight, True, bins=True)
         return self._parts(rows)
-
-    def _is_told_by_sums(self, rows: ScoreRows) -> bool:
-        """Return whether the curve of rows is that of their sums by score."""
-        rule = _rule_of(self.calibrator)
-        by_row = rows.cluster is not None and self.cluster_weight == "row"
-        if isinstance(rule, str) and (rule == "cv" or by_row):
-            return False
-        return isinstance(self.calibrator, str | NadarayaWatsonRegressor)
 
     def _curve(self, part: Part, log_odds: bool, calibrator: Any = None) -> Curve:
         return fit_curve(
