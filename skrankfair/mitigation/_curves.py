@@ -90,6 +90,8 @@ def fit_curve(
         curve = Sigmoid(intercept, float(slopes[0]), log_odds, end, low, high)
     elif calibrator == "binning":
         curve = fit_binning(score, outcome, rows, n_bins, monotonic)
+    elif calibrator == "nadaraya_watson" and not log_odds:
+        curve = _fit_smooth(score, outcome, rows, weight, cluster, cluster_weight)
     else:
         smoother = NadarayaWatsonRegressor(method="fast")
         model = smoother if isinstance(calibrator, str) else clone(calibrator)
@@ -97,7 +99,7 @@ def fit_curve(
             return Line(score[:1], outcome[:1])
         fit_model(model, score, outcome, weight, cluster, cluster_weight)
         if isinstance(model, NadarayaWatsonRegressor):
-            curve = _smooth_line(model, score, rows)
+            curve = _smooth_line(model, score, score, rows)
         else:
             curve = Fitted(model, low, high)
     return project(curve, score, rows) if monotonic else curve
@@ -146,17 +148,56 @@ def fit_model(
     model.fit(column, outcome, **({"sample_weight": rows} if weighted else {}))
 
 
-def _smooth_line(model: NadarayaWatsonRegressor, score: Array, rows: Array) -> Line:
-    """Return the smoother at its knots; a knot without rows near it is left out."""
-    knots = knots_of(score, rows)
+def _fit_smooth(score: Array, outcome: Array, rows: Array, *given: Any) -> Line:
+    """Return the smooth curve of the score, or of its ranks if they predict better.
+
+    What is predicted is the mean outcome of cells of neighbouring scores, by the other
+    cells. Ranks let one bandwidth serve a score of heavy tails.
+    """
+    levels = np.arange(1, _CELLS) / _CELLS
+    cell = np.searchsorted(np.unique(weighted_quantile(score, levels, rows)), score)
+    mass = np.bincount(cell, rows)
+    mean = np.bincount(cell, rows * outcome) / mass
+    _, place = np.unique(score, return_inverse=True)
+    ends = np.cumsum(np.bincount(place, rows))
+    ranks = (ends - np.diff(ends, prepend=0) / 2)[place] / ends[-1]
+    models, errors = [], []
+    for scale in (score, ranks):
+        model = NadarayaWatsonRegressor(method="fast")
+        fit_model(model, scale, outcome, *given)
+        x = np.bincount(cell, rows * scale) / mass
+        near = mass * np.exp(-(((x - x[:, None]) / model.bandwidth_) ** 2) / 2)
+        np.fill_diagonal(near, 0)
+        total = near.sum(axis=1)
+        expected = np.full(x.size, np.average(mean, weights=mass))
+        np.divide(near @ mean, total, out=expected, where=total > 0)
+        models.append(model)
+        errors.append((mean - expected) ** 2)
+    gain = mass * (errors[0] - errors[1])
+    if gain.sum() > _SURE * np.sqrt(gain @ gain):
+        return _smooth_line(models[1], score, ranks, rows)
+    return _smooth_line(models[0], score, score, rows)
+
+
+def _smooth_line(
+    model: NadarayaWatsonRegressor, score: Array, scale: Array, rows: Array
+) -> Line:
+    """Return a smoothed curve between many scores, without gaps of compact kernels."""
+    knots, order = knots_of(score, rows), np.argsort(score)
     with collected_warnings():
-        outcome = estimator_response(model, knots)
+        points = np.interp(knots, score[order], scale[order])
+        outcome = estimator_response(model, points)
     defined = np.isfinite(outcome)
     return Line(knots[defined], outcome[defined])
 
 
 _SMALLEST = np.finfo(float).eps
 _KNOTS = 200
+#: 1,000 cells choose as these do, in twice the time.
+_CELLS = 400
+#: Standard errors by which ranks must predict better. By one, or by any, the log loss
+#: of margins of Arrests rises by 1 or 2 × 10⁻⁴; by two it stays.
+_SURE = 2.0
 _SINGULAR = 1e-12
 
 
