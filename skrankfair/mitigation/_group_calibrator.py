@@ -87,16 +87,25 @@ class ScoreSums:
 
     @classmethod
     def of(
-        cls, rows: ScoreRows, cluster_weight: str, borrows: bool, bins: bool = False
+        cls,
+        rows: ScoreRows,
+        cluster_weight: str,
+        borrows: bool,
+        bins: bool = False,
+        kinds: bool = False,
     ) -> ScoreSums:
-        """Return the sums over the rows of a batch, by score or by bins of scores."""
+        """Return the sums over the rows of a batch, by score or by bins of scores.
+
+        And by outcome too, if the `kinds` of outcomes are wanted.
+        """
         weight = row_weights(len(rows.x), None, rows.cluster_codes, cluster_weight)
         if rows.weight is not None:
             weight = weight * rows.weight
         labels = None if rows.cluster is None else rows.cluster_labels
         y = rows.y[:, 0]
         folds, units = folds_of(rows, cluster_weight)
-        keys = [] if not borrows else [y if folds is None else folds]
+        keys = [folds] if borrows and folds is not None else []
+        keys += [y] if kinds or (borrows and folds is None) else []
         scores = [binned(score, weight) for score in rows.x.T] if bins else rows.x.T
         columns = tuple(
             Pooled.of(np.column_stack([score, *keys]), weight * y, weight, labels)
@@ -125,8 +134,8 @@ class ScoreSums:
             square, fold = self.square / weight.sum(), None
             if self.cluster is not None:  # weights have no scale
                 weight = weight * (self.cluster.sum() / weight.sum())
-                fold = pooled.features[:, -1]
-            given = weight, None, weight, fold, self.cluster, square, self.shares
+                fold = pooled.features[:, 1]
+            given = weight, fold, self.cluster, square, self.shares
             parts.append(Part(score, pooled.outcome, *given))
         return parts
 
@@ -478,19 +487,13 @@ class GroupCalibrator(CalibratesByGroup):
         super()._fit_rows(rows)
         self._sums = None
 
-    def _parts(self, rows: ScoreRows | ScoreSums) -> list[Part]:
-        """Return what the curve of each column of scores is fitted to."""
-        if isinstance(rows, ScoreSums):
-            return rows.parts()
-        y, cluster = rows.y[:, 0], rows.cluster_codes
-        weight = row_weights(y.size, rows.weight, cluster, self.cluster_weight)
-        square, shares = float(np.average(y**2, weights=weight)), within_unit(rows.y)[0]
-        folds = folds_of(rows, self.cluster_weight)
-        given = rows.weight, cluster, weight, *folds, square, shares
-        return [Part(score, y, *given) for score in rows.x.T]
-
     def _fitted(self, rows: ScoreRows | ScoreSums, log_odds: list[bool]) -> ScoreCurves:
-        curves = map(self._curve, self._parts(rows), log_odds)
+        if isinstance(rows, ScoreSums):
+            curves = map(self._curve_of, rows.parts(), log_odds)
+        else:
+            given = rows.y[:, 0], rows.weight, rows.cluster_codes
+            columns = zip(rows.x.T, log_odds, strict=True)
+            curves = (self._curve(score, *given, odds) for score, odds in columns)
         return ScoreCurves(tuple(curves), rows.n_rows)
 
     def _of_groups(
@@ -498,38 +501,50 @@ class GroupCalibrator(CalibratesByGroup):
         whole: Any,
         groups: dict[Hashable, Any],
         log_odds: list[bool],
+        pooled: ScoreCurves,
     ) -> dict[Hashable, ScoreCurves]:
         """Return the curves of the groups, with what they borrow from the others."""
-        own = super()._of_groups(whole, groups, log_odds)
+        own = super()._of_groups(whole, groups, log_odds, pooled)
         if self.shrinkage is None or len(groups) < 2:
             return own
         columns = []
-        together, *parts = map(self._to_borrow, [whole, *groups.values()])
-        for k, of_all in enumerate(together):
-            fits = [partial(self._curve, log_odds=log_odds[k])]
+        whole, *parts = map(self._to_borrow, [whole, *groups.values()])
+        for k, of_all in enumerate(whole):
+            fits = [partial(self._curve_of, log_odds=log_odds[k])]
             if of_all.shares and self.calibrator != "platt":
                 fits.append(partial(fits[0], calibrator="platt"))
             of_groups = {g: part[k] for g, part in zip(groups, parts, strict=True)}
             alone = [curves.curves[k] for curves in own.values()]
-            columns.append(shrink(of_all, of_groups, alone, fits))
+            columns.append(shrink(of_all, of_groups, alone, pooled.curves[k], fits))
         shrunken = zip(own.items(), zip(*columns, strict=True), strict=True)
         return {g: ScoreCurves(curves, o.n_rows) for (g, o), curves in shrunken}
 
-    def _to_borrow(self, rows: Any) -> list[Part]:
-        """Return the parts of rows of which a few thousand scores tell enough."""
-        if isinstance(rows, ScoreRows) and told_by_sums(
-            self.calibrator, rows.cluster, self.cluster_weight
-        ):
-            rows = ScoreSums.of(rows, self.cluster_weight, True, bins=True)
-        return self._parts(rows)
+    def _to_borrow(self, rows: ScoreRows | ScoreSums) -> list[Part]:
+        """Return the sums of rows, by kinds of outcomes for an estimator of any."""
+        if isinstance(rows, ScoreRows):
+            known = isinstance(self.calibrator, str | NadarayaWatsonRegressor)
+            rows = ScoreSums.of(rows, self.cluster_weight, True, known, not known)
+        return rows.parts()
 
-    def _curve(self, part: Part, log_odds: bool, calibrator: Any = None) -> Curve:
+    def _curve_of(self, part: Part, log_odds: bool, calibrator: Any = None) -> Curve:
+        given = part.score, part.outcome, part.rows, None
+        return self._curve(*given, log_odds, calibrator)
+
+    def _curve(
+        self,
+        score: Array,
+        outcome: Array,
+        weight: Array | None,
+        cluster: Array | None,
+        log_odds: bool,
+        calibrator: Any = None,
+    ) -> Curve:
         return fit_curve(
             self.calibrator if calibrator is None else calibrator,
-            part.score,
-            part.outcome,
-            weight=part.weight,
-            cluster=part.cluster,
+            score,
+            outcome,
+            weight=weight,
+            cluster=cluster,
             cluster_weight=self.cluster_weight,
             monotonic=self.monotonic,
             n_bins=self.n_bins,
