@@ -101,11 +101,16 @@ class ScoreSums:
         weight = row_weights(len(rows.x), None, rows.cluster_codes, cluster_weight)
         if rows.weight is not None:
             weight = weight * rows.weight
-        labels = None if rows.cluster is None else rows.cluster_labels
-        y = rows.y[:, 0]
-        folds, units = folds_of(rows, cluster_weight)
-        keys = [folds] if borrows and folds is not None else []
-        keys += [y] if kinds or (borrows and folds is None) else []
+        y, keys, units, labels = rows.y[:, 0], [], None, None
+        if rows.cluster is not None:
+            labels = rows.cluster_labels
+            of_cluster = (label_hashes(labels) % N_FOLDS).astype(np.int64)
+            folds = of_cluster[rows.cluster.codes]
+            of_units = of_cluster if cluster_weight == "cluster" else folds
+            units = np.bincount(of_units, minlength=N_FOLDS)
+            keys += [folds] if borrows else []
+        if kinds or (borrows and units is None):
+            keys.append(y)
         scores = [binned(score, weight) for score in rows.x.T] if bins else rows.x.T
         columns = tuple(
             Pooled.of(np.column_stack([score, *keys]), weight * y, weight, labels)
@@ -138,19 +143,6 @@ class ScoreSums:
             given = weight, fold, self.cluster, square, self.shares
             parts.append(Part(score, pooled.outcome, *given))
         return parts
-
-
-def folds_of(rows: ScoreRows, cluster_weight: str) -> tuple[Array | None, Array | None]:
-    """Return the fold of each row, by a hash of its cluster, and the units of each.
-
-    Shapes (n,) and (N_FOLDS,); None without clusters.
-    """
-    if rows.cluster is None:
-        return None, None
-    of_cluster = (label_hashes(rows.cluster_labels) % N_FOLDS).astype(np.int64)
-    folds = of_cluster[rows.cluster.codes]
-    of_units = of_cluster if cluster_weight == "cluster" else folds
-    return folds, np.bincount(of_units, minlength=N_FOLDS)
 
 
 def _adds_up(model: GroupCalibrator) -> bool:
@@ -488,12 +480,14 @@ class GroupCalibrator(CalibratesByGroup):
         self._sums = None
 
     def _fitted(self, rows: ScoreRows | ScoreSums, log_odds: list[bool]) -> ScoreCurves:
+        columns: list[tuple[Any, ...]]
         if isinstance(rows, ScoreSums):
-            curves = map(self._curve_of, rows.parts(), log_odds)
+            columns = [(p.score, p.outcome, p.rows, None) for p in rows.parts()]
         else:
             given = rows.y[:, 0], rows.weight, rows.cluster_codes
-            columns = zip(rows.x.T, log_odds, strict=True)
-            curves = (self._curve(score, *given, odds) for score, odds in columns)
+            columns = [(score, *given) for score in rows.x.T]
+        odds = zip(log_odds, columns, strict=True)
+        curves = [self._curve(of, *column) for of, column in odds]
         return ScoreCurves(tuple(curves), rows.n_rows)
 
     def _of_groups(
@@ -510,7 +504,7 @@ class GroupCalibrator(CalibratesByGroup):
         columns = []
         whole, *parts = map(self._to_borrow, [whole, *groups.values()])
         for k, of_all in enumerate(whole):
-            fits = [partial(self._curve_of, log_odds=log_odds[k])]
+            fits = [partial(self._curve, log_odds[k])]
             if of_all.shares and self.calibrator != "platt":
                 fits.append(partial(fits[0], calibrator="platt"))
             of_groups = {g: part[k] for g, part in zip(groups, parts, strict=True)}
@@ -526,17 +520,13 @@ class GroupCalibrator(CalibratesByGroup):
             rows = ScoreSums.of(rows, self.cluster_weight, True, known, not known)
         return rows.parts()
 
-    def _curve_of(self, part: Part, log_odds: bool, calibrator: Any = None) -> Curve:
-        given = part.score, part.outcome, part.rows, None
-        return self._curve(*given, log_odds, calibrator)
-
     def _curve(
         self,
+        log_odds: bool,
         score: Array,
         outcome: Array,
         weight: Array | None,
-        cluster: Array | None,
-        log_odds: bool,
+        cluster: Array | None = None,
         calibrator: Any = None,
     ) -> Curve:
         return fit_curve(

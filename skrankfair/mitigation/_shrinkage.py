@@ -23,6 +23,9 @@ _NEWTON, _EM = 8, 10
 _LONGEST = 1.0  # of the former, in standard deviations of the link
 _CLOSE, _TINY = 1e-8, 1e-9
 
+#: Returns the curve of scores, outcomes and weights.
+Fit = Callable[[Array, Array, Array], Curve]
+
 
 @dataclass(frozen=True)
 class Part:
@@ -60,6 +63,10 @@ class Part:
                 kept *= (self.n_units.sum() - self.n_units[k]) / size
             splits.append((self._some(fit, kept), self._some(out > 0, out)))
         return splits
+
+    def fitted(self, fit: Fit) -> Curve:
+        """Return the curve of the rows."""
+        return fit(self.score, self.outcome, self.rows)
 
     def _some(self, chosen: Array, rows: Array) -> Part:
         """Return some rows, whose weights are others."""
@@ -141,7 +148,7 @@ def shrink(
     groups: dict[Hashable, Part],
     alone: Sequence[Curve],
     pooled: Curve,
-    fits: Sequence[Callable[[Part], Curve]],
+    fits: Sequence[Fit],
 ) -> list[Curve]:
     """Return the curve of each group, for which that of the group alone is shrunken.
 
@@ -157,13 +164,13 @@ def shrink(
         trained = {label: train for label, (train, _) in some.items()}
         if some:
             all_trained = _joined(trained.values()) if of_all is None else of_all[k][0]
-            pairs = [(fits[0](train), test) for train, test in some.values()]
+            pairs = [(train.fitted(fits[0]), test) for train, test in some.values()]
             folds.append((trained, all_trained, pairs))
     least, best, worth = np.inf, fits[0], np.inf
     for fit in fits:
         sums = []  # units of a group in a fold, and sums over those held out
         for trained, together, pairs in folds:
-            curves = shifted_curves(fit(together), together, trained, whole)
+            curves = shifted_curves(together.fitted(fit), together, trained, whole)
             rows = zip(curves, trained.values(), pairs, strict=True)
             for curve, train, (other, test) in rows:
                 left = test.outcome - curve.predict(test.score)
@@ -177,8 +184,8 @@ def shrink(
         losses = error.sum() - 2 * shares @ gain + shares**2 @ square
         if losses.min() < least:
             least, best, worth = losses.min(), fit, _WORTH[losses.argmin()]
-    together = pooled if best is fits[0] else best(whole)
-    shrunken = shifted_curves(together, whole, groups, whole)
+    common = pooled if best is fits[0] else whole.fitted(best)
+    shrunken = shifted_curves(common, whole, groups, whole)
     return [
         Mixed(curve, other, part.size / (part.size + float(worth)))
         for curve, other, part in zip(alone, shrunken, groups.values(), strict=True)
