@@ -99,7 +99,8 @@ def fit_curve(
             return Line(score[:1], outcome[:1])
         fit_model(model, score, outcome, weight, cluster, cluster_weight)
         if isinstance(model, NadarayaWatsonRegressor):
-            curve = _smooth_line(model, score, score, rows)
+            knots = knots_of(score, rows)
+            curve = _smooth_line(model, knots, knots)
         else:
             curve = Fitted(model, low, high)
     return project(curve, score, rows) if monotonic else curve
@@ -154,38 +155,30 @@ def _fit_smooth(score: Array, outcome: Array, rows: Array, *given: Any) -> Line:
     What is predicted is the mean outcome of cells of neighbouring scores, by the other
     cells. Ranks let one bandwidth serve a score of heavy tails.
     """
-    levels = np.arange(1, _CELLS) / _CELLS
+    levels, knots = np.arange(1, _CELLS) / _CELLS, knots_of(score, rows)
     cell = np.searchsorted(np.unique(weighted_quantile(score, levels, rows)), score)
     mass = np.bincount(cell, rows)
-    mean = np.bincount(cell, rows * outcome) / mass
-    _, place = np.unique(score, return_inverse=True)
-    ends = np.cumsum(np.bincount(place, rows))
-    ranks = (ends - np.diff(ends, prepend=0) / 2)[place] / ends[-1]
-    models, errors = [], []
-    for scale in (score, ranks):
+    x, mean = (np.bincount(cell, rows * v) / mass for v in (score, outcome))
+    ranks = (np.cumsum(mass) - mass / 2) / mass.sum()
+    of_score, of_knots = (np.interp(values, x, ranks) for values in (score, knots))
+    curves, errors = [], []
+    for cells, scale, points in ((x, score, knots), (ranks, of_score, of_knots)):
         model = NadarayaWatsonRegressor(method="fast")
         fit_model(model, scale, outcome, *given)
-        x = np.bincount(cell, rows * scale) / mass
-        near = mass * np.exp(-(((x - x[:, None]) / model.bandwidth_) ** 2) / 2)
+        near = mass * np.exp(-(((cells - cells[:, None]) / model.bandwidth_) ** 2) / 2)
         np.fill_diagonal(near, 0)
         total = near.sum(axis=1)
-        expected = np.full(x.size, np.average(mean, weights=mass))
+        expected = np.full(total.size, np.average(mean, weights=mass))
         np.divide(near @ mean, total, out=expected, where=total > 0)
-        models.append(model)
         errors.append((mean - expected) ** 2)
+        curves.append(_smooth_line(model, knots, points))
     gain = mass * (errors[0] - errors[1])
-    if gain.sum() > _SURE * np.sqrt(gain @ gain):
-        return _smooth_line(models[1], score, ranks, rows)
-    return _smooth_line(models[0], score, score, rows)
+    return curves[int(gain.sum() > _SURE * np.sqrt(gain @ gain))]
 
 
-def _smooth_line(
-    model: NadarayaWatsonRegressor, score: Array, scale: Array, rows: Array
-) -> Line:
+def _smooth_line(model: Any, knots: Array, points: Array) -> Line:
     """Return a smoothed curve between many scores, without gaps of compact kernels."""
-    knots, order = knots_of(score, rows), np.argsort(score)
     with collected_warnings():
-        points = np.interp(knots, score[order], scale[order])
         outcome = estimator_response(model, points)
     defined = np.isfinite(outcome)
     return Line(knots[defined], outcome[defined])
