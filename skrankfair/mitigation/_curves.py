@@ -161,7 +161,7 @@ def _fit_smooth(score: Array, outcome: Array, rows: Array, *given: Any) -> Line:
     x, mean = (np.bincount(cell, rows * v) / mass for v in (score, outcome))
     ranks = (np.cumsum(mass) - mass / 2) / mass.sum()
     of_score, of_knots = (np.interp(values, x, ranks) for values in (score, knots))
-    curves, errors = [], []
+    fits, errors = [], []
     for cells, scale, points in ((x, score, knots), (ranks, of_score, of_knots)):
         model = NadarayaWatsonRegressor(method="fast")
         fit_model(model, scale, outcome, *given)
@@ -171,12 +171,12 @@ def _fit_smooth(score: Array, outcome: Array, rows: Array, *given: Any) -> Line:
         expected = np.full(total.size, np.average(mean, weights=mass))
         np.divide(near @ mean, total, out=expected, where=total > 0)
         errors.append((mean - expected) ** 2)
-        curves.append(_smooth_line(model, knots, points))
+        fits.append((model, points))
     gain = mass * (errors[0] - errors[1])
-    return curves[int(gain.sum() > _SURE * np.sqrt(gain @ gain))]
+    return _smooth_line(*fits[int(gain.sum() > _SURE * np.sqrt(gain @ gain))], knots)
 
 
-def _smooth_line(model: Any, knots: Array, points: Array) -> Line:
+def _smooth_line(model: Any, points: Array, knots: Array) -> Line:
     """Return a smoothed curve between many scores, without gaps of compact kernels."""
     with collected_warnings():
         outcome = estimator_response(model, points)
