@@ -323,7 +323,7 @@ def weighted_quantile(values: Array, levels: Any, weight: Array | None) -> Array
     """
     if weight is None:
         return np.asarray(np.quantile(values, levels, method="inverted_cdf"))
-    order = np.lexsort((weight, values))
+    order = np.argsort(values)
     share = np.cumsum(weight[order])
     share /= share[-1]
     place = np.searchsorted(share, np.asarray(levels) - 1e-12)
