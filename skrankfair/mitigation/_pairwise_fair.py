@@ -121,17 +121,18 @@ class LinearObjective:
     def hessian(self) -> Array:
         """The Hessian of loss and ridge at the start; its diagonal of many features."""
         coef, X, mean = self.start[:-1], self.X, self.mean
+        is_sparse = bool(sparse.issparse(X))
         weight = self.loss(X @ coef + self.start[-1] - mean @ coef)[2]
         ridge = np.append(np.full(mean.size, self.alpha), 0.0)
         if coef.size > _FEW_FEATURES:
-            squares = X.multiply(X) if sparse.issparse(X) else X**2
+            squares = X.multiply(X) if is_sparse else X**2
             total = weight.sum()
             about_mean = squares.T @ weight - mean * (2 * (X.T @ weight) - total * mean)
             return np.append(about_mean, total) + ridge
         products = np.diag(ridge)
         for start in range(0, weight.size, _BLOCK):
             part = X[start : start + _BLOCK]
-            part = part.toarray() if sparse.issparse(part) else part
+            part = part.toarray() if is_sparse else part
             columns = np.column_stack([part - mean, np.ones(len(part))])
             products += (columns * weight[start : start + _BLOCK, None]).T @ columns
         return products
