@@ -121,17 +121,12 @@ def fit_model(
         model.set_params(cluster=None, cluster_weight=cluster_weight)
         model.fit(column, outcome, sample_weight=weight, cluster=cluster)
         return
-    weighted, weighs = (
-        bool((rows != 1).any()),
-        has_fit_parameter(model, "sample_weight"),
-    )
-    if weighted and not weighs and cluster is None and not (rows % 1).any():
+    weighs = has_fit_parameter(model, "sample_weight")
+    if not weighs and cluster is None and not (rows % 1).any():
         times = rows.astype(np.int64)
-        column, outcome, weighted = (
-            column.repeat(times, 0),
-            outcome.repeat(times),
-            False,
-        )
+        column, outcome = column.repeat(times, axis=0), outcome.repeat(times, axis=0)
+        rows = np.ones(len(outcome))
+    weighted = bool((rows != 1).any())
     if weighted and not weighs:
         raise ValueError(
             "calibrator must take sample_weight in fit, for the weights of rows or "

@@ -150,14 +150,13 @@ class LinearObjective:
         The descent is in coordinates in which the loss is round. There it is |z|²/2 in
         units of the strength, near the start, so one tolerance fits all data.
         """
-        start, scale = self.start, self.whitening() * np.sqrt(self.strength)
+        start, unit = self.start, self.strength
+        scale = self.whitening() * np.sqrt(unit)
         at_start = self(start)[0]
 
         def scaled(z: Array) -> tuple[float, Array]:
             value, gradient = self(start + scale @ z)
-            return (
-                value - at_start
-            ) / self.strength, scale.T @ gradient / self.strength
+            return (value - at_start) / unit, scale.T @ gradient / unit
 
         path = [self.penalty(start)]
         result = minimize(

@@ -310,7 +310,7 @@ class PairwisePenalty:
     @property
     def terms(self) -> list[Term]:
         """The terms as functions of the scores."""
-        terms = []
+        terms: list[Term] = []
         for p in self.pairs.values():
             floor = p.least_variance(self.least_spread)
             terms.append((p.share, partial(p.correlation, floor=floor)))

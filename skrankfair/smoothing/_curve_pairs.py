@@ -628,11 +628,8 @@ class CurvePairs(ReadOnlyArrays):
         if not (some and enough(effective) and unexplained.all()):
             return np.nan
         scale = np.sqrt(np.diag(independent))
-        score, independent, robust = (
-            score / scale,
-            independent / np.outer(scale, scale) * variance,
-            robust / np.outer(scale, scale),
-        )
+        score, scales = score / scale, np.outer(scale, scale)
+        independent, robust = independent / scales * variance, robust / scales
         rank = np.linalg.matrix_rank(independent, rtol=_NO_SPREAD, hermitian=True)
         statistic = min(
             score @ np.linalg.pinv(v, rcond=_NO_SPREAD, hermitian=True) @ score
