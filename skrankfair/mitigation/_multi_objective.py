@@ -95,31 +95,24 @@ class ObjectiveParity:
         """
         import pandas as pd
 
-        rows = {}
-        for name, after in self.after.items():
-            rows[name] = {
-                "weight": self.weights.get(name, np.nan),
-                "pvalue_before": np.nan,
-                "pvalue_after": after.pvalue,
-                "largest_before": np.nan,
-                "largest_after": after.largest_difference,
-                "mean_squared_error": float(self.error[name].estimate[0]),
-                "mean_squared_error_change": np.nan,
-                "ci_low": np.nan,
-                "ci_high": np.nan,
-            }
-            if name in self.before:
-                before, change = self.before[name], self.error_change[name]
-                ends = change.confidence_interval(confidence_level)
-                low, high = np.stack(ends).ravel()
-                rows[name] |= {
-                    "pvalue_before": before.pvalue,
-                    "largest_before": before.largest_difference,
-                    "mean_squared_error_change": float(change.estimate[0]),
-                    "ci_low": low,
-                    "ci_high": high,
-                }
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("objective")
+        columns: dict[str, Mapping[str, float]] = {"weight": self.weights}
+        sides = {"before": self.before, "after": self.after}
+        for side, tests in sides.items():
+            columns[f"pvalue_{side}"] = {n: t.pvalue for n, t in tests.items()}
+        for side, tests in sides.items():
+            largest = {n: t.largest_difference for n, t in tests.items()}
+            columns[f"largest_{side}"] = largest
+        for name, means in (("", self.error), ("_change", self.error_change)):
+            values = {n: float(mean.estimate[0]) for n, mean in means.items()}
+            columns[f"mean_squared_error{name}"] = values
+        changes = self.error_change.items()
+        ends = {
+            n: np.ravel(c.confidence_interval(confidence_level)) for n, c in changes
+        }
+        for k, name in enumerate(("ci_low", "ci_high")):
+            columns[name] = {n: float(of_change[k]) for n, of_change in ends.items()}
+        frame = pd.DataFrame(columns, index=list(self.after), dtype=float)
+        return frame.rename_axis("objective")
 
     def plot(self, ax: Any = None, **kwargs: Any) -> BeforeAfterDisplay:
         """Draw the largest difference between groups, before and after.
