@@ -107,10 +107,10 @@ class ObjectiveParity:
             columns[f"mean_squared_error{name}"] = values
         changes = self.error_change.items()
         ends = {
-            n: np.ravel(c.confidence_interval(confidence_level)) for n, c in changes
+            n: np.stack(c.confidence_interval(confidence_level)) for n, c in changes
         }
         for k, name in enumerate(("ci_low", "ci_high")):
-            columns[name] = {n: float(of_change[k]) for n, of_change in ends.items()}
+            columns[name] = {n: float(of_change[k, 0]) for n, of_change in ends.items()}
         frame = pd.DataFrame(columns, index=list(self.after), dtype=float)
         return frame.rename_axis("objective")
 
