@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,6 +22,7 @@ from skrankfair.metrics import exposure_gap, ndcg, ndkl, pairwise_accuracy
 from skrankfair.mitigation import (
     FairReranker,
     GroupCalibratedClassifier,
+    GroupCalibratedRegressor,
     GroupCalibrator,
     GroupThresholdClassifier,
     MultiObjectiveCalibrator,
@@ -119,6 +120,46 @@ def test_small_groups_gain_by_shrinkage(method, spread, n, gain):
     error = found.std(ddof=1) / np.sqrt(found.size)
     assert found.mean() + 2 * error < 0
     assert method == "platt" or found.mean() < -gain
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [GroupCalibratedClassifier, GroupCalibratedRegressor, GroupThresholdClassifier],
+)
+def test_orders_of_rows_agree_within_their_monte_carlo_error(wrapper):
+    """Sorted by group and outcome, in blocks of a group, or shuffled once more."""
+    model = wrapper(
+        LogisticRegression()
+        if wrapper is not GroupCalibratedRegressor
+        else LinearRegression(),
+        sensitive_features="group",
+        drop_metadata_columns=True,
+    )
+    changes = []
+    for seed in range(20):
+        (X, y), (fresh, truth) = problem(1000, seed), problem(4000, 100 + seed)
+        for rows in (X, fresh):  # the model sees the group
+            rows["user"] = rows["group"] == "a"
+        rng, group = np.random.default_rng(seed), X["group"].to_numpy()
+        by_group = np.argsort(group, kind="stable")
+        blocks = np.array_split(by_group, 20)
+        orders = [
+            rng.permutation(y.size),
+            rng.permutation(y.size),
+            np.lexsort([y, group]),
+            np.concatenate([blocks[i] for i in rng.permutation(20)]),
+        ]
+        losses = []
+        for rows in orders:
+            model.fit(X.iloc[rows], y[rows])
+            respond = getattr(model, "predict_proba", model.predict)
+            expected = respond(fresh).reshape(truth.size, -1)[:, -1]
+            losses.append(np.mean((expected - truth) ** 2))
+        changes.append(np.subtract(losses[1:], losses[0]))
+    error = np.std(changes, axis=0, ddof=1) / np.sqrt(20)
+    assert (np.abs(np.mean(changes, axis=0)) < 3 * error).all()
+    # A second shuffling changes as much.
+    assert error.max() < 2 * error[0]
 
 
 def test_isotonic_fails_where_the_curve_falls():

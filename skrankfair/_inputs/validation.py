@@ -305,12 +305,13 @@ def check_magnitude(**columns: Array) -> None:
 
 def unique_rows(rows: Array) -> tuple[Array, Array]:
     """Return the distinct rows in order, and the place of each row among them."""
-    order = np.lexsort(rows.T[::-1])
-    ordered = rows[order]
-    new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.cumsum(new) - 1
-    return ordered[new], place
+    place = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:
+        distinct, code = np.unique(column, return_inverse=True)
+        place = np.unique(place * distinct.size + code, return_inverse=True)[1]
+    first = np.empty(int(place.max(initial=-1)) + 1, dtype=np.int64)
+    first[place] = np.arange(len(rows))
+    return rows[first], place
 
 
 def weighted_quantile(values: Array, levels: Any, weight: Array | None) -> Array:
@@ -322,7 +323,7 @@ def weighted_quantile(values: Array, levels: Any, weight: Array | None) -> Array
     """
     if weight is None:
         return np.asarray(np.quantile(values, levels, method="inverted_cdf"))
-    order = np.lexsort((weight, values))
+    order = np.argsort(values)
     share = np.cumsum(weight[order])
     share /= share[-1]
     place = np.searchsorted(share, np.asarray(levels) - 1e-12)

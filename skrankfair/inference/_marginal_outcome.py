@@ -107,12 +107,9 @@ class MarginalOutcomeTest(ContrastTest):
     @cached_read_only
     def covariance(self) -> Array:
         """Cluster-robust covariance of the marginal outcomes, shape (G, G)."""
-        number = {group: i for i, group in enumerate(self.groups)}
-        covariance = np.zeros((len(number), len(number)))
-        for (_, one), (_, other) in self.sums.products:
-            a, b = number[one], number[other]
-            covariance[[a, b], [b, a]] = self.sums.fit_covariance(a, b)[0]
-        return covariance
+        groups = range(len(self.groups))
+        of = self.sums.fit_covariance
+        return np.array([[of(a, b)[0] for b in groups] for a in groups])
 
     @cached_read_only
     def standard_errors(self) -> Array:

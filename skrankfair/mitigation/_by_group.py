@@ -300,7 +300,7 @@ class CalibratesByGroup(
                 small.append(label)
             elif self._grouped:
                 alone[label] = of_group
-        calibrators |= self._of_groups(whole, alone, log_odds)
+        calibrators |= self._of_groups(whole, alone, log_odds, pooled)
         # At once and complete: other threads may be using the estimator.
         self.groups_ = tuple(calibrators)
         self.pooled_calibrator_ = pooled
@@ -318,6 +318,7 @@ class CalibratesByGroup(
         whole: Any,
         groups: dict[Hashable, Any],
         log_odds: list[bool],
+        pooled: Any,
     ) -> dict[Hashable, Any]:
         """Return the calibrations of the groups that are large enough."""
         return {g: self._fitted(of_group, log_odds) for g, of_group in groups.items()}

@@ -25,7 +25,16 @@ from ._by_group import (
     rows_by_group,
     within_unit,
 )
-from ._curves import METHODS, Curve, check_calibrator, fit_curve, row_weights
+from ._curves import (
+    METHODS,
+    Curve,
+    binned,
+    check_calibrator,
+    fit_curve,
+    row_weights,
+    rule_of,
+    told_by_sums,
+)
 from ._shrinkage import N_FOLDS, Part, shrink
 
 if TYPE_CHECKING:
@@ -77,18 +86,35 @@ class ScoreSums:
     shares: bool  # whether all outcomes are in [0, 1]
 
     @classmethod
-    def of(cls, rows: ScoreRows, cluster_weight: str, borrows: bool) -> ScoreSums:
-        """Return the sums over the rows of a batch."""
+    def of(
+        cls,
+        rows: ScoreRows,
+        cluster_weight: str,
+        borrows: bool,
+        bins: bool = False,
+        kinds: bool = False,
+    ) -> ScoreSums:
+        """Return the sums over the rows of a batch, by score or by bins of scores.
+
+        And by outcome too, if the `kinds` of outcomes are wanted.
+        """
         weight = row_weights(len(rows.x), None, rows.cluster_codes, cluster_weight)
         if rows.weight is not None:
             weight = weight * rows.weight
-        labels = None if rows.cluster is None else rows.cluster_labels
-        y = rows.y[:, 0]
-        folds, units = folds_of(rows, cluster_weight)
-        keys = [] if not borrows else [y if folds is None else folds]
+        y, keys, units, labels = rows.y[:, 0], [], None, None
+        if rows.cluster is not None:
+            labels = rows.cluster_labels
+            of_cluster = (label_hashes(labels) % N_FOLDS).astype(np.int64)
+            folds = of_cluster[rows.cluster.codes]
+            of_units = of_cluster if cluster_weight == "cluster" else folds
+            units = np.bincount(of_units, minlength=N_FOLDS)
+            keys += [folds] if borrows else []
+        if kinds or (borrows and units is None):
+            keys.append(y)
+        scores = [binned(score, weight) for score in rows.x.T] if bins else rows.x.T
         columns = tuple(
             Pooled.of(np.column_stack([score, *keys]), weight * y, weight, labels)
-            for score in rows.x.T
+            for score in scores
         )
         square, shares = float(weight @ y**2), within_unit(rows.y)[0]
         return cls(columns, y.size, rows.n_clusters, units, square, shares)
@@ -113,30 +139,10 @@ class ScoreSums:
             square, fold = self.square / weight.sum(), None
             if self.cluster is not None:  # weights have no scale
                 weight = weight * (self.cluster.sum() / weight.sum())
-                fold = pooled.features[:, -1]
-            given = weight, None, weight, fold, self.cluster, square, self.shares
+                fold = pooled.features[:, 1]
+            given = weight, fold, self.cluster, square, self.shares
             parts.append(Part(score, pooled.outcome, *given))
         return parts
-
-
-def folds_of(rows: ScoreRows, cluster_weight: str) -> tuple[Array | None, Array | None]:
-    """Return the fold of each row, by a hash of its cluster, and the units of each.
-
-    Shapes (n,) and (N_FOLDS,); None without clusters.
-    """
-    if rows.cluster is None:
-        return None, None
-    of_cluster = (label_hashes(rows.cluster_labels) % N_FOLDS).astype(np.int64)
-    folds = of_cluster[rows.cluster.codes]
-    of_units = of_cluster if cluster_weight == "cluster" else folds
-    return folds, np.bincount(of_units, minlength=N_FOLDS)
-
-
-def _rule_of(calibrator: Any) -> Any:
-    """Return the bandwidth of a smoother; None of a method without one."""
-    if isinstance(calibrator, NadarayaWatsonRegressor):
-        return calibrator.bandwidth
-    return "rule_of_thumb" if calibrator == "nadaraya_watson" else None
 
 
 def _adds_up(model: GroupCalibrator) -> bool:
@@ -147,7 +153,7 @@ def _adds_up(model: GroupCalibrator) -> bool:
             f"partial_fit needs a calibrator that is one of {', '.join(METHODS)} or a "
             f"NadarayaWatsonRegressor; got {model.calibrator!r}."
         )
-    return adds_up(_rule_of(model.calibrator))
+    return adds_up(rule_of(model.calibrator))
 
 
 class GroupCalibrator(CalibratesByGroup):
@@ -164,8 +170,10 @@ class GroupCalibrator(CalibratesByGroup):
             default="nadaraya_watson"
         "nadaraya_watson": the kernel smoother at 400 scores (200 even in range, 200 in
         rank), linear between them and constant outside; needs neither a monotone curve
-        nor a model, but many rows (§4.1). "isotonic": the non-decreasing curve with the
-        least squared error, equal scores pooled, linear between them. "platt": a
+        nor a model, but many rows (§4.1). Of scores beyond [0, 1] it smooths the ranks
+        if they predict held-out outcomes better by two standard errors, as they do for
+        heavy tails. "isotonic": the non-decreasing curve with the least squared error,
+        equal scores pooled, linear between them. "platt": a
         logistic curve of the score, or of its log-odds where all scores of the fit are
         in [0, 1], with Platt's smoothed outcomes; outcomes must be in [0, 1]. Scores of
         0 and 1 are taken to be half as far from there as the nearest other score.
@@ -347,12 +355,12 @@ class GroupCalibrator(CalibratesByGroup):
         rows = self._read(
             X, y, sample_weight, sensitive_features, cluster, reset=known is None
         )
-        by_row = rows.cluster is not None and self.cluster_weight == "row"
-        if by_row and isinstance(rule := _rule_of(self.calibrator), str):
+        if not told_by_sums(self.calibrator, rows.cluster, self.cluster_weight):
             raise ValueError(
                 "calibrator must have a bandwidth that is a number for partial_fit "
                 "with clusters and cluster_weight='row', such as "
-                f"NadarayaWatsonRegressor(bandwidth=0.05); got {rule!r}."
+                "NadarayaWatsonRegressor(bandwidth=0.05); got "
+                f"{rule_of(self.calibrator)!r}."
             )
         if self.calibrator == "platt":
             check_shares(rows.y)
@@ -471,19 +479,15 @@ class GroupCalibrator(CalibratesByGroup):
         super()._fit_rows(rows)
         self._sums = None
 
-    def _parts(self, rows: ScoreRows | ScoreSums) -> list[Part]:
-        """Return what the curve of each column of scores is fitted to."""
-        if isinstance(rows, ScoreSums):
-            return rows.parts()
-        y, cluster = rows.y[:, 0], rows.cluster_codes
-        weight = row_weights(y.size, rows.weight, cluster, self.cluster_weight)
-        square, shares = float(np.average(y**2, weights=weight)), within_unit(rows.y)[0]
-        folds = folds_of(rows, self.cluster_weight)
-        given = rows.weight, cluster, weight, *folds, square, shares
-        return [Part(score, y, *given) for score in rows.x.T]
-
     def _fitted(self, rows: ScoreRows | ScoreSums, log_odds: list[bool]) -> ScoreCurves:
-        curves = map(self._curve, self._parts(rows), log_odds)
+        columns: list[tuple[Any, ...]]
+        if isinstance(rows, ScoreSums):
+            columns = [(p.score, p.outcome, p.rows, None) for p in rows.parts()]
+        else:
+            given = rows.y[:, 0], rows.weight, rows.cluster_codes
+            columns = [(score, *given) for score in rows.x.T]
+        odds = zip(log_odds, columns, strict=True)
+        curves = [self._curve(of, *column) for of, column in odds]
         return ScoreCurves(tuple(curves), rows.n_rows)
 
     def _of_groups(
@@ -491,30 +495,46 @@ class GroupCalibrator(CalibratesByGroup):
         whole: Any,
         groups: dict[Hashable, Any],
         log_odds: list[bool],
+        pooled: ScoreCurves,
     ) -> dict[Hashable, ScoreCurves]:
         """Return the curves of the groups, with what they borrow from the others."""
-        own = super()._of_groups(whole, groups, log_odds)
+        own = super()._of_groups(whole, groups, log_odds, pooled)
         if self.shrinkage is None or len(groups) < 2:
             return own
         columns = []
-        parts = [self._parts(of_group) for of_group in groups.values()]
-        for k, of_all in enumerate(self._parts(whole)):
-            fits = [partial(self._curve, log_odds=log_odds[k])]
+        whole, *parts = map(self._to_borrow, [whole, *groups.values()])
+        for k, of_all in enumerate(whole):
+            fits = [partial(self._curve, log_odds[k])]
             if of_all.shares and self.calibrator != "platt":
                 fits.append(partial(fits[0], calibrator="platt"))
             of_groups = {g: part[k] for g, part in zip(groups, parts, strict=True)}
             alone = [curves.curves[k] for curves in own.values()]
-            columns.append(shrink(of_all, of_groups, alone, fits))
+            columns.append(shrink(of_all, of_groups, alone, pooled.curves[k], fits))
         shrunken = zip(own.items(), zip(*columns, strict=True), strict=True)
         return {g: ScoreCurves(curves, o.n_rows) for (g, o), curves in shrunken}
 
-    def _curve(self, part: Part, log_odds: bool, calibrator: Any = None) -> Curve:
+    def _to_borrow(self, rows: ScoreRows | ScoreSums) -> list[Part]:
+        """Return the sums of rows, by kinds of outcomes for an estimator of any."""
+        if isinstance(rows, ScoreRows):
+            known = isinstance(self.calibrator, str | NadarayaWatsonRegressor)
+            rows = ScoreSums.of(rows, self.cluster_weight, True, known, not known)
+        return rows.parts()
+
+    def _curve(
+        self,
+        log_odds: bool,
+        score: Array,
+        outcome: Array,
+        weight: Array | None,
+        cluster: Array | None = None,
+        calibrator: Any = None,
+    ) -> Curve:
         return fit_curve(
             self.calibrator if calibrator is None else calibrator,
-            part.score,
-            part.outcome,
-            weight=part.weight,
-            cluster=part.cluster,
+            score,
+            outcome,
+            weight=weight,
+            cluster=cluster,
             cluster_weight=self.cluster_weight,
             monotonic=self.monotonic,
             n_bins=self.n_bins,

@@ -119,33 +119,22 @@ class LinearObjective:
     @cached_property
     def hessian(self) -> Array:
         """The Hessian of loss and ridge at the start; its diagonal of many features."""
-        coef, is_sparse = self.start[:-1], bool(sparse.issparse(self.X))
-        few, mean = coef.size <= _FEW_FEATURES, self.mean
-        level = self.start[-1] - mean @ coef
-        total, sums = 0.0, np.zeros(coef.size)
-        products = np.zeros((coef.size,) * (2 if few else 1))
-        for rows, X in self._blocks():
-            weight = self.loss(X @ coef + level, rows)[2]
-            root = np.sqrt(weight)[:, None]
-            scaled = X.multiply(root) if is_sparse else (X - mean) * root
-            total += weight.sum()
-            sums += (scaled.T @ root)[:, 0]
-            if few:
-                product = scaled.T @ scaled
-                products += product.toarray() if is_sparse else product
-            else:
-                squares = scaled.multiply(scaled) if is_sparse else scaled**2
-                products += np.asarray(squares.sum(axis=0)).ravel()
-        if not is_sparse:
-            mean = np.zeros_like(mean)
+        coef, X, mean = self.start[:-1], self.X, self.mean
+        is_sparse = bool(sparse.issparse(X))
+        weight = self.loss(X @ coef + self.start[-1] - mean @ coef)[2]
         ridge = np.append(np.full(mean.size, self.alpha), 0.0)
-        if not few:
-            about_mean = products + mean * (total * mean - 2 * sums)
+        if coef.size > _FEW_FEATURES:
+            squares = X.multiply(X) if is_sparse else X**2
+            total = weight.sum()
+            about_mean = squares.T @ weight - mean * (2 * (X.T @ weight) - total * mean)
             return np.append(about_mean, total) + ridge
-        border = sums - total * mean
-        about_mean = products - np.outer(mean, sums) - np.outer(border, mean)
-        hessian = np.block([[about_mean, border[:, None]], [border, total]])
-        return hessian + np.diag(ridge)
+        products = np.diag(ridge)
+        for start in range(0, weight.size, _BLOCK):
+            part = X[start : start + _BLOCK]
+            part = part.toarray() if is_sparse else part
+            columns = np.column_stack([part - mean, np.ones(len(part))])
+            products += (columns * weight[start : start + _BLOCK, None]).T @ columns
+        return products
 
     def whitening(self) -> Any:
         """Return T with TᵀHT = 1, H the Hessian or its diagonal."""
@@ -160,14 +149,13 @@ class LinearObjective:
         The descent is in coordinates in which the loss is round. There it is |z|²/2 in
         units of the strength, near the start, so one tolerance fits all data.
         """
-        start, scale = self.start, self.whitening() * np.sqrt(self.strength)
+        start, unit = self.start, self.strength
+        scale = self.whitening() * np.sqrt(unit)
         at_start = self(start)[0]
 
         def scaled(z: Array) -> tuple[float, Array]:
             value, gradient = self(start + scale @ z)
-            return (
-                value - at_start
-            ) / self.strength, scale.T @ gradient / self.strength
+            return (value - at_start) / unit, scale.T @ gradient / unit
 
         path = [self.penalty(start)]
         result = minimize(

@@ -310,14 +310,11 @@ class PairwisePenalty:
     @property
     def terms(self) -> list[Term]:
         """The terms as functions of the scores."""
-        spread = self.least_spread
-        return [
-            (
-                pairs.share,
-                partial(pairs.correlation, floor=pairs.least_variance(spread)),
-            )
-            for pairs in self.pairs.values()
-        ]
+        terms: list[Term] = []
+        for p in self.pairs.values():
+            floor = p.least_variance(self.least_spread)
+            terms.append((p.share, partial(p.correlation, floor=floor)))
+        return terms
 
     def __call__(self, score: Any) -> tuple[float, Array]:
         """Return the penalty and its gradient.

@@ -753,16 +753,13 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             for label, cuts in self._cuts.items()
         }
         self.thresholds_ = {label: self._oriented(cut) for label, cut in means.items()}
-        at = {
-            label: np.array([side.outcome_at(now), side.outcome_at(means[label])])
-            for label, side in sides.items()
-        }
-        if self.favorable == "low":
-            at = {label: 1 - outcomes for label, outcomes in at.items()}
-        self.marginal_outcomes_before_, self.marginal_outcomes_ = (
-            {label: float(outcomes[i]) for label, outcomes in at.items()}
-            for i in range(2)
-        )
+
+        def outcomes(cuts: dict[Hashable, float]) -> dict[Hashable, float]:
+            at = {g: side.outcome_at(cuts[g]) for g, side in sides.items()}
+            return at if self.favorable == "high" else {g: 1 - at[g] for g in at}
+
+        self.marginal_outcomes_before_ = outcomes(dict.fromkeys(sides, now))
+        self.marginal_outcomes_ = outcomes(means)
         self.marginal_outcome_errors_ = {
             label: side.error_at(means[label]) for label, side in sides.items()
         }

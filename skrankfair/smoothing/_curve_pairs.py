@@ -42,8 +42,6 @@ _FAR = 20.0
 #: differs from everyone by, and everyone.
 Curve = tuple[str, Hashable]
 _EVERYONE: Curve = ("everyone", None)
-#: Sums over clusters of products of two curves, without those that share no cluster.
-Products = Mapping[tuple[Curve, Curve], Array]
 
 
 class NullContrast(NamedTuple):
@@ -119,6 +117,35 @@ class CurveSums(NamedTuple):
             self.bars + other.bars,
             self.spline + other.spline,
         )
+
+
+class PairSums(NamedTuple):
+    """Sums over clusters of products of two curves.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (J, C, C)
+        Of the columns of both at one point.
+    scatter : ndarray of shape (2 J, 2 J)
+        Of ``Σ w K y`` and ``Σ w K`` of both at all points.
+    spline : ndarray
+        Of ``Σ w b_i b_j`` and ``Σ w b_i y`` of both.
+    """
+
+    columns: Array
+    scatter: Array
+    spline: Array
+
+
+#: Of pairs of curves, without those that share no cluster.
+Products = Mapping[tuple[Curve, Curve], PairSums]
+
+
+def _add(products: dict[tuple[Curve, Curve], PairSums], more: Products) -> None:
+    """Add sums to those of the same pairs."""
+    for pair, sums in more.items():
+        before = products.get(pair)
+        products[pair] = PairSums(*map(np.add, before, sums)) if before else sums
 
 
 class Spline(NamedTuple):
@@ -202,12 +229,7 @@ class CurvePairs(ReadOnlyArrays):
     count : float
         Number of clusters.
     curves : dict of Curve to CurveSums
-    products : dict of (Curve, Curve) to ndarray of shape (J, C, C)
-        Of the columns of two curves at one point.
-    scatter : dict of (Curve, Curve) to ndarray of shape (2 J, 2 J)
-        Of ``Σ w K y`` and ``Σ w K`` of two curves at all points.
-    splines : dict of (Curve, Curve) to ndarray
-        Of ``Σ w b_i b_j`` and ``Σ w b_i y`` of two curves.
+    products : dict of (Curve, Curve) to PairSums
     outcomes : tuple of float
         The distinct outcomes if they are at most two, else the smallest, NaN and the
         largest.
@@ -220,16 +242,13 @@ class CurvePairs(ReadOnlyArrays):
     count: float
     curves: Mapping[Curve, CurveSums]
     products: Products
-    scatter: Products
-    splines: Products
     outcomes: tuple[float, ...]
 
     def __post_init__(self) -> None:
         """Make the arrays of the curves and the cross products read-only."""
         super().__post_init__()
-        for table in (self.curves, self.products, self.scatter, self.splines):
-            for values in table.values():
-                read_only(values)
+        for values in (*self.curves.values(), *self.products.values()):
+            read_only(values)
 
     @classmethod
     def of_rows(
@@ -262,9 +281,7 @@ class CurvePairs(ReadOnlyArrays):
         score = slice(n_kernel, n_kernel + spline.n_sums - 1 - spline.pairs[0].size)
         active = np.zeros(len(curves))
         sums = np.zeros((len(curves), n_kernel + spline.n_sums))
-        products: dict[tuple[Curve, Curve], Array] = {}
-        scatter: dict[tuple[Curve, Curve], Array] = {}
-        splines: dict[tuple[Curve, Curve], Array] = {}
+        products: dict[tuple[Curve, Curve], PairSums] = {}
         blocks = _segments(sample, grid, bandwidth, kernel, degree, len(curves), spline)
         for cluster, curve, values in blocks:
             place = np.full((len(curves), int(cluster.max()) + 1), -1)
@@ -289,17 +306,15 @@ class CurvePairs(ReadOnlyArrays):
                     continue
                 x = values[place[a, both]]
                 y = x if a == b else values[place[b, both]]
-                pair = curves[a], curves[b]
                 at_score = x[:, score].T @ y[:, score]
-                splines[pair] = splines.get(pair, 0.0) + at_score
                 x, y = (
                     v[:, :n_kernel].reshape(both.size, -1, n_points) for v in (x, y)
                 )
                 cross = x[:, :n_columns].transpose(2, 1, 0)
                 cross = cross @ y[:, :n_columns].transpose(2, 0, 1)
                 x, y = (v[:, outcome_and_mass].reshape(both.size, -1) for v in (x, y))
-                products[pair] = products.get(pair, 0.0) + cross
-                scatter[pair] = scatter.get(pair, 0.0) + x.T @ y
+                of_pair = PairSums(cross, x.T @ y, at_score)
+                _add(products, {(curves[a], curves[b]): of_pair})
         ranges = _ranges(rows, grid, rests=rests)
         return cls(
             *(labels, grid, degree, rests, float(sample.n_clusters)),
@@ -312,7 +327,7 @@ class CurvePairs(ReadOnlyArrays):
                     curves, active.tolist(), sums, ranges, strict=True
                 )
             },
-            *(products, scatter, splines, _distinct(rows.y)),
+            *(products, _distinct(rows.y)),
         )
 
     def _sums_of(self, curve: Curve) -> CurveSums:
@@ -331,14 +346,7 @@ class CurvePairs(ReadOnlyArrays):
         groups = self.groups
         if set(groups) != set(other.groups):
             groups = tuple(sort_labels(list({*groups, *other.groups})))
-        products, scatter, splines = (
-            {pair: np.add(a.get(pair, 0.0), b.get(pair, 0.0)) for pair in {**a, **b}}
-            for a, b in (
-                (self.products, other.products),
-                (self.scatter, other.scatter),
-                (self.splines, other.splines),
-            )
-        )
+        _add(products := dict(self.products), other.products)
         return replace(
             self,
             groups=groups,
@@ -348,8 +356,6 @@ class CurvePairs(ReadOnlyArrays):
                 for curve in {**self.curves, **other.curves}
             },
             products=products,
-            scatter=scatter,
-            splines=splines,
             outcomes=_distinct(np.array(self.outcomes + other.outcomes)),
         )
 
@@ -386,20 +392,22 @@ class CurvePairs(ReadOnlyArrays):
         """The first column with outcomes."""
         return 2 * self.degree + 1
 
-    def _cross(self, table: Products, a: int, b: int) -> Array:
+    def _cross(self, kind: str, a: int, b: int) -> Array:
         """Return the products of two of the curves that are compared."""
-        total = np.zeros(next(iter(table.values())).shape)
+        products = self.products
+        total = np.zeros(getattr(next(iter(products.values())), kind).shape)
         for i, j in product(self._parts[a], self._parts[b]):
-            total += table.get((i, j), 0.0)
-            if i != j and (j, i) in table:
-                total += table[j, i].swapaxes(-1, -2)
+            if (i, j) in products:
+                total += getattr(products[i, j], kind)
+            if i != j and (j, i) in products:
+                total += getattr(products[j, i], kind).swapaxes(-1, -2)
         return total
 
     @cached_read_only
     def _own_products(self) -> Array:
         """The products of the columns of each curve, shape (H, J, C, C)."""
         curves = range(len(self._parts))
-        return np.stack([self._cross(self.products, h, h) for h in curves])
+        return np.stack([self._cross("columns", h, h) for h in curves])
 
     @cached_read_only
     def effective_clusters(self) -> Array:
@@ -434,7 +442,7 @@ class CurvePairs(ReadOnlyArrays):
     def covariance(self, a: int, b: int) -> Array:
         """Return the covariance of the means of two curves at all points, (J, J)."""
         size = self.grid.size
-        cross = self._cross(self.scatter, a, b).reshape(2, size, 2, size)
+        cross = self._cross("scatter", a, b).reshape(2, size, 2, size)
         with np.errstate(divide="ignore", invalid="ignore"):
             of_a, of_b = (
                 np.stack([np.ones(size), -self.means[h]]) / self.totals[h, 0]
@@ -515,7 +523,7 @@ class CurvePairs(ReadOnlyArrays):
 
     def _between(self, a: int, of_a: Array, b: int, of_b: Array) -> Array:
         """Return the products of combinations of columns of two curves, shape (J,)."""
-        return np.einsum("jk,jkl,jl->j", of_a, self._cross(self.products, a, b), of_b)
+        return np.einsum("jk,jkl,jl->j", of_a, self._cross("columns", a, b), of_b)
 
     def fit_covariance(self, a: int, b: int) -> Array:
         """Return the covariance of the fits of two curves at each point, shape (J,)."""
@@ -598,12 +606,12 @@ class CurvePairs(ReadOnlyArrays):
         columns = np.concatenate([-of_products, factor], axis=-1)
         score = np.einsum("hkc,hc->k", columns, totals[:, : ends[1]])
         robust = sum(
-            columns[a] @ self._cross(self.splines, pair[a], pair[b]) @ columns[b].T
+            columns[a] @ self._cross("spline", pair[a], pair[b]) @ columns[b].T
             for a, b in product((0, 1), repeat=2)
         )
         # The columns sum to one, and so do all products of them.
         every = 1.0 + (i != j)
-        own = [self._cross(self.splines, h, h)[: i.size, : i.size] for h in pair]
+        own = [self._cross("spline", h, h)[: i.size, : i.size] for h in pair]
         squares_of_mass = np.array([every @ products @ every for products in own])
         effective = (mass**2 / squares_of_mass).min()
         mean = outcome.sum() / mass.sum()
@@ -620,11 +628,8 @@ class CurvePairs(ReadOnlyArrays):
         if not (some and enough(effective) and unexplained.all()):
             return np.nan
         scale = np.sqrt(np.diag(independent))
-        score, independent, robust = (
-            score / scale,
-            independent / np.outer(scale, scale) * variance,
-            robust / np.outer(scale, scale),
-        )
+        score, scales = score / scale, np.outer(scale, scale)
+        independent, robust = independent / scales * variance, robust / scales
         rank = np.linalg.matrix_rank(independent, rtol=_NO_SPREAD, hermitian=True)
         statistic = min(
             score @ np.linalg.pinv(v, rcond=_NO_SPREAD, hermitian=True) @ score

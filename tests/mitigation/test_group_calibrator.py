@@ -133,6 +133,35 @@ class TestMethods:
         assert ends[0] == ends[1]
         assert ends[2] == ends[3]
 
+    def test_scores_of_heavy_tails_are_smoothed_by_their_ranks(self):
+        rng = np.random.default_rng(0)
+        x, truth = np.exp(2 * rng.normal(size=(2, 4000))), {}
+        expected = x / (1 + x)
+        y = (rng.random(4000) < expected[0]).astype(float)
+        for name in ("nadaraya_watson", NadarayaWatsonRegressor()):
+            found = GroupCalibrator(name, monotonic=True).fit(x[0][:, None], y)
+            error = found.transform(x[1][:, None])[:, 0] - expected[1]
+            truth[str(name)] = np.mean(error**2)
+        of_ranks, of_scores = truth.values()
+        assert of_ranks < 0.002
+        assert of_ranks < of_scores / 3
+        times, shuffled = rng.integers(0, 3, 4000), rng.permutation(4000)
+        rows = np.repeat(shuffled, times[shuffled])
+        weighted = GroupCalibrator().fit(x[0][:, None], y, sample_weight=times)
+        repeated = GroupCalibrator().fit(x[0][rows, None], y[rows])
+        np.testing.assert_allclose(
+            weighted.transform(x[1][:, None]), repeated.transform(x[1][:, None])
+        )
+
+    def test_scores_of_light_tails_are_smoothed_as_they_are(self):
+        rng = np.random.default_rng(1)
+        x = rng.logistic(size=(2000, 1))
+        y = (rng.logistic(size=2000) < x[:, 0]).astype(float)
+        smoother = GroupCalibrator(NadarayaWatsonRegressor(method="fast")).fit(x, y)
+        np.testing.assert_array_equal(
+            GroupCalibrator().fit(x, y).transform(x), smoother.transform(x)
+        )
+
     def test_a_compact_kernel_is_bridged(self):
         x = np.concatenate([np.linspace(0, 0.2, 50), np.linspace(0.8, 1, 50)])
         model = NadarayaWatsonRegressor(0.05, kernel="epanechnikov")

@@ -8,7 +8,11 @@ from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from skrankfair.mitigation import GroupCalibrator, MultiObjectiveCalibrator
+from skrankfair.mitigation import (
+    GroupCalibrator,
+    MultiObjectiveCalibrator,
+    _curves,
+)
 from skrankfair.smoothing import NadarayaWatsonRegressor
 from tests.mitigation.data import SCORES, two_scores
 
@@ -81,8 +85,10 @@ class TestMethods:
                 atol=5e-3,  # Platt's outcomes are not quite 0 and 1
             )
 
-    def test_a_grid_is_the_smoother(self):
+    @pytest.mark.parametrize("many", [20_000, 1000])
+    def test_a_grid_is_the_smoother(self, monkeypatch, many):
         """Of many rows between the nodes of a grid, of few at each row."""
+        monkeypatch.setattr(_curves, "_MANY", many)
         X, y, _ = two_scores(6000)
         model = MultiObjectiveCalibrator().fit(X[SCORES], y)
         fresh = two_scores(300, 1)[0][SCORES]

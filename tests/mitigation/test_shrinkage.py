@@ -11,6 +11,7 @@ from skrankfair.mitigation import (
     GroupCalibratedClassifier,
     GroupCalibratedRegressor,
     GroupCalibrator,
+    _curves,
     _shrinkage,
 )
 from skrankfair.mitigation._shrinkage import fit_effects, levels_of
@@ -123,6 +124,24 @@ def test_a_weight_of_2_is_the_row_twice():
         weighted = model.fit(X, y, sample_weight=times).transform(fresh)
         repeated = model.fit(X.iloc[rows], y[rows]).transform(fresh)
         np.testing.assert_allclose(weighted, repeated, rtol=1e-8)
+
+
+@pytest.mark.parametrize("cluster", [None, "user"])
+def test_bins_of_many_scores_tell_as_much(monkeypatch, cluster):
+    (X, y, _), (fresh, _, _) = groups(60, 0.5, 5)
+    X["user"], fresh["user"] = np.arange(len(X)) // 3, 0
+    weight = np.random.default_rng(0).integers(1, 4, len(X))
+    model = calibrator("nadaraya_watson", cluster=cluster)
+    exact = model.fit(X, y, sample_weight=weight).transform(fresh)
+    monkeypatch.setattr(_curves, "_MANY", 10)
+    each = model.fit(X, y, sample_weight=weight).transform(fresh)
+    np.testing.assert_allclose(each, exact, rtol=1e-8)
+    monkeypatch.setattr(_curves, "_BINS", 40)
+    few = model.fit(X, y, sample_weight=weight).transform(fresh)
+    assert 0 < np.abs(few - exact).max() < 0.05
+    shuffled = np.random.default_rng(1).permutation(len(X))
+    model.fit(X.iloc[shuffled], y[shuffled], sample_weight=weight[shuffled])
+    np.testing.assert_allclose(model.transform(fresh), few, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
