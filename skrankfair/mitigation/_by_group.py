@@ -28,6 +28,7 @@ from .._inputs.validation import (
     Array,
     as_numbers,
     check_choice,
+    check_magnitude,
     check_number,
     warn_user,
 )
@@ -236,6 +237,7 @@ class CalibratesByGroup(
         """Fit to validated rows, whose outcomes have names if they are a frame."""
         if self.calibrator == "platt":
             check_shares(rows.y)
+        check_magnitude(y=rows.y)
         odds = within_unit(rows.x)
         self._fit_groups(rows, rows_by_group(rows), odds)
 

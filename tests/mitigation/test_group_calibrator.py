@@ -296,6 +296,9 @@ class TestGroups:
             without.fit(X, y)
         with pytest.raises(ValueError, match="y must be finite"):
             GroupCalibrator(sensitive_features="group").fit(X, [*y[1:], np.nan])
+        for calibrator in ("nadaraya_watson", "isotonic", "binning"):
+            with pytest.raises(ValueError, match="y must be between -1e.60 and 1e.60"):
+                GroupCalibrator(calibrator).fit(X[["score"]], np.where(y, 1e200, 0.0))
         with pytest.raises(ValueError, match=r"y must be in \[0, 1\]"):
             GroupCalibrator("platt").fit(X[["score"]], 2 * y)
 
