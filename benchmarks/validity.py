@@ -324,7 +324,7 @@ def part_of(result: Any, number: int, first: int, last: int) -> Any:
     """Return the result of one data set, on its clusters."""
     if len(result.groups) == 2 or result.sums.kind == "item":
         return result  # it is the only one
-    table = result.sums.table
+    table = result.sums.rows
     rows = slice(*np.searchsorted(table.labels, [first, last]))
     groups, labels = slice(0, 1), result.groups
     if len(labels) > 1:

@@ -170,7 +170,7 @@ def interval(result: GroupEstimates, counts: np.ndarray | None) -> Any:
     """95%: percentiles over resampled users as in the paper, or Student's t."""
     if counts is None:
         return result.confidence_interval()
-    resampled = result.metric.finalize(*result.sums.table.drawn(counts))
+    resampled = result.metric.finalize(*result.sums.rows.drawn(counts))
     # A genre with few pairs is not in every resample.
     return np.nanquantile(resampled, [0.025, 0.975], axis=0)
 

@@ -116,7 +116,7 @@ class quiet(warnings.catch_warnings):  # noqa: N801
 
 def slices(result: GroupEstimates, starts) -> Iterator[GroupEstimates]:
     """Yield the results on blocks of the clusters of a large one."""
-    table = result.sums.table
+    table = result.sums.rows
     by_group = table.by_group
     for low, high in pairwise(starts):
         part = Table.of_all(

@@ -311,7 +311,7 @@ def inequalities_and_matched_pairs(data, n, **options):
         epsilon=0.1,
         direction="both",
     )
-    starts = np.arange(n + 1) * (result.sums.table.n_rows // n)
+    starts = np.arange(n + 1) * (result.sums.rows.n_rows // n)
     return inequality, [part.pvalue[0] for part in slices(result, starts)]
 
 

@@ -442,7 +442,7 @@ class TestFilledLists:
             ]
             assert sum(chances) == pytest.approx(1)
             r = metric(None, **self.columns_of(orders), **PARITY[metric])
-            return np.array(chances) @ r.sums.table.by_group[:, :, 0]
+            return np.array(chances) @ r.sums.rows.by_group[:, :, 0]
         share = self.N_MEMBERS / self.N_ITEMS
         shares = [
             make_biased_rankings(1, self.N_ITEMS, share, a).position_share
