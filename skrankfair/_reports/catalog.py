@@ -246,13 +246,15 @@ def chosen_metrics(
 
     known = catalog()
     if not_named(metrics):
-        return tuple(
+        of_task = [
             metric.at(k, threshold)
             for metric in known.values()
             if (task is None or metric.is_of(task, threshold))
             and not (k is None and metric.cut == "required")
             and not (metrics is None and task in metric.on_request)
-        )
+        ]
+        order = table()["order"].get(task, list(table()["topics"]))
+        return tuple(sorted(of_task, key=lambda metric: order.index(metric.topic)))
     names: Any = [metrics] if isinstance(metrics, str) or callable(metrics) else metrics
     names = list(names) if isinstance(names, Iterable) else [names]
     chosen: dict[str, AuditMetric] = {}

@@ -56,7 +56,7 @@ class TestArrests:
             rows.groupby("colour").size()
             for rows in (of_the_rest, frame[frame["released"] == "Yes"])
         )
-        mistakes, selected, equal = found["headline"].splitlines()
+        equal, mistakes, selected = found["headline"].splitlines()
         assert (
             f"Flagged more often among those without the outcome: Black "
             f"({flagged['Black']:,} of {free['Black']:,}, "

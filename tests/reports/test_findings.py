@@ -245,7 +245,7 @@ class TestRisks:
             "Read as a risk score of people or items, with the decision 1 from 0.5 on; "
             "low scores are good for them."
         )
-        mistakes, selected, equal = report.answers
+        equal, mistakes, selected = report.answers
         y, s, g = columns["y_true"], columns["y_score"], columns["sensitive_features"]
         of_b, of_a = ((y == 0) & (g == group) for group in "ba")
         counts = [f"{(of & (s >= 0.5)).sum():,} of {of.sum():,}" for of in (of_b, of_a)]
