@@ -20,6 +20,8 @@ from .storage import stored
 
 #: Products of the columns of two groups are kept only if there are at most this many.
 MOST_PRODUCTS = 1 << 20
+# A sum of parts keeps more, since parts of other groups have other products.
+_MOST_OF_SUMS = 1 << 22
 
 
 @stored("Gram")
@@ -143,7 +145,7 @@ class Gram:
         """Return the sums over the rows of both."""
         complete = self.complete and other.complete
         total = replace(self, matrix=self.matrix + other.matrix, complete=complete)
-        few = total.matrix.nnz <= 1 << 22 and self.complete == other.complete
+        few = total.matrix.nnz <= _MOST_OF_SUMS and self.complete == other.complete
         return total if few else total.of_each_group()
 
 

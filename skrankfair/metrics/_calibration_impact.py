@@ -542,7 +542,8 @@ def rank_shift(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are.
+        warning say how many there are. Ranks are among the rows that are left, since a
+        curve needs outcomes.
 
     Returns
     -------
