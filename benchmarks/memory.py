@@ -43,6 +43,7 @@ METRICS = {
     if inspect.isfunction(getattr(metrics, name)) and name not in OTHERS
 }
 OPTIONS: dict[str, dict[str, Any]] = {
+    "boost_value": {"boost": 0.3},
     "matched_pair_calibration": {"epsilon": 0.01},
     "matched_pair_curve": {"epsilon": [0.001, 0.003, 0.01, 0.03, 0.1]},
     "positive_rate_shift": {"threshold": 0.5, "n_resamples": 20},

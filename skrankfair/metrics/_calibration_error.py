@@ -277,8 +277,10 @@ class _BinSquares:
         first = np.searchsorted(edges, scores.mass[:-1], side="right") - 1
         times = np.searchsorted(edges, scores.mass[1:]) - first
         squares, masses = np.zeros((2, mass.size))
-        for cluster in range(0, sample.n_clusters, _BLOCK):
-            start, stop = np.searchsorted(sample.cluster, [cluster, cluster + _BLOCK])
+        # Numbers of the clusters of this group, which are few of all.
+        cluster = np.cumsum(np.diff(sample.cluster, prepend=0) > 0)
+        for begin in range(0, cluster[-1] + 1, _BLOCK):
+            start, stop = np.searchsorted(cluster, [begin, begin + _BLOCK])
             often = times[scores.block[start:stop]]
             row = np.repeat(np.arange(start, stop), often)
             before = np.repeat(np.cumsum(often) - often, often)
@@ -288,9 +290,10 @@ class _BinSquares:
             part = np.minimum(high, edges[place + 1]) - np.maximum(low, edges[place])
             part *= sample.share[row] / (high - low)
             pull = part * (sample.x[row] - sample.y[row] - gap[place])
-            where = sample.cluster[row] - cluster, place
+            where = cluster[row] - begin, place
+            shape = int(cluster[stop - 1]) - begin + 1, mass.size
             for total, values in ((squares, pull), (masses, part)):
-                by_cluster = sparse.csr_array((values, where), (_BLOCK, mass.size))
+                by_cluster = sparse.csr_array((values, where), shape)
                 total += by_cluster.power(2).sum(axis=0)
         return float(_noise_of_bins(mass, gap, squares, masses).sum())
 
