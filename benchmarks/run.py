@@ -436,19 +436,20 @@ def document(
 
 ANSWER = (
     "A metric of a million rows, with its standard errors, takes as long as sorting",
-    "the rows, or two to three times as long, and up to 200 bytes per row beyond its",
+    "the rows, or two to three times as long, and up to 250 bytes per row beyond its",
     "inputs: pairs are counted and never listed. One list of a million rows whose",
-    "threshold is chosen from its pairs takes more, and 360 bytes per row. Time grows",
-    "nearly in proportion to the rows, and a hundred million rows of files take less",
-    'than twice what the engine itself needs to sort them ("Beyond memory"). Groups',
-    'cost more: for ten thousand of them see "Ten thousand groups". 300 groups in one',
-    "list take 13 to 50 times as long as two, half a second to a second for 20,000",
-    "rows, since each item has a number for each group, and one list of more than",
-    "10^8 items × groups is refused. Models with a penalty take two to six fits.",
+    "threshold is chosen from its pairs takes four times as long. Time grows in",
+    "proportion to the rows, and a hundred million rows of files take less than twice",
+    'what the engine itself needs to sort them ("Beyond memory"). Errors for repeated',
+    "users and items together take a little more than three times those for users",
+    "alone, and up to 500 bytes per row. Groups cost more: for ten thousand of them",
+    'see "Ten thousand groups". 300 groups in one list take 10 to 43 times as long as',
+    "two, half a second to a second for 20,000 rows, since each item has a number for",
+    "each group, and one list of more than 10^8 items × groups is refused. Models with",
+    "a penalty take one to four fits.",
     "",
-    "L depends on the processor, and so does what follows: where numpy's sorts gain",
-    "most from it, ordering the rows takes 0.15 L, and most of the ratios are half of",
-    "those of this machine. What is promised was set there.",
+    "L depends on the processor, and so do the ratios: another one, whose sorts gain",
+    "less from it, needed up to twice as many L for the same work.",
 )
 
 OF_MANY_GROUPS = (
