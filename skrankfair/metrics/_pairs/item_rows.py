@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -139,7 +140,9 @@ def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
     supports, rows, shared, unweighted = _item_rows(data, make_pairs)
     # Every pair is in the rows of both its items.
     totals = rows.sum(axis=0) / 2, shared.sum(axis=0) / 2
-    table = _item_table(data, data.cluster, make_pairs, rows, shared, totals[0])
+    cluster = data.cluster
+    inner = None if cluster is None else _pairs_inside(data, cluster, make_pairs)
+    table = _item_table(data, cluster, inner, rows, shared, totals[0])
     table = replace(table, unweighted=unweighted)
     return ClusterSums.from_rows(data.groups.labels, table, supports, totals)
 
@@ -156,41 +159,91 @@ def two_way_sums(
     )
     table = Rows.of_all(by_user, of_users, cluster.all_labels, unweighted=unweighted)
     users = ClusterSums.from_rows(data.groups.labels, table, supports)
+    # An item that a list has twice recurs with its user too.
     crossed = cluster.crossed_units(item)
-    arguments = make_pairs, rows, shared, users.by_group, crossed is None
+    inner = None if crossed is None else _pairs_inside(data, item, make_pairs)
     of_items, of_both = (
         ClusterSums.from_rows(
-            users.groups, _item_table(data, codes, *arguments), supports, users.totals
+            users.groups,
+            _item_table(data, codes, inner, rows, shared, users.by_group),
+            supports,
+            users.totals,
         )
         for codes in (item, crossed)
     )
     return TwoWaySums.of_ways(users, of_items, of_both)
 
 
+class _Inside(NamedTuple):
+    """The sums of the pairs inside the clusters, which are in the rows of both items.
+
+    Of clusters with several items of a list, m in all, and the groups of their items.
+    """
+
+    row: Array  # shape (m,): the place in the ranking of one of these items
+    cell: Array  # shape (c,): numbers of the m, for each of their groups
+    group: Array  # shape (c,)
+    by_cell: Array  # shape (c, C)
+    shared: Array  # shape (m, D)
+
+
+def _pairs_inside(
+    data: RankedData, cluster: Codes, make_pairs: MakePairs
+) -> _Inside | None:
+    """Return the pairs inside of clusters, or None if no list has two items of one."""
+    ranking = data.ranking
+    key = ranking.query * np.int64(cluster.size) + cluster.codes[ranking.order]
+    order = stable_order(key)
+    first = np.flatnonzero(np.diff(key[order], prepend=-1))
+    length = np.diff(first, append=order.size)
+    several = length > 1
+    if not several.any():
+        return None
+    inner = data.split_by(key, order[np.repeat(several, length)])
+    pairs = make_pairs(inner)
+    sums = pairs.sums(inner.memberships)
+    if data.item_weight is not None:
+        exact = make_pairs(inner.with_equal_items).sums(inner.memberships)
+        sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
+    subtract_shared(sums, pairs)
+    row, cells = order[first[several]], sums.cells
+    weight = np.ones(row.size)
+    if data.query_weight is not None:
+        weight = data.query_weight[ranking.query[row]]
+    by_cell = sums.by_cell.reshape(-1, math.prod(sums.by_cell.shape[1:]))
+    by_cell = by_cell * weight[cells.query, None]
+    shared = sums.shared.reshape(row.size, -1) * weight[:, None]
+    return _Inside(row, cells.query, cells.group, by_cell, shared)
+
+
 def _item_table(
     data: RankedData,
     cluster: Codes | None,
-    make_pairs: MakePairs,
+    inner: _Inside | None,
     rows: Array,
     shared: Array,
     total: Array,
-    distinct: bool = False,
 ) -> Rows:
     """Return the table of the sums of ranked items, or of clusters of them.
 
     `rows` (n, G, C) and `shared` (n, D) are the sums of each ranked item, and `total`
-    the column totals by group over the pairs. `distinct` says that no list is known to
-    have two items of one cluster.
+    the column totals by group over the pairs. A pair inside a cluster counts once in
+    it. Where no cluster has two items of a list, as when several models have scored
+    each item, a cluster is an item and a member of its groups.
     """
     order = data.ranking.order
     labels = order if data.kept is None else data.kept[order]
     # From the groups of all rows, as the pairs may be those of the last block only.
     member: Array | None = _members(data.groups)
     if cluster is not None:
-        rows, shared, member = _item_clusters(
-            data, cluster, make_pairs, rows, shared, distinct
-        )
-        labels = cluster.all_labels
+        code, labels = cluster.codes[order], cluster.all_labels
+        rows, shared = (sum_rows(part, code, cluster.size) for part in (rows, shared))
+        if inner is None:
+            member = sum_rows(member, code, cluster.size).astype(bool)
+        else:
+            member, owner = None, code[inner.row]
+            np.subtract.at(rows, (owner[inner.cell], inner.group), inner.by_cell)
+            np.subtract.at(shared, owner, inner.shared)
     if data.item_weight is not None:
         # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
         all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)
@@ -260,43 +313,3 @@ def _empty_rows(data: RankedData, pairs: Pairs) -> Array:
         "pass qid= to compare items within queries, or measure fewer groups at once.",
     )
     return np.zeros(shape)
-
-
-def _item_clusters(
-    data: RankedData,
-    cluster: Codes,
-    make_pairs: MakePairs,
-    rows: Array,
-    shared: Array,
-    distinct: bool,
-) -> tuple[Array, Array, Array | None]:
-    """Return the sums of items by cluster; a pair inside a cluster counts once in it.
-
-    Where no cluster has two items of a list, as when several models have scored each
-    item, a cluster is an item, and its groups are returned as `member`, else None.
-    """
-    ranking, size = data.ranking, cluster.size
-    ranked = cluster.codes[ranking.order]
-    rows, shared = sum_rows(rows, ranked, size), sum_rows(shared, ranked, size)
-    key = ranking.query * np.int64(size) + ranked
-    order = np.arange(0) if distinct else stable_order(key)
-    first = np.flatnonzero(np.diff(key[order], prepend=-1))
-    length = np.diff(first, append=order.size)
-    if not (length > 1).any():
-        return rows, shared, sum_rows(_members(data.groups), ranked, size).astype(bool)
-    inner = data.split_by(key, order[np.repeat(length > 1, length)])
-    pairs = make_pairs(inner)
-    sums = pairs.sums(inner.memberships)
-    if data.item_weight is not None:
-        exact = make_pairs(inner.with_equal_items).sums(inner.memberships)
-        sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
-    subtract_shared(sums, pairs)
-    query, owner = np.divmod(key[order[first[length > 1]]], size)
-    weight = np.ones(query.size)
-    if data.query_weight is not None:
-        weight = data.query_weight[query]
-    cells, within = sums.cells, np.zeros_like(rows)
-    by_cell = sums.by_cell.reshape(-1, rows.shape[2]) * weight[cells.query, None]
-    np.add.at(within, (owner[cells.query], cells.group), by_cell)
-    of_all = sums.shared.reshape(query.size, -1) * weight[:, None]
-    return rows - within, shared - sum_rows(of_all, owner, size), None
