@@ -442,7 +442,7 @@ ANSWER = (
     "proportion to the rows, and a hundred million rows of files take less than twice",
     'what the engine itself needs to sort them ("Beyond memory"). Errors for repeated',
     "users and items together take a little more than three times those for users",
-    "alone, and up to 500 bytes per row. Groups cost more: for ten thousand of them",
+    "alone, and up to 340 bytes per row. Groups cost more: for ten thousand of them",
     'see "Ten thousand groups". 300 groups in one list take 10 to 43 times as long as',
     "two, half a second to a second for 20,000 rows, since each item has a number for",
     "each group, and one list of more than 10^8 items × groups is refused. Models with",
