@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date, datetime
@@ -33,7 +32,8 @@ SCHEMA_VERSION = 1
 _MOST_UNWRITTEN = 1 << 26
 # Arrays of more bytes are written out with their zeros.
 _MOST_WITH_PLACES = 1 << 21
-_TYPE = re.compile(r"object|bool|u?int\d+|float\d+|<U\d+|(datetime|timedelta)64.*")
+# Kinds of arrays that are stored: booleans, numbers, text, times and objects.
+_KINDS = "biufUmMO"
 _REGISTERED: dict[str, Any] = {}
 
 T = TypeVar("T")
@@ -43,8 +43,6 @@ def stored(name: str) -> Callable[[T], T]:
     """Register a frozen dataclass or a function by a name that stays for ever."""
 
     def register(thing: T) -> T:
-        if name in _REGISTERED:
-            raise ValueError(f"{name!r} is the name of {_REGISTERED[name]!r}.")
         _REGISTERED[name] = thing
         return thing
 
@@ -62,19 +60,12 @@ def to_text(parts: Mapping[str, Any], schema: str = SCHEMA) -> str:
     return json.dumps({**head, **body}, allow_nan=False)
 
 
-def from_text(
-    text: Any, names: tuple[str, ...], later: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return the parts of a document of results, by name.
-
-    `later` are parts that older documents lack, each with the value it then has.
-    """
+def from_text(text: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the parts of a document of results, by name."""
     document = read_json(text)
     check_schema(document)
     with understood():
-        given = [*names, *(name for name in later or {} if name in document)]
-        parts = {name: decoded(document[name]) for name in given}
-    return {**(later or {}), **parts}
+        return {name: decoded(document[name]) for name in names}
 
 
 def read_json(text: Any) -> Any:
@@ -180,12 +171,12 @@ def _types() -> dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]]
         "timestamp": (
             pd.Timestamp,
             lambda moment: (moment.isoformat(), moment.unit),
-            lambda text, unit, *zone: pd.Timestamp(text).as_unit(unit),
+            lambda text, unit: pd.Timestamp(text).as_unit(unit),
         ),
         "datetime": (
             datetime,
             lambda moment: (moment.isoformat(),),
-            lambda text, *zone: datetime.fromisoformat(text),
+            datetime.fromisoformat,
         ),
         "date": (date, lambda day: (day.isoformat(),), date.fromisoformat),
     }
@@ -194,20 +185,17 @@ def _types() -> dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]]
 def _encode_array(array: Array, where: str) -> dict[str, Any]:
     """Return type, shape and values; only those other than +0, by place, if few are."""
     kind, flat = array.dtype.kind, array.ravel()
-    if kind == "O":
-        values = [_encode(value, where) for value in flat.tolist()]
-        return {"type": "object", "shape": list(array.shape), "values": values}
-    encoded: dict[str, Any] = {"type": str(array.dtype), "shape": list(array.shape)}
-    if kind in "mM":
-        flat = flat.view(np.int64)
-    elif kind not in "biufU":
+    if kind not in _KINDS:
         return _encode(array.dtype, where)  # which is refused
+    encoded: dict[str, Any] = {"type": str(array.dtype), "shape": list(array.shape)}
     if array.ndim and kind in "biuf" and array.nbytes <= _MOST_WITH_PLACES:
         some = np.flatnonzero((flat != 0) | (kind == "f" and np.signbit(flat)))
         if 2 * some.size < flat.size:
             encoded["places"], flat = some.tolist(), flat[some]
-    values = flat.tolist()
-    if flat.dtype.kind == "f":
+    values = (flat.view(np.int64) if kind in "mM" else flat).tolist()
+    if kind == "O":
+        values = [_encode(value, where) for value in values]
+    elif kind == "f":
         values = [v if math.isfinite(v) else str(v) for v in values]
     return {**encoded, "values": values}
 
@@ -239,159 +227,60 @@ class _Reader:
         if not isinstance(encoded, dict):
             return encoded
         if "object" in encoded:
-            if encoded["object"] not in (*_REGISTERED, *_OF_0_1_0):
-                raise ValueError(f"an unknown object, {encoded['object']!r}")
-            parts = {k: self.value(v) for k, v in encoded["fields"].items()}
-            return _object(encoded["object"], parts)
-        ((kind, value),) = encoded.items()
-        if kind in _types():
-            made_of = [value] if isinstance(value, str) else self.value(value)
-            return _types()[kind][2](*made_of)
-        readers: dict[str, Callable[[Any], Any]] = {
-            "integer": int,
-            "function": _function,
-            "array": self.array,
-            "scalar": lambda of_one: self.array(of_one)[()],
-            "sparse": self.sparse,
-        }
-        if kind not in readers:
+            make = _registered(encoded["object"], is_class=True)
+            return make(**{k: self.value(v) for k, v in encoded["fields"].items()})
+        ((kind, content),) = encoded.items()
+        if kind == "function":
+            return _registered(content, is_class=False)
+        if kind in ("array", "scalar"):
+            array = self.array(content)
+            return array if kind == "array" else array[()]
+        if kind == "sparse":
+            return self.sparse(**content)
+        if kind not in _types():
             raise ValueError(f"an unknown kind of value, {kind!r}")
-        return readers[kind](value)
+        return _types()[kind][2](*self.value(content))
 
-    def sparse(self, encoded: Mapping[str, Any]) -> Any:
+    def sparse(self, shape: list[int], row: Any, column: Any, values: Any) -> Any:
         """Return a sparse array of its shape."""
         from scipy import sparse
 
-        n_rows, n_columns = _checked_shape(encoded["shape"])
+        n_rows, n_columns = _checked_shape(shape)
         self.take(8 * n_rows)
-        row, column, values = (
-            self.value(encoded[k]) for k in ("row", "column", "values")
-        )
+        row, column, values = map(self.value, (row, column, values))
         return sparse.csr_array((values, (row, column)), shape=(n_rows, n_columns))
 
     def array(self, encoded: Mapping[str, Any]) -> Array:
-        """Return an array of its type and shape."""
+        """Return an array of its type and shape, 0 but at its places if it has any."""
         shape, values = _checked_shape(encoded["shape"]), encoded["values"]
-        size, name = math.prod(shape), encoded["type"]
-        if not (_TYPE.fullmatch(name) and isinstance(values, list)):
-            raise ValueError(f"an array of type {name!r}")
-        if len(values) != len(encoded.get("places", range(size))):
-            raise ValueError(f"{len(values)} values of an array of {size}")
-        dtype = np.dtype(name)
-        self.take((size - len(values)) * dtype.itemsize)
-        if name == "object":
-            array = np.empty(size, dtype=object)
-            array[:] = self.value(values)
-            return array.reshape(shape)
+        dtype, size = np.dtype(encoded["type"]), math.prod(shape)
+        places = encoded.get("places", range(size))
+        if dtype.kind not in _KINDS or len(values) != len(places):
+            raise ValueError(f"{len(values)} values of an array of type {dtype}")
+        in_text = len(values) * dtype.itemsize
         if dtype.kind == "U":
-            self.take(sum(dtype.itemsize - 4 * len(value) for value in values))
-        if dtype.kind in "fiumM":
-            cast: Any = float if dtype.kind == "f" else int
-            values = [cast(value) for value in values]
+            in_text = 4 * sum(map(len, values))
+        self.take(size * dtype.itemsize - in_text)
+        if dtype.kind == "O":
+            return np.fromiter(self.value(values), object, size).reshape(shape)
         raw = np.dtype(np.int64) if dtype.kind in "mM" else dtype
-        given = np.array(values, dtype=raw)
+        array = np.array(values, dtype=raw)
         if "places" in encoded:
-            array = np.zeros(size, dtype=raw)
-            array[encoded["places"]] = given
-            given = array
-        return given.view(dtype).reshape(shape)
+            given, array = array, np.zeros(size, dtype=raw)
+            array[places] = given
+        return array.view(dtype).reshape(shape)
 
 
-def _checked_shape(shape: Any) -> list[int]:
+def _checked_shape(shape: list[int]) -> list[int]:
     """Return the shape of an array if it is a list of counts."""
     if not all(type(count) is int and count >= 0 for count in shape):
         raise ValueError(f"an array of shape {shape}")
-    return list(shape)
+    return shape
 
 
-def _function(name: str) -> Any:
-    function = _REGISTERED[name]
-    if isinstance(function, type):
-        raise TypeError(f"{name!r} is no function")
-    return function
-
-
-def _object(name: str, parts: dict[str, Any]) -> Any:
-    """Return a registered object, made from the fields of this or an older version."""
-    if name in _OF_0_1_0:
-        return _of_0_1_0(name, parts)
-    if "folded" in parts:
-        parts["remainder"] = parts.pop("folded")
-        parts.pop("pairs", None)
-    if "leading" in parts:
-        table, leading = parts.pop("table"), parts.pop("leading")
-        parts |= {"rows": table or leading, "compacted": table is None}
-    if name == "Replicates" and parts["by_group"].ndim == 4:  # with rounding errors
-        parts |= {key: parts[key].sum(axis=0) for key in ("by_group", "shared")}
-    if name == "ResampledSums" and "deviations" not in parts:
-        name = _with_deviations(parts)
-    make = _REGISTERED[name]
-    if not isinstance(make, type):
-        raise TypeError(f"{name!r} has no fields")
-    return make(**parts)
-
-
-def _with_deviations(parts: dict[str, Any]) -> str:
-    """Replace the covariance of an older version by deviations; return the class."""
-    parts.setdefault("adds_up", False)
-    kept = parts.pop("kept")
-    if parts["n_resamples"] is None:  # only the bootstrap was of resamples
-        for unused in ("n_resamples", "seed", "bias", "finalize"):
-            del parts[unused]
-        return "ClusterSums"
-    parts["deviations"] = None
-    if kept is not None:
-        known = np.isfinite(np.diag(kept))
-        squares, axes = np.linalg.eigh(kept[np.ix_(known, known)])
-        parts["deviations"] = np.full(kept.shape, np.nan)
-        roots = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
-        parts["deviations"][: len(roots), known] = roots
-        parts["deviations"][len(roots) :, known] = 0.0
-    return "ResampledSums"
-
-
-_OF_0_1_0 = (
-    *("FewColumns", "Sparse", "Products", "Folded", "Table", "SparseTable"),
-    *("RefitSums", "PairedReplicates", "DifferenceToRest"),
-)
-
-
-def _of_0_1_0(name: str, parts: dict[str, Any]) -> Any:
-    """Return the present object for one of a class that only version 0.1.0 wrote."""
-    from scipy import sparse
-
-    from .finalize import ratios_minus_rest
-    from .remainder import Gram, Remainder
-    from .resampled import ResampledSums
-    from .rows import Rows
-
-    if name == "FewColumns":  # columns of which each entry has few
-        size, few = parts["at"].shape
-        starts = np.arange(0, size * few + 1, few)
-        where = parts["values"].ravel(), parts["at"].ravel(), starts
-        return sparse.csr_array(where, shape=(size, parts["width"]))
-    if name == "Sparse":
-        where = np.divmod(parts["key"], parts["size"])
-        return sparse.csr_array((parts["values"], where), shape=(parts["size"],) * 2)
-    if name == "Products":
-        return Gram(**parts | {"matrix": sparse.csr_array(parts["matrix"])})
-    if name == "Folded":
-        sizes = parts.get("sizes", 0.0)
-        n_shared = parts["scatter"].n_shared
-        return Remainder(**parts | {"sizes": np.broadcast_to(sizes, n_shared)})
-    if name == "DifferenceToRest":
-        return ratios_minus_rest(**parts)
-    if name == "RefitSums":
-        parts.pop("curves", None)
-        return _object("ResampledSums", parts)
-    if name == "PairedReplicates":
-        keys = ("first", "by_group", "shared", "replicates")
-        return ResampledSums.of_pair(*(parts[key] for key in keys))
-    weight = parts.pop("weight")
-    weight = np.ones(len(parts["shared"])) if weight is None else weight
-    parts["shared"] = parts["shared"] * weight[:, None]
-    if name == "Table":
-        parts["by_group"] = parts["by_group"] * weight[:, None, None]
-        return Rows.of_all(**parts)
-    times = sparse.diags_array(weight[parts["row"]])
-    return Rows(**parts | {"values": times @ parts["values"]})
+def _registered(name: str, *, is_class: bool) -> Any:
+    """Return the class or function of a name; a TypeError if it is the other."""
+    thing = _REGISTERED[name]
+    if isinstance(thing, type) != is_class:
+        raise TypeError(f"{name!r} is not a {'class' if is_class else 'function'}")
+    return thing

@@ -10,7 +10,6 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, OfRest, minus_rest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
-from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import check_choice, check_number
 from ._exposure import HasItems, Share, means_of_shares
@@ -22,9 +21,6 @@ _UNITS = {
     "recall_at_k": "relevant items",
     "share_at_k": "items",
 }
-
-
-stored("ShareOfPlaces")(Share)  # its name in stored results
 
 
 def top_estimates(
