@@ -26,7 +26,6 @@ from skrankfair.metrics import (
     positive_rate_shift,
 )
 from tests.estimates.naive import DESIGNS, design, entries_of, entropy, sums_of
-from tests.reference.variance import cluster_bootstrap_totals
 
 BITS = 2**64
 
@@ -48,7 +47,7 @@ class TestBootstrap:
         rows, generator = design(), partial(np.random.default_rng, 5)
         counts = np.vstack([*rows.draws(n_resamples, generator())])
         flat = np.hstack([rows.by_group.reshape(20, -1), rows.shared])
-        expected = np.array(cluster_bootstrap_totals(flat.tolist(), counts))
+        expected = counts @ flat
         assert (counts == counts.round()).all()
         np.testing.assert_array_equal(counts.sum(axis=1), rows.n_rows)
         for table in (rows, entries_of(rows)):

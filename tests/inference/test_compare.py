@@ -1,6 +1,7 @@
 """compare: the paired difference of two models."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,8 @@ from skrankfair.metrics import (
     pairwise_exposure,
 )
 from tests.metrics.common import result_of
-from tests.reference import matched_pairs, pairwise, utility, variance
+from tests.metrics.naive_rules import tables_of
+from tests.reference import matched_pairs, pairwise, utility
 
 METRICS = {
     "accuracy": (pairwise_accuracy, {"comparison": "inter"}),
@@ -64,9 +66,10 @@ def naive_sums(name, data, score, group, cluster):
         comparison = "inter" if name == "accuracy" else "all"
         pairs = pairwise.pairs_accuracy(y, s, q, member, comparison)
     average = "queries" if name == "queries" else "pairs"
+    (rows,) = tables_of(SimpleNamespace(q=q), {group: pairs}, average).values()
     labels = sorted(set(cluster))
     sums = np.zeros((len(labels), 2))
-    for i, _, value, count, _ in variance.tabulate(pairs, q, average):
+    for i, _, value, count, _ in rows:
         sums[labels.index(cluster[i])] += value, count
     return sums
 

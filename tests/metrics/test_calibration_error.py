@@ -52,15 +52,6 @@ class TestReference:
             own = group == name
             expected = naive.binned_error(y[own].tolist(), s[own].tolist(), bins)
             assert r.estimate[g] == pytest.approx(expected, rel=1e-9)
-            # The label-binned error of appendix A has the spread of scores in bins too.
-            ranked = np.sort(s[own])
-            place = np.arange(ranked.size) * bins // ranked.size
-            means = np.bincount(place, ranked) / np.maximum(np.bincount(place), 1)
-            within = np.mean((ranked - means[place]) ** 2)
-            columns = y[own].tolist(), s[own].tolist()
-            expected = naive.label_binned_error(*columns, bins)
-            whole = np.sqrt(r.estimate[g] ** 2 + within)
-            assert whole == pytest.approx(expected, rel=1e-9)
 
     def test_percentiles_are_the_rows_in_a_hundred_parts(self):
         """CE_NP of §8 is the same curve at the percentiles of the scores."""
@@ -81,11 +72,11 @@ class TestReference:
             for g, name in enumerate("ab"):
                 own = group == name
                 data = y[own].tolist(), s[own].tolist()
-                assert r.first_pass["bins"][name] == naive.sweep_bins(*data)
-                assert r.estimate[g] == pytest.approx(
-                    naive.sweep_error(*data), rel=1e-9
-                )
-                found.add(r.first_pass["bins"][name])
+                bins = naive.sweep_bins(*data)
+                assert r.first_pass["bins"][name] == bins
+                expected = naive.binned_error(*data, bins)
+                assert r.estimate[g] == pytest.approx(expected, rel=1e-9)
+                found.add(bins)
         assert len(found) > 3
 
     def test_fixed_edges(self):
@@ -119,6 +110,25 @@ class TestReference:
 def test_sweep_by_hand(y, s, bins):
     r = calibration_error(y, s, method="sweep")
     assert r.first_pass["bins"]["all"] == bins == naive.sweep_bins(y, list(s))
+
+
+@pytest.mark.parametrize(
+    ("y", "s", "bins", "squares"),
+    [
+        # Bins of 3 and 2: floor(r * 2 / 5) = 0, 0, 0, 1, 1.
+        ([0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.8], 2, [3 * (1 / 3 - 0.2) ** 2, 0.18]),
+        # More bins than rows: every row by itself.
+        ([0, 1, 1], [0.1, 0.2, 0.6], 15, [0.1**2, 0.8**2, 0.4**2]),
+        # One row at 0.2 and two of the four tied, of mean 3/4, in the first of two.
+        (
+            *([0, 1, 1, 0, 1, 1], [0.5, 0.5, 0.5, 0.2, 0.9, 0.5], 2),
+            [3 * (1.5 / 3 - 1.2 / 3) ** 2, 3 * (2.5 / 3 - 1.9 / 3) ** 2],
+        ),
+    ],
+)
+def test_bins_by_hand(y, s, bins, squares):
+    r = calibration_error(y, s, method="binned", bins=bins)
+    assert r.estimate[0] == pytest.approx(np.sqrt(sum(squares) / len(y)))
 
 
 @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")

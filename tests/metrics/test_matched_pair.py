@@ -41,6 +41,150 @@ def measure(p, epsilon, **options):
     return matched_pair_calibration(p.y, p.s, epsilon=epsilon, **p.who, **options)
 
 
+class TestByHand:
+    """Estimate, number of pairs and epsilon of one group of a short list."""
+
+    @staticmethod
+    def measured(y, s, members, query=None, **options):
+        member = np.isin(np.arange(len(y)), members)[:, None]
+        r = matched_pair_calibration(
+            *(y, s), sensitive_features=member, qid=query, **options
+        )
+        return r.estimate[0], r.support[0], r.first_pass["epsilon"][0]
+
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            # Pairs below: (0, 1) of value 2 at a difference of 0, (0, 2) of 3 at 1/4.
+            ({}, (2, 1, 0)),
+            ({"epsilon": 0.25}, (2.5, 2, 0.25)),
+            ({"n_pairs": 1}, (2, 1, 0)),
+            ({"n_pairs": 99}, (2.5, 2, 0.25)),
+            ({"quantile": 0.5}, (2, 1, 0)),
+            ({"quantile": 0.51}, (2.5, 2, 0.25)),
+            # Pairs tied at epsilon are all kept: (0, 3) of value 1, from above.
+            ({"n_pairs": 2, "direction": "both"}, (2, 3, 0.25)),
+        ],
+    )
+    def test_threshold(self, options, expected):
+        y, s = [3, 1, 0, 2], [0.5, 0.5, 0.75, 0.25]
+        assert self.measured(y, s, [0], **options) == expected
+
+    def test_example_of_the_paper(self):
+        # Korevaar et al. section 4.1.4, in binary fractions of about the same size.
+        s, y = [0.75, 0.734375, 0.71875], [1, 0, 1]
+        assert self.measured(y, s, [2], epsilon=0.05) == (0.5, 2, 0.05)
+
+    def test_mean_of_queries(self):
+        # Query u: mean of 1 and 0; query v: -1.
+        columns = [1, 0, 1, 0, 1], [0] * 5, [0, 3], list("uuuvv")
+        assert self.measured(*columns, epsilon=0) == (0, 3, 0)
+        by_query = self.measured(*columns, epsilon=0, average="queries")
+        assert by_query == (-0.25, 3, 0)
+
+    @pytest.mark.parametrize(
+        ("members", "options", "expected"),
+        [
+            # Neighbours of both directions: values -3, -2, 7 at 0, 1/4, 1/8.
+            ([2, 4], {"epsilon": 1}, (2 / 3, 3, 1)),
+            ([2, 4], {"n_pairs": 2}, (2, 2, 0.125)),
+            ([2, 4], {"epsilon": 0}, (-3, 1, 0)),
+            ([2, 4], {"quantile": 1}, (2 / 3, 3, 0.25)),
+            # Rows 0 and 2 tie and row 0 comes first: rows 1 and 2 are no neighbours.
+            ([1], {"epsilon": 1}, (-2, 1, 1)),
+        ],
+    )
+    def test_adjacent(self, members, options, expected):
+        y, s = [3, 1, 0, 2, 9], [0.5, 0.75, 0.5, 0.25, 0.125]
+        actual = self.measured(y, s, members, [0] * 5, adjacent=True, **options)
+        assert actual == pytest.approx(expected)
+
+    @pytest.mark.parametrize(
+        ("weight", "expected"),
+        [
+            # Lower items: row 1 at rank 2 (value 1), row 3 at rank 4 (values 2 and 4).
+            ("reciprocal", (1 / 2 * 1 + 1 / 4 * 3) / (3 / 4)),
+            ([5, 0, 5, 2], 3),
+            (lambda rank: 2.0 * (rank == 4), 3),
+            ([1, 0, 0, 0], np.nan),
+        ],
+    )
+    def test_position_weight(self, weight, expected):
+        y, s = [0, 1, -2, 2], [4, 3, 2, 1]
+        options = {"epsilon": 9, "position_weight": weight}
+        estimate, *_ = self.measured(y, s, [1, 3], [0] * 4, **options)
+        assert estimate == pytest.approx(expected, nan_ok=True)
+
+    def test_position_weight_shares_a_tied_block(self):
+        # (1, 0) of the first query half at rank 2, half at 3; so is (2, 0). The single
+        # pair of the second is at rank 2.
+        columns = [0, 3, 8, 0, 1], [2, 1, 1, 2, 1], [1, 2, 4], [0, 0, 0, 1, 1]
+        actual = self.measured(*columns, epsilon=9, position_weight="reciprocal")
+        at_2, at_3 = (1.5 + 4 + 1) / 2, (1.5 + 4) / 1
+        assert actual[0] == pytest.approx((at_2 / 2 + at_3 / 3) / (5 / 6))
+        # By queries: 5.5 in the first, 1 in the second.
+        options = {"epsilon": 9, "position_weight": "dcg", "average": "queries"}
+        assert self.measured(*columns, **options)[0] == pytest.approx(3.25)
+
+    @pytest.mark.parametrize(
+        ("y", "s", "expected"),
+        [
+            # Values 1 + 2 d without noise; the pair at epsilon is matched too.
+            ([0, -1.5, -2, -3], [0, 0.25, 0.5, 1], 1),
+            # The line through the means 2 at d = 1/4 and 5 at d = 1/2.
+            ([0, -1, -3, -5], [0, 0.25, 0.25, 0.5], -1),
+            # Values 5 - 8 d on both sides of 0: the difference keeps its sign.
+            ([0, -7, -4, -3], [0, -0.25, 0.125, 0.25], 5),
+            # All under the kernel at 0: their mean. One difference alone: nothing.
+            ([2, 0, 1, 7], [0, 0, 0, 1], 1.5),
+            ([2, 0, 1, 7], [0, 0.5, 0.5, 1], np.nan),
+            ([2, 0, 1, 7], [0, 1, 1, 1], np.nan),
+        ],
+    )
+    def test_local_linear(self, y, s, expected):
+        options = {"estimator": "local_linear", "epsilon": 1, "direction": "both"}
+        estimate, n_pairs, _ = self.measured(y, s, [0], **options)
+        assert (estimate, n_pairs) == pytest.approx((expected, 3), nan_ok=True)
+
+
+@pytest.mark.parametrize("variance", ["cluster", "item"])
+def test_slope_term_is_that_of_pairs_within_groups(variance):
+    rng = np.random.default_rng(0)
+    s, g = rng.integers(0, 30, 120) / 30, rng.choice(["a", "b", "c"], 120)
+    q, w = np.repeat(np.arange(12), 10), rng.integers(1, 4, 120)
+    y = 2 * s + rng.normal(size=120)
+    r = matched_pair_calibration(
+        *(y, s), sensitive_features=g, qid=q if variance == "cluster" else None,
+        epsilon=0.3, item_weight=w,
+    )  # fmt: skip
+    near = (s - s[:, None] >= 0) & (s - s[:, None] <= 0.3 + 1e-15)
+    if variance == "cluster":
+        near &= q == q[:, None]
+    weight = near * np.outer(w, w)
+    same = weight * (g == g[:, None])
+    value, distance = y[:, None] - y, s - s[:, None]
+    slope = (same * value).sum() / (same * distance).sum()
+    assert r.variance == variance
+    for i, group in enumerate("abc"):
+        cross = weight * np.outer(g == group, g != group)
+        plain, far = ((cross * x).sum() / cross.sum() for x in (value, distance))
+        assert r.estimate[i] == pytest.approx(plain)
+        assert r.slope_term[i] == pytest.approx(far * slope)
+        assert r.test().estimate[i] == pytest.approx(plain - far * slope)
+        assert r.to_frame().loc[group, "slope_term"] == r.slope_term[i]
+    if variance == "cluster":
+        tested = r.as_gap()
+        parts = [
+            matched_pair_calibration(
+                *(y[rows], s[rows]), sensitive_features=g[rows], qid=q[rows],
+                epsilon=0.3, item_weight=w[rows],
+            )
+            for rows in (q < 5, q >= 5)
+        ]  # fmt: skip
+        stored = type(r).from_json(sum(parts).to_json())
+        np.testing.assert_allclose(stored.pvalue, tested.pvalue, rtol=1e-9)
+
+
 @in_chunks
 @every_option
 def test_estimate_and_support(seeds, options):
@@ -155,16 +299,16 @@ def jackknife(p, unit, epsilon, *, strata=False, **options):
 
     def of_group(g, left=None):
         args = (p.y, p.s, p.q, p.member[g], epsilon)
-        return naive.estimate_and_influence(*args, w=p.w, left=left, **options)
+        return naive.estimate_and_pairs(*args, w=p.w, left=left, **options)
 
     labels = list(dict.fromkeys(unit))
     rows = {label: [r for r, u in enumerate(unit) if u == label] for label in labels}
     changes = np.full((len(labels), len(p.groups)), np.nan)
     estimates = []
     for column, g in enumerate(p.groups):
-        estimate, lines = of_group(g)
+        estimate, pairs = of_group(g)
         estimates.append(estimate)
-        touched = {unit[row] for i, j, *_ in lines for row in (i, j)}
+        touched = {unit[row] for pair in pairs for row in pair}
         inside = {label: strata and p.member[g][rows[label][0]] for label in labels}
         for place, label in enumerate(labels):
             left = dict.fromkeys(rows[label], 0)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import mean_squared_error, ndcg_score, roc_auc_score
-from statsmodels.regression.linear_model import OLS
 
 from benchmarks.simulations.common import Rows
 from skrankfair.inference import compare
@@ -14,22 +13,13 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.reference import matched_pairs, pairwise
+from tests.reference.variance import delong_variance
 
 COMPARISONS = ("all", "intra", "inter")
 
 
 def accuracies(y, s, **who):
     return [pairwise_accuracy(y, s, comparison=c, **who) for c in COMPARISONS]
-
-
-def random_rows(seed, n_groups=3):
-    """Draw ragged queries with ties in outcome and score, three of them a user."""
-    rng = np.random.default_rng(seed)
-    query = rng.permutation(np.repeat(np.arange(40), rng.integers(1, 9, 40)))
-    y = rng.integers(0, 4, query.size)
-    s = (y + rng.integers(-2, 3, query.size)) / 4
-    return Rows(y, s, rng.integers(0, n_groups, query.size), query, query // 3)
 
 
 # Beutel et al. 2019
@@ -56,21 +46,6 @@ def test_lemmas_1_and_2(rates):
     assert overall.test().pvalue[0] < 1e-6
 
 
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("overlapping", [False, True])
-def test_equation_7(seed, overlapping):
-    rows = random_rows(seed)
-    who = {"sensitive_features": rows.group, "qid": rows.query}
-    if overlapping:
-        rng = np.random.default_rng(seed)
-        who["sensitive_features"] = rng.random((rows.y.size, 3)) < 0.5
-    overall, intra, inter = accuracies(rows.y, rows.s, **who)
-    assert np.array_equal(intra.support + inter.support, overall.support)
-    share = intra.support / overall.support
-    total = share * intra.estimate + (1 - share) * inter.estimate
-    np.testing.assert_allclose(overall.estimate, total, rtol=1e-12)
-
-
 def test_example_of_section_3_3():
     # A1 is clicked in the first ranking, B1 in the second; each is seen twice.
     seen = [("A1", "A2 A3 B1 A1 B2 B3"), ("B1", "A1 A2 A3 B1 B2 B3")] * 2
@@ -87,26 +62,6 @@ def test_example_of_section_3_3():
     np.testing.assert_allclose(overall.estimate, [2 / 5, 2 / 5], rtol=1e-15)
     np.testing.assert_allclose(intra.estimate, [0, 1])
     np.testing.assert_allclose(inter.estimate, [2 / 3, 0], rtol=1e-15)
-
-
-def test_theorem_1_position_of_the_clicked_item():
-    # One click a query: its mean position is n - (n - 1) * accuracy.
-    rng = np.random.default_rng(0)
-    n_queries, n = 500, 7
-    y = np.zeros((n_queries, n))
-    y[np.arange(n_queries), rng.integers(0, n, n_queries)] = 1
-    s = rng.normal(size=y.shape) + y
-    group = rng.choice(["a", "b"], y.shape)
-    position = 1 + (s[:, :, None] < s[:, None, :]).sum(2)
-    result = pairwise_accuracy(
-        y.ravel(),
-        s.ravel(),
-        sensitive_features=group.ravel(),
-        qid=np.repeat(np.arange(n_queries), n),
-    )
-    for g, accuracy in zip(result.groups, result.estimate, strict=True):
-        mean = position[(y == 1) & (group == g)].mean()
-        assert mean == pytest.approx(n - (n - 1) * accuracy)
 
 
 def test_randomised_pair_experiment_of_section_3_4():
@@ -235,12 +190,6 @@ def test_exposure_of_one_list_is_mann_whitney():
     assert result.estimate[0] == pytest.approx(u / result.support[0], rel=1e-12)
 
 
-def delong_variance(y, s):
-    """The variance of the AUC from the placements, DeLong et al. 1988."""
-    won = (s[y][:, None] > s[~y]) + 0.5 * (s[y][:, None] == s[~y])
-    return sum(np.var(won.mean(k), ddof=1) / won.shape[1 - k] for k in (0, 1))
-
-
 @pytest.mark.parametrize("ties", [False, True])
 def test_item_variance_is_delongs_to_first_order(ties):
     rng, n = np.random.default_rng(0), 2000
@@ -270,78 +219,3 @@ def test_ndcg_is_scikit_learns_over_queries_with_gain(k, gain):
     expected = ndcg_score(gains[there], s[there], k=k)
     assert result.estimate[0] == pytest.approx(expected, rel=1e-12)
     assert result.support[0] == there.sum()
-
-
-def pair_frame(pairs_by_group):
-    """Stack pairs (i, j, value) of several groups: value, group, i."""
-    stacked = [
-        (value, g, i) for g, pairs in enumerate(pairs_by_group) for i, _, value in pairs
-    ]
-    value, g, i = map(np.array, zip(*stacked, strict=True))
-    return value.astype(float), g, i
-
-
-def naive_pairs(metric, rows, group):
-    y, s, q = rows.y.tolist(), rows.s.tolist(), rows.query.tolist()
-    member = (rows.group == group).tolist()
-    if metric is pairwise_accuracy:
-        return pairwise.pairs_accuracy(y, s, q, member)
-    if metric is pairwise_exposure:
-        return pairwise.pairs_exposure(s, q, member)
-    return matched_pairs.matched_pairs(y, s, q, member, epsilon=0.3)
-
-
-OPTIONS = {
-    pairwise_accuracy: {},
-    pairwise_exposure: {},
-    matched_pair_calibration: {"epsilon": 0.3},
-}
-
-
-@pytest.mark.parametrize("metric", OPTIONS)
-@pytest.mark.parametrize("by_user", [False, True])
-def test_cluster_covariance_is_that_of_refits_of_statsmodels(metric, by_user):
-    # Regress the pairs' values on an indicator of each group, without each cluster.
-    rows = random_rows(3)
-    cluster = rows.user if by_user else rows.query
-    result = metric(
-        rows.y,
-        rows.s,
-        sensitive_features=rows.group,
-        qid=rows.query,
-        cluster=cluster,
-        **OPTIONS[metric],
-    )
-    value, g, i = pair_frame([naive_pairs(metric, rows, g) for g in result.groups])
-    of_pair, indicator = cluster[i], np.eye(len(result.groups))[g]
-    fit = OLS(value, indicator).fit()
-    changes = [
-        OLS(value[of_pair != c], indicator[of_pair != c]).fit().params - fit.params
-        for c in np.unique(of_pair)
-    ]
-    n = np.array([np.unique(of_pair[g == k]).size for k in range(len(result.groups))])
-    changes = np.array(changes) * np.sqrt((n - 1) / n)
-    np.testing.assert_allclose(result.estimate, fit.params, rtol=1e-12)
-    np.testing.assert_allclose(
-        result.covariance, changes.T @ changes, rtol=1e-9, atol=1e-15
-    )
-
-
-@pytest.mark.parametrize("metric", [pairwise_exposure, matched_pair_calibration])
-def test_item_variance_is_near_the_sandwiches_of_statsmodels(metric):
-    # Pairs (i, j) clustered by i and by j: the sum of both sandwiches.
-    rows = random_rows(5, n_groups=2)
-    rows = rows._replace(query=np.zeros(rows.y.size))
-    result = metric(rows.y, rows.s, sensitive_features=rows.group, **OPTIONS[metric])
-    assert result.variance == "item"
-    for g in range(2):
-        i, j, value = map(np.array, zip(*naive_pairs(metric, rows, g), strict=True))
-        expected = 0.0
-        for items in (i, j):
-            how = {"groups": items, "use_correction": False}
-            fit = OLS(value.astype(float), np.ones(value.size)).fit(
-                cov_type="cluster", cov_kwds=how
-            )
-            expected += fit.cov_params()[0, 0]
-        # The jackknife is larger, by order 1 / n.
-        assert expected < result.covariance[g, g] < 1.05 * expected

@@ -5,7 +5,6 @@ import math
 
 from tests.reference._common import (
     NAN,
-    orders,
     query_weights,
     ranks_of_ties,
     rows_by_query,
@@ -80,15 +79,6 @@ def dissatisfaction(y, s, rows, in_a, in_b, position_weight, tie_cost):
                         )
                     terms.append(expected * cost(y[i], y[j], tie_cost))
     return math.fsum(terms)
-
-
-def dissatisfaction_by_permutation(y, s, rows, in_a, in_b, position_weight, tie_cost):
-    """Mean over every order of the tied blocks; small data."""
-    values = [
-        dissatisfaction_of_order(y, order, in_a, in_b, position_weight, tie_cost)
-        for order in orders(s, rows)
-    ]
-    return math.fsum(values) / len(values)
 
 
 # Its normaliser
@@ -202,15 +192,6 @@ def all_pairs_normaliser(y, rows, in_a, position_weight, tie_cost):
     return dissatisfaction_of_order(y, order, in_a, every, position_weight, tie_cost)
 
 
-def brute_force_all_pairs_normaliser(y, rows, in_a, position_weight, tie_cost):
-    """Return the same over all rankings; 7 rows at most."""
-    args = in_a, [True] * len(y), position_weight, tie_cost
-    return max(
-        dissatisfaction_of_order(y, order, *args)
-        for order in itertools.permutations(rows)
-    )
-
-
 def pooled(y, s, q, in_a, in_b, position_weight, tie_cost, divisor, w=None):
     """M_AB over all queries, with any divisor; A and B need not be all items.
 
@@ -268,19 +249,6 @@ def exposures(s, q, position_weight="dcg"):
             mean = math.fsum(visit(position_weight, k) for k in ranks) / len(block)
             for row in block:
                 result[row] = mean
-    return result
-
-
-def exposures_by_permutation(s, q, position_weight="dcg"):
-    """Mean over all orders of the tied blocks; small data."""
-    result = [NAN] * len(q)
-    for rows in rows_by_query(q).values():
-        values = {row: [] for row in rows}
-        for order in orders(s, rows):
-            for k, row in enumerate(order):
-                values[row].append(visit(position_weight, k))
-        for row in rows:
-            result[row] = math.fsum(values[row]) / len(values[row])
     return result
 
 

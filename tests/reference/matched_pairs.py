@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from tests.reference._common import (
     NAN,
     average_of_pairs,
@@ -9,6 +11,7 @@ from tests.reference._common import (
     ranks_of_ties,
     rows_by_query,
 )
+from tests.reference.dissatisfaction import visit
 
 
 def _difference(s, i, j, direction):
@@ -125,15 +128,6 @@ def _group_epsilon(y, s, q, in_group, epsilon, n_pairs, quantile, w, **which):
 # Weights by position of the lower item, section 4.1.2
 
 
-def weight_of_position(position_weight, k):
-    """Weight of rank k, counted from 0: a name, a function of k, or a list."""
-    if isinstance(position_weight, str):
-        return {"dcg": 1 / math.log2(k + 2), "reciprocal": 1 / (k + 1)}[position_weight]
-    if callable(position_weight):
-        return float(position_weight(k + 1))
-    return float(position_weight[k])
-
-
 def position_chances(s, q, adjacent=False):
     """{rank: probability} of every row; a tied block shares its ranks evenly.
 
@@ -164,29 +158,21 @@ def position_weighted(pairs, chances, position_weight, estimate):
     """Sum of w_k MPC_k over sum of w_k, k over the positions where there is an MPC_k.
 
     ``pairs`` are (i, j, value, frequency, lower item); MPC_k is the estimate when every
-    pair counts with the chance that its lower item is at k. Returns the estimate and
-    the influence of one copy of every pair: by the chain rule the sum over k of
-    (w_k / W) * chance_k times that on MPC_k.
+    pair counts with the chance that its lower item is at k.
     """
     at = {}
     for i, j, value, frequency, lower in pairs:
         for k, chance in chances[lower].items():
-            at.setdefault(k, []).append((i, j, value, frequency * chance, chance))
-    parts = []
-    for k, some in at.items():
-        value, influence = estimate([pair[:4] for pair in some])
-        weight = weight_of_position(position_weight, k)
-        if weight > 0 and not math.isnan(value):
-            parts.append((weight, value, some, influence))
-    total = math.fsum(weight for weight, *_ in parts)
-    if total == 0:
-        return NAN, []
-    phi = {(i, j): 0.0 for i, j, *_ in pairs}
-    for weight, _, some, influence in parts:
-        for (i, j, *_, chance), (_, _, of_copy, _) in zip(some, influence, strict=True):
-            phi[i, j] += weight / total * chance * of_copy
-    mean = math.fsum(weight * value for weight, value, *_ in parts) / total
-    return mean, [(i, j, phi[i, j], frequency) for i, j, _, frequency, _ in pairs]
+            at.setdefault(k, []).append((i, j, value, frequency * chance))
+    values = {k: estimate(some) for k, some in at.items()}
+    weights = {
+        k: visit(position_weight, k)
+        for k, value in values.items()
+        if not math.isnan(value)
+    }
+    total = math.fsum(weights.values())
+    mean = math.fsum(weight * values[k] for k, weight in weights.items())
+    return mean / total if total else NAN
 
 
 # The value at a difference of zero, section 4.1
@@ -197,46 +183,27 @@ def local_linear(pairs, s, epsilon):
 
     Weighted least squares with the triangular kernel 1 - |s_j - s_i| / epsilon; the
     difference keeps its sign, also for "both". ``pairs`` are (i, j, value, frequency).
-    Returns the estimate and the influence of one copy of every pair on the intercept:
-    K (S2 - S1 d) / (S0 S2 - S1^2) times the residual. One difference only, or none,
-    under the kernel: the mean if that difference is 0 (always so for epsilon 0), else
-    nan.
+    One difference only, or none, under the kernel: the mean if that difference is 0
+    (always so for epsilon 0), else nan.
     """
-    rows = []
+    under = []
     for i, j, value, frequency in pairs:
         d = float(s[j]) - float(s[i])
         kernel = max(0.0, 1 - abs(d) / epsilon) if epsilon > 0 else 1.0
-        rows.append((i, j, value, frequency, d, kernel))
-    distinct = {d for *_, d, kernel in rows if kernel > 0}
-    if distinct == {0.0}:
-        weight = math.fsum(f * kernel for *_, f, _, kernel in rows)
-        mean = math.fsum(f * k * v for _, _, v, f, _, k in rows) / weight
-        return mean, [(i, j, k * (v - mean) / weight, f) for i, j, v, f, _, k in rows]
-    if len(distinct) < 2:
-        return NAN, []
-    s0, s1, s2 = (
-        math.fsum(f * k * d**power for *_, f, d, k in rows) for power in range(3)
-    )
-    t0, t1 = (
-        math.fsum(f * k * d**power * v for _, _, v, f, d, k in rows)
-        for power in range(2)
-    )
-    determinant = s0 * s2 - s1**2
-    intercept = (s2 * t0 - s1 * t1) / determinant
-    slope = (s0 * t1 - s1 * t0) / determinant
-    influence = []
-    for i, j, value, frequency, d, kernel in rows:
-        residual = value - intercept - slope * d
-        phi = kernel * (s2 - s1 * d) / determinant * residual
-        influence.append((i, j, phi, frequency))
-    return intercept, influence
+        if kernel > 0:
+            under.append((d, value, frequency * kernel))
+    distinct = {d for d, *_ in under}
+    if len(distinct) < 2 and distinct != {0.0}:
+        return NAN
+    d, value, weight = np.array(under).T
+    return np.polyfit(d, value, len(distinct) > 1, w=np.sqrt(weight))[-1]
 
 
 # The metric
 
 
 def _estimate(pairs, s, q, epsilon, adjacent, position_weight, estimator):
-    """Estimate and influence from (i, j, value, frequency)."""
+    """Estimate from (i, j, value, frequency)."""
     if position_weight is not None:
         chances = position_chances(s, q, adjacent)
         rows = [(*pair, lower_item(*pair[:2], s, q, adjacent)) for pair in pairs]
@@ -249,34 +216,10 @@ def _estimate(pairs, s, q, epsilon, adjacent, position_weight, estimator):
     if estimator != "mean":
         raise ValueError(estimator)
     n = math.fsum(frequency for *_, frequency in pairs)
-    if n == 0:
-        return NAN, []
-    mean = math.fsum(f * value for _, _, value, f in pairs) / n
-    return mean, [(i, j, (value - mean) / n, f) for i, j, value, f in pairs]
+    return math.fsum(f * value for _, _, value, f in pairs) / n if n else NAN
 
 
-def _mean_of_queries(pairs, q, estimate):
-    """Mean of the queries' own estimates; influence (row, row, phi, frequency).
-
-    One line per query, so of use for clusters and not for items.
-    """
-    by_query = {}
-    for i, j, value, frequency in pairs:
-        by_query.setdefault(q[i], []).append((i, j, value, frequency))
-    values = []
-    for of_query in by_query.values():
-        row, _, _, frequency = of_query[0]
-        value, _ = estimate([(i, j, v, 1) for i, j, v, _ in of_query])
-        if not math.isnan(value):
-            values.append((row, value, frequency))
-    n = math.fsum(frequency for *_, frequency in values)
-    if n == 0:
-        return NAN, []
-    mean = math.fsum(f * value for _, value, f in values) / n
-    return mean, [(row, row, (value - mean) / n, f) for row, value, f in values]
-
-
-def estimate_and_influence(
+def estimate_and_pairs(
     y,
     s,
     q,
@@ -291,12 +234,12 @@ def estimate_and_influence(
     left=None,
     v=None,
 ):
-    """Estimate of one group and [(i, j, influence, frequency)], epsilon a number.
+    """Estimate of one group and the pairs (i, j) behind it, epsilon a number.
 
-    To first order the estimate misses its expectation by the sum of frequency times
-    influence. ``left`` {row: share}: how much is left of the pairs of a row, for the
-    jackknife; ranks and neighbours stay those of all rows. ``v`` are the weights of the
-    items, whose product is part of the frequency.
+    ``left`` {row: share}: how much is left of the pairs of a row, for the jackknife;
+    ranks and neighbours stay those of all rows. ``v`` are the weights of the items,
+    whose product is part of the frequency. For averages over queries only those with
+    an estimate of their own have pairs.
     """
     weights = query_weights(q, w)
     left = left or {}
@@ -312,15 +255,21 @@ def estimate_and_influence(
         )
         if weights[q[i]] * min(left.get(i, 1), left.get(j, 1)) > 1e-12
     ]
-
-    def estimate(some):
-        return _estimate(some, s, q, epsilon, adjacent, position_weight, estimator)
-
-    if average == "queries":
-        return _mean_of_queries(pairs, q, estimate)
-    if average != "pairs":
+    options = s, q, epsilon, adjacent, position_weight, estimator
+    if average == "pairs":
+        estimate = _estimate(pairs, *options)
+        return estimate, [] if math.isnan(estimate) else [pair[:2] for pair in pairs]
+    if average != "queries":
         raise ValueError(average)
-    return estimate(pairs)
+    values = []
+    for rows in rows_by_query(q).values():
+        of_query = [pair for pair in pairs if pair[0] in rows]
+        value = _estimate([(*pair[:3], 1) for pair in of_query], *options)
+        if not math.isnan(value):
+            values.append((value, of_query[0][3], of_query))
+    n = math.fsum(frequency for _, frequency, _ in values)
+    mean = math.fsum(f * value for value, f, _ in values) / n if n else NAN
+    return mean, [pair[:2] for *_, of_query in values for pair in of_query]
 
 
 def matched_pair_calibration(
@@ -351,7 +300,7 @@ def matched_pair_calibration(
         pairs = matched_pairs(y, s, q, in_group, epsilon=eps, **which)
         mean, number = average_of_pairs(pairs, q, average, w)
         if position_weight is not None or estimator != "mean":
-            mean, _ = estimate_and_influence(
+            mean, _ = estimate_and_pairs(
                 *(y, s, q, in_group, eps, direction, average),
                 *(w, adjacent, position_weight, estimator),
             )

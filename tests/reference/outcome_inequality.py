@@ -7,7 +7,7 @@ E[(Y_j - Y_k) 1{G_j = a, G_k = b}] >= 0: no item of b would do better further up
 import itertools
 import math
 
-from tests.reference._common import NAN, orders, ranks_of_ties, rows_by_query
+from tests.reference._common import NAN, ranks_of_ties, rows_by_query
 
 
 def chance(place, row, j, other, k):
@@ -50,20 +50,7 @@ def query_moments(y, s, g, rows, positions, labels):
     return moments
 
 
-def query_moments_by_permutation(y, s, g, rows, positions, labels):
-    """Return the same by going through every order of the tied blocks; small data."""
-    keys = itertools.product(positions, itertools.permutations(labels, 2))
-    sums = {(*position, *groups): [0.0, 0.0, 0] for position, groups in keys}
-    for order in orders(s, rows):
-        for (j, k, a, b), total in sums.items():
-            total[2] += 1
-            if k < len(order) and (g[order[j]], g[order[k]]) == (a, b):
-                total[0] += float(y[order[j]]) - float(y[order[k]])
-                total[1] += 1
-    return {key: (value / n, support / n) for key, (value, support, n) in sums.items()}
-
-
-def moments(y, s, g, q, cluster=None, top_k=None, pairs="adjacent", by_query=None):
+def moments(y, s, g, q, cluster=None, top_k=None, pairs="adjacent"):
     """Mean over queries of every moment, and what the clusters do to it.
 
     Returns {(j, k, a, b): (mean, standard error, support, {cluster: residual})}. The
@@ -72,11 +59,10 @@ def moments(y, s, g, q, cluster=None, top_k=None, pairs="adjacent", by_query=Non
     standard error. Moments whose indicator never occurs are left out.
     """
     cluster = q if cluster is None else cluster
-    by_query = query_moments if by_query is None else by_query
     labels, positions = sorted(set(g)), positions_of(q, top_k, pairs)
     queries = rows_by_query(q)
     of_query = {
-        label: by_query(y, s, g, rows, positions, labels)
+        label: query_moments(y, s, g, rows, positions, labels)
         for label, rows in queries.items()
     }
     clusters = list(dict.fromkeys(cluster))

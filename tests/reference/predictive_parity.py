@@ -2,74 +2,45 @@
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
-from scipy.integrate import quad
 
 from tests.reference._common import NAN, ranks_of_ties, rows_by_query
 
 # Kernels
 
 
-def gaussian(x):
+def gaussian(u):
     """Standard normal density; section 3."""
-    return math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    return math.exp(-u * u / 2) / math.sqrt(2 * math.pi)
 
 
-def epanechnikov(x):
-    return 0.75 * (1 - x**2) if abs(x) < 1 else 0.0
+def flat_top(u):
+    """The inverse transform of McMurry and Politis' flat-top window, by quadrature.
 
-
-def tricube(x):
-    return 70 / 81 * (1 - abs(x) ** 3) ** 3 if abs(x) < 1 else 0.0
-
-
-def uniform(x):
-    """1{|x| < 1} / 2, the histogram kernel of appendix C.1."""
-    return 0.5 if abs(x) < 1 else 0.0
-
-
-def gaussian4(x):
-    """Fourth order: (3 - x^2) / 2 times the normal density."""
-    return (3 - x**2) / 2 * gaussian(x)
-
-
-def flat_top(x, b=0.25, c=0.05):
-    """Infinite order and tails faster than any power (B2); McMurry and Politis.
-
-    Its Fourier transform is 1 up to c, 0 from 1 and infinitely differentiable:
-    exp(-b exp(-b / (t - c)^2) / (t - 1)^2) between. Inverted by quadrature.
+    Of infinite order, with tails faster than any power (B2).
     """
-
-    def transform(t):
-        if t <= c:
-            return 1.0
-        if t >= 1:
-            return 0.0
-        return math.exp(-b * math.exp(-b / (t - c) ** 2) / (t - 1) ** 2)
-
-    def integrand(t):
-        return transform(t) * math.cos(t * x) / math.pi
-
-    return quad(integrand, 0, c)[0] + quad(integrand, c, 1, limit=200)[0]
+    s = (np.arange(500) + 0.5) / 500
+    window = np.where(s <= 0.05, 1.0, 0.0)
+    between = s > 0.05
+    steep = 0.25 * np.exp(-0.25 / (s[between] - 0.05) ** 2) / (s[between] - 1) ** 2
+    window[between] = np.exp(-steep)
+    return float(np.sum(window * np.cos(s * u)) / 500 / math.pi)
 
 
 KERNELS = {
     "gaussian": gaussian,
-    "epanechnikov": epanechnikov,
-    "tricube": tricube,
-    "uniform": uniform,
-    "gaussian4": gaussian4,
+    "epanechnikov": lambda u: 0.75 * (1 - u * u) if abs(u) < 1 else 0.0,
+    "tricube": lambda u: 70 / 81 * (1 - abs(u) ** 3) ** 3 if abs(u) < 1 else 0.0,
+    "uniform": lambda u: 0.5 if abs(u) < 1 else 0.0,  # of appendix C.1
+    "gaussian4": lambda u: (3 - u * u) / 2 * gaussian(u),
     "flat_top": flat_top,
 }
 
 
-def _kernel(kernel):
-    return kernel if callable(kernel) else KERNELS[kernel]
-
-
-# The curve of a group, section 3
+# The curve of a group, section 3. Its options are h, kernel, cluster_weight and w.
 
 
 def row_weights(cluster, in_group, cluster_weight="cluster", w=None):
@@ -79,36 +50,27 @@ def row_weights(cluster, in_group, cluster_weight="cluster", w=None):
     cluster weighs the mean of its rows' weights; "row" (appendix D): w_i.
     """
     w = [1] * len(cluster) if w is None else w
-    total = {}
-    for row, label in enumerate(cluster):
-        if in_group[row] and w[row] > 0:
-            total[label] = total.get(label, 0) + 1
-    result = []
-    for row, label in enumerate(cluster):
-        if not in_group[row] or w[row] == 0:
-            result.append(0.0)
-        elif cluster_weight == "cluster":
-            result.append(w[row] / total[label])
-        elif cluster_weight == "row":
-            result.append(float(w[row]))
-        else:
-            raise ValueError(cluster_weight)
+    inside = [row for row in range(len(cluster)) if in_group[row] and w[row] > 0]
+    sizes = Counter(cluster[row] for row in inside)
+    result = [0.0] * len(cluster)
+    for row in inside:
+        size = {"cluster": sizes[cluster[row]], "row": 1}[cluster_weight]
+        result[row] = w[row] / size
     return result
 
 
 def cluster_sums(y, s, cluster, weights, point, h, kernel="gaussian"):
     """{cluster: (A_m, B_m)} at a point, all clusters of the data."""
-    k = _kernel(kernel)
     sums = dict.fromkeys(cluster, (0.0, 0.0))
     for row, label in enumerate(cluster):
         if weights[row] > 0:
-            term = weights[row] * k((float(s[row]) - point) / h)
+            term = weights[row] * KERNELS[kernel]((float(s[row]) - point) / h)
             a, b = sums[label]
             sums[label] = a + term * float(y[row]), b + term
     return sums
 
 
-def nadaraya_watson(
+def curve_and_influence(
     y,
     s,
     cluster,
@@ -119,14 +81,27 @@ def nadaraya_watson(
     cluster_weight="cluster",
     w=None,
 ):
-    """Curve of a group: sum of A_m over sum of B_m on the grid; nan where B is 0."""
+    """Return the curve f on the grid, and what each cluster moves it by.
+
+    f is the sum of A_m over that of B_m, nan where B is 0; {cluster: [psi_m on the
+    grid]}, psi_m = (A_m - f B_m) / sum of B, of clusters with rows of the group.
+    """
     weights = row_weights(cluster, in_group, cluster_weight, w)
-    curve = []
+    present = {m for m, weight in zip(cluster, weights, strict=True) if weight > 0}
+    curve, influence = [], {m: [] for m in cluster if m in present}
     for point in grid:
-        sums = cluster_sums(y, s, cluster, weights, point, h, kernel).values()
-        a, b = math.fsum(a for a, _ in sums), math.fsum(b for _, b in sums)
-        curve.append(a / b if b != 0 else NAN)
-    return curve
+        sums = cluster_sums(y, s, cluster, weights, point, h, kernel)
+        total = math.fsum(b for _, b in sums.values())
+        f = math.fsum(a for a, _ in sums.values()) / total if total else NAN
+        curve.append(f)
+        for m, values in influence.items():
+            values.append((sums[m][0] - f * sums[m][1]) / total if total else NAN)
+    return curve, influence
+
+
+def nadaraya_watson(*args, **options):
+    """Return the curve of a group on the grid."""
+    return curve_and_influence(*args, **options)[0]
 
 
 def score_contrast(
@@ -165,40 +140,6 @@ def score_contrast(
     return np.sum(near * z * y) / spread, math.sqrt(max(robust, least)) / spread
 
 
-def influence(
-    y,
-    s,
-    cluster,
-    in_group,
-    grid,
-    h,
-    kernel="gaussian",
-    cluster_weight="cluster",
-    w=None,
-):
-    """{cluster: [psi_m on the grid]}, psi_m = (A_m - f B_m) / sum of B.
-
-    Of every cluster with rows of the group; rows of weight 0 are absent.
-    """
-    weights = row_weights(cluster, in_group, cluster_weight, w)
-    there = [
-        m
-        for row, m in enumerate(cluster)
-        if in_group[row] and (w is None or w[row] > 0)
-    ]
-    result = {label: [] for label in there}
-    for point in grid:
-        sums = cluster_sums(y, s, cluster, weights, point, h, kernel)
-        total = math.fsum(b for _, b in sums.values())
-        curve = NAN
-        if total != 0:
-            curve = math.fsum(a for a, _ in sums.values()) / total
-        for label, values in result.items():
-            a, b = sums[label]
-            values.append((a - curve * b) / total if total != 0 else NAN)
-    return result
-
-
 def covariance(first, second):
     """F * sum_m psi_m(t) psi_m(u), t of the first group, u of the second.
 
@@ -215,22 +156,12 @@ def covariance(first, second):
     ]
 
 
-def contrast(
-    y,
-    s,
-    cluster,
-    in_a,
-    in_b,
-    grid,
-    h,
-    kernel="gaussian",
-    cluster_weight="cluster",
-    w=None,
-):
+def contrast(y, s, cluster, in_a, in_b, grid, *options):
     """f_a - f_b on the grid and its covariance, from the difference of the psi."""
-    options = (grid, h, kernel, cluster_weight, w)
-    curves = [nadaraya_watson(y, s, cluster, m, *options) for m in (in_a, in_b)]
-    psi = [influence(y, s, cluster, m, *options) for m in (in_a, in_b)]
+    curves, psi = zip(
+        *(curve_and_influence(y, s, cluster, m, grid, *options) for m in (in_a, in_b)),
+        strict=True,
+    )
     difference = [a - b for a, b in zip(*curves, strict=True)]
     points = range(len(difference))
     parts = [(1 if a is b else -1, covariance(a, b)) for a in psi for b in psi]
@@ -241,27 +172,16 @@ def contrast(
     return difference, of_difference
 
 
-def leave_cluster_out_error(
-    y, s, cluster, in_group, h, kernel="gaussian", cluster_weight="cluster", w=None
-):
+def leave_cluster_out_error(y, s, cluster, h, kernel="gaussian"):
     """Mean squared error of rows by the curve of the other clusters.
 
-    Rows weigh as in the curve; a row none of whose neighbours is of another cluster
-    makes it infinite.
+    Rows weigh as in the curve.
     """
-    weights = row_weights(cluster, in_group, cluster_weight, w)
-    terms = []
+    weights, terms = row_weights(cluster, [True] * len(y)), []
     for row, label in enumerate(cluster):
-        if weights[row] == 0:
-            continue
-        rest = [
-            inside and c != label for inside, c in zip(in_group, cluster, strict=True)
-        ]
-        options = ([float(s[row])], h, kernel, cluster_weight, w)
-        (value,) = nadaraya_watson(y, s, cluster, rest, *options)
-        if math.isnan(value):
-            return float("inf")
-        terms.append(weights[row] * (float(y[row]) - value) ** 2)
+        others = [other != label for other in cluster]
+        (f,) = nadaraya_watson(y, s, cluster, others, [s[row]], h, kernel)
+        terms.append(weights[row] * (y[row] - f) ** 2)
     return math.fsum(terms) / math.fsum(weights)
 
 
@@ -269,29 +189,15 @@ def leave_cluster_out_error(
 
 
 def smooth_error(
-    y,
-    s,
-    cluster,
-    in_group,
-    h,
-    kernel="gaussian",
-    cluster_weight="cluster",
-    w=None,
-    mean=None,
+    y, s, cluster, in_group, h, kernel="gaussian", cluster_weight="cluster", w=None
 ):
-    """Root of the mean of (s - f(s))^2 over the rows of the group; appendix A.1.
-
-    ``mean``: the rows' weights in the mean, those of the curve when None.
-    """
-    curve_at = nadaraya_watson(
-        *(y, s, cluster, in_group, [float(v) for v in s], h, kernel),
-        *(cluster_weight, w),
-    )
-    weights = row_weights(cluster, in_group, mean or cluster_weight, w)
+    """Root of the mean of (s - f(s))^2 over the rows of the group; appendix A.1."""
+    curve = nadaraya_watson(y, s, cluster, in_group, s, h, kernel, cluster_weight, w)
+    weights = row_weights(cluster, in_group, cluster_weight, w)
     terms = [
-        weights[row] * (float(s[row]) - curve_at[row]) ** 2
-        for row in range(len(s))
-        if weights[row] > 0
+        weight * (score - f) ** 2
+        for weight, score, f in zip(weights, s, curve, strict=True)
+        if weight > 0
     ]
     return math.sqrt(math.fsum(terms) / math.fsum(weights)) if terms else NAN
 
@@ -329,26 +235,13 @@ def bins_of_equal_mass(y, s, n_bins):
     ]
 
 
-def binned_error(y, s, n_bins=15, p=2):
-    """(sum_k n_k / n |mean score - mean outcome|^p)^(1 / p), bins of equal mass."""
-    if len(s) == 0:
-        return NAN
+def binned_error(y, s, n_bins):
+    """Root of sum_k n_k / n (mean score - mean outcome)², bins of equal mass."""
     terms = [
-        n * float(abs(score - outcome)) ** p
+        n * float(score - outcome) ** 2
         for n, outcome, score in bins_of_equal_mass(y, s, n_bins)
     ]
-    return (math.fsum(terms) / len(s)) ** (1 / p)
-
-
-def label_binned_error(y, s, n_bins=15):
-    """Root of (1 / n) sum_k sum_i (s_i - mean outcome of the bin)² (appendix A)."""
-    ranked = sorted(float(score) for score in s)
-    first, total = 0, 0.0
-    for n, outcome, _ in bins_of_equal_mass(y, s, n_bins):
-        for score in ranked[first : first + n]:
-            total += (score - float(outcome)) ** 2
-        first += n
-    return math.sqrt(total / len(s))
+    return math.sqrt(math.fsum(terms) / len(s))
 
 
 def sweep_bins(y, s):
@@ -364,51 +257,37 @@ def sweep_bins(y, s):
     return max(1, len(s) - 1)
 
 
-def sweep_error(y, s, p=2):
-    """`binned_error` with the bins of the sweep (MSCE)."""
-    return binned_error(y, s, sweep_bins(y, s), p) if len(s) else NAN
-
-
 # Impact, section 7.2
 
 
-def calibrated(
-    y,
-    s,
-    cluster,
-    member,
-    h,
-    kernel="gaussian",
-    cluster_weight="cluster",
-    w=None,
-):
+def calibrated(y, s, cluster, member, *options):
     """S*: every row's score through the curve of its group, exactly at the score."""
     result = [NAN] * len(s)
     for in_group in member.values():
         rows = [row for row in range(len(s)) if in_group[row]]
-        curve = nadaraya_watson(
-            *(y, s, cluster, in_group, [float(s[row]) for row in rows], h),
-            *(kernel, cluster_weight, w),
-        )
+        grid = [float(s[row]) for row in rows]
+        curve = nadaraya_watson(y, s, cluster, in_group, grid, *options)
         for row, value in zip(rows, curve, strict=True):
-            if not math.isnan(result[row]):
-                raise ValueError("groups overlap")
             result[row] = value
+    return result
+
+
+def mean_shifts(shifts, member, w):
+    """Mean of the shifts over the rows of each group: {group: value}."""
+    w = [1] * len(shifts) if w is None else w
+    result = {}
+    for group, in_group in member.items():
+        rows = [row for row in range(len(shifts)) if in_group[row] and w[row] > 0]
+        total = math.fsum(w[row] for row in rows)
+        moved = math.fsum(w[row] * shifts[row] for row in rows)
+        result[group] = moved / total if rows else NAN
     return result
 
 
 def positive_rate_shift(s, star, member, threshold, w=None):
     """Mean over the group's rows of 1(S* > t) - 1(S > t); the definition of 7.2."""
-    w = [1] * len(s) if w is None else w
-    result = {}
-    for group, in_group in member.items():
-        rows = [row for row in range(len(s)) if in_group[row] and w[row] > 0]
-        total = math.fsum(w[row] for row in rows)
-        shifts = [
-            w[row] * ((star[row] > threshold) - (s[row] > threshold)) for row in rows
-        ]
-        result[group] = math.fsum(shifts) / total if rows else NAN
-    return result
+    shifts = [(b > threshold) - (a > threshold) for a, b in zip(s, star, strict=True)]
+    return mean_shifts(shifts, member, w)
 
 
 def ranks_from_top(s, q, lowest=math.inf):
@@ -426,12 +305,6 @@ def rank_shift(s, star, q, member, w=None, k=math.inf):
 
     Ranks beyond the first k are k + 1.
     """
-    w = [1] * len(s) if w is None else w
-    before, after = ranks_from_top(s, q, k + 1), ranks_from_top(star, q, k + 1)
-    result = {}
-    for group, in_group in member.items():
-        rows = [row for row in range(len(s)) if in_group[row] and w[row] > 0]
-        total = math.fsum(w[row] for row in rows)
-        shifts = [w[row] * (before[row] - after[row]) for row in rows]
-        result[group] = math.fsum(shifts) / total if rows else NAN
-    return result
+    before, after = (ranks_from_top(scores, q, k + 1) for scores in (s, star))
+    shifts = [a - b for a, b in zip(before, after, strict=True)]
+    return mean_shifts(shifts, member, w)

@@ -1,12 +1,18 @@
-"""The references against hand-computed examples and numbers from elsewhere."""
+"""The references against enumeration of all orders, and variances by hand."""
 
 import math
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
-from tests.reference import matched_pairs, pairwise, utility, variance
+from tests.reference import (
+    advantage,
+    dissatisfaction,
+    matched_pairs,
+    outcome_inequality,
+    variance,
+)
+from tests.reference._common import orders, rows_by_query
 
 
 def make_data(seed, n_queries=8, size=7):
@@ -21,78 +27,77 @@ def make_data(seed, n_queries=8, size=7):
     return [v.tolist() for v in (y, s, q)] + [member]
 
 
-def assert_same(first, second):
-    assert first.keys() == second.keys()
-    for key in first:
-        assert first[key] == pytest.approx(second[key], rel=1e-12, nan_ok=True)
+# Tied items: the mean over every order of them
 
 
-# Matched pairs
+def lists_of(s, q):
+    """Yield the rows of every query, and all their orders by score."""
+    for rows in rows_by_query(q).values():
+        yield rows, list(orders(s, rows))
 
 
-def test_matched_pairs_example_of_the_paper():
-    # Korevaar et al. section 4.1.4, in binary fractions of about the same size.
-    s, y, in_group = [0.75, 0.734375, 0.71875], [1, 0, 1], [False, False, True]
-    pairs = matched_pairs.matched_pairs(y, s, [0] * 3, in_group, epsilon=0.05)
-    assert list(pairs) == [(2, 0, 0.0), (2, 1, 1.0)]
-    result = matched_pairs.matched_pair_calibration(
-        y, s, [0] * 3, {"g": in_group}, epsilon=0.05
-    )
-    assert result == {"g": (0.5, 2, 0.05)}
+@pytest.mark.parametrize("seed", range(4))
+def test_places(seed):
+    _, s, q, member = make_data(seed, n_queries=4, size=5)
+    chances = matched_pairs.position_chances(s, q)
+    for rows, lists in lists_of(s, q):
+        for row in rows:
+            places = [order.index(row) for order in lists]
+            expected = {k: places.count(k) / len(lists) for k in set(places)}
+            assert chances[row] == pytest.approx(expected)
+        for in_group in member.values():
+            inside = [[float(in_group[row]) for row in order] for order in lists]
+            expected = np.mean(inside, axis=0).tolist()
+            assert advantage.profile(s, rows, in_group) == pytest.approx(expected)
 
 
-def test_matched_pairs_by_hand():
-    y, s = [3, 1, 0, 2], [0.5, 0.5, 0.75, 0.25]
-    q, member = ["u"] * 4, {"a": [True, False, False, False]}
-    mpc = matched_pairs.matched_pair_calibration
-    below = list(matched_pairs.eligible_pairs(y, s, q, member["a"]))
-    both = list(matched_pairs.eligible_pairs(y, s, q, member["a"], "both"))
-    assert below == [(0, 1, 2.0), (0, 2, 3.0)]
-    assert both == [(0, 1, 2.0), (0, 2, 3.0), (0, 3, 1.0)]
-    assert mpc(y, s, q, member)["a"] == (2, 1, 0)
-    assert mpc(y, s, q, member, epsilon=0.25)["a"] == (2.5, 2, 0.25)
-    assert mpc(y, s, q, member, n_pairs=1)["a"] == (2, 1, 0)
-    assert mpc(y, s, q, member, n_pairs=2)["a"] == (2.5, 2, 0.25)
-    assert mpc(y, s, q, member, n_pairs=99)["a"] == (2.5, 2, 0.25)
-    assert mpc(y, s, q, member, quantile=0.5)["a"] == (2, 1, 0)
-    assert mpc(y, s, q, member, quantile=0.51)["a"] == (2.5, 2, 0.25)
-    # Pairs tied at epsilon are all kept.
-    tied = mpc(y, s, q, member, n_pairs=2, direction="both")
-    assert tied["a"] == (2, 3, 0.25)
-    # A number of pairs counts them, whatever they weigh.
-    assert mpc(y, s, q, member, n_pairs=1, w=[3] * 4)["a"] == (2, 1, 0)
-    assert mpc(y, s, q, member, n_pairs=2, w=[3] * 4)["a"] == (2.5, 2, 0.25)
-    nobody = mpc(y, s, q, {"a": [False] * 4})["a"]
-    assert math.isnan(nobody[0])
-    assert nobody[1] == 0
-    assert math.isnan(nobody[2])
-    with pytest.raises(ValueError, match="one of"):
-        mpc(y, s, q, member, n_pairs=1, quantile=0.5)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("weight", ["uniform", "dcg", "geometric", "reciprocal"])
+def test_dissatisfaction_and_exposure(seed, weight):
+    y, s, q, member = make_data(seed, n_queries=12, size=6)
+    exposures = dissatisfaction.exposures(s, q, weight)
+    for rows, lists in lists_of(s, q):
+        for tie_cost in (0, 0.3):
+            how = (*member.values(), weight, tie_cost)
+            expected = np.mean(
+                [dissatisfaction.dissatisfaction_of_order(y, o, *how) for o in lists]
+            )
+            actual = dissatisfaction.dissatisfaction(y, s, rows, *how)
+            assert actual == pytest.approx(expected)
+        for row in rows:
+            visits = [dissatisfaction.visit(weight, o.index(row)) for o in lists]
+            assert exposures[row] == pytest.approx(np.mean(visits))
 
 
-def test_matched_pairs_average_over_queries():
-    # Query u: mean of 1 and 0; query v: -1.
-    y, s, q = [1, 0, 1, 0, 1], [0, 0, 0, 0, 0], list("uuuvv")
-    member = {"a": [True, False, False, True, False]}
-    mpc = matched_pairs.matched_pair_calibration
-    assert mpc(y, s, q, member, epsilon=0)["a"] == (0, 3, 0)
-    assert mpc(y, s, q, member, epsilon=0, average="queries")["a"] == (-0.25, 3, 0)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("pairs", ["adjacent", "all"])
+def test_moments_of_positions(seed, pairs):
+    y, s, q, member = make_data(seed, size=5)
+    g = [a + 2 * b for a, b in zip(*member.values(), strict=True)]
+    positions = outcome_inequality.positions_of(q, 4, pairs)
+    for rows, lists in lists_of(s, q):
+        moments = outcome_inequality.query_moments(y, s, g, rows, positions, set(g))
+        for (j, k, a, b), actual in moments.items():
+            values = [
+                (float(y[order[j]] - y[order[k]]), 1.0)
+                if k < len(order) and (g[order[j]], g[order[k]]) == (a, b)
+                else (0.0, 0.0)
+                for order in lists
+            ]
+            expected = np.mean(values, axis=0).tolist()
+            assert actual == pytest.approx(expected, abs=1e-12)
 
 
-# NDCG
-
-
-def test_ndcg_by_hand():
-    dcg = 3 / math.log2(2) + 2 / math.log2(3) + 3 / math.log2(4)
-    ideal = 3 / math.log2(2) + 3 / math.log2(3) + 2 / math.log2(4)
-    y, s = [3, 2, 3], [0.9, 0.8, 0.7]
-    assert utility.ndcg(y, s, [0] * 3) == pytest.approx(dcg / ideal)
-    # A tie over the cut: one half of a place in the top 1.
-    assert utility.ndcg([1, 0], [0, 0], [0, 0], k=1) == pytest.approx(0.5)
-    # A query without gain is left out, and only such queries: nan.
-    y, s, q = [3, 2, 3, 0, 0], [0.9, 0.8, 0.7, 1, 0], [0, 0, 0, 1, 1]
-    assert utility.ndcg(y, s, q) == pytest.approx(dcg / ideal)
-    assert math.isnan(utility.ndcg([0, 0], [0, 1], [0, 0]))
+@pytest.mark.parametrize("seed", range(8))
+def test_worst_ranking_of_all_pairs(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 7))
+    y, in_a = rng.integers(0, 3, n).tolist(), (rng.random(n) < 0.6).tolist()
+    how = ("uniform", "dcg", "reciprocal")[seed % 3], (0, 0.3, 1.0)[seed % 3]
+    every = [True] * n
+    largest = dissatisfaction.brute_force_normaliser(y, range(n), in_a, every, *how)
+    actual = dissatisfaction.all_pairs_normaliser(y, range(n), in_a, *how)
+    assert actual == pytest.approx(largest)
 
 
 # Variances
@@ -136,45 +141,3 @@ def test_item_covariance_by_hand():
     # Members of one pair only: no variance.
     alone = {"a": [True, False, False, False]}
     assert math.isnan(variance.item_covariance({"a": pairs[:1]}, 4, alone)["a", "a"])
-
-
-def test_delong_by_hand():
-    # V10 = 1, 1/2 and V01 = 1/2, 1: S10 = S01 = 1/8, variance 1/16 + 1/16.
-    y, s = [1, 1, 0, 0], [0.8, 0.4, 0.6, 0.2]
-    assert variance.auc(y, s) == 0.75
-    assert variance.delong_variance(y, s) == pytest.approx(1 / 8)
-    assert math.isnan(variance.delong_variance([1, 0, 0], [1, 0, 2]))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_delong_is_the_two_sample_jackknife(seed):
-    rng = np.random.default_rng(seed)
-    y = rng.permutation([1] * 12 + [0] * 17)
-    s = np.round(rng.normal(size=29) + y, 1)
-    full, expected = roc_auc_score(y, s), 0.0
-    for label in (0, 1):
-        rows = np.flatnonzero(y == label)
-        left_out = [roc_auc_score(np.delete(y, row), np.delete(s, row)) for row in rows]
-        pseudo = len(rows) * full - (len(rows) - 1) * np.array(left_out)
-        expected += pseudo.var(ddof=1) / len(rows)
-    assert variance.delong_variance(y, s) == pytest.approx(expected)
-
-
-def test_item_variance_is_delongs():
-    rng = np.random.default_rng(0)
-    y = rng.permutation([1] * 40 + [0] * 60)
-    s = rng.normal(size=100) + y
-    pairs = list(pairwise.pairs_accuracy(y, s, [0] * 100, [True] * 100))
-    tables, member = (
-        {"a": variance.tabulate(pairs, [0] * 100)},
-        {"a": (y == 1).tolist()},
-    )
-    covariance = variance.item_covariance(tables, 100, member)
-    assert covariance["a", "a"] == pytest.approx(variance.delong_variance(y, s))
-
-
-def test_bootstrap_totals():
-    table, counts = [[1, 10], [2, 20], [3, 30]], [[1, 1, 1], [0, 3, 0], [2, 0, 1]]
-    totals = variance.cluster_bootstrap_totals(table, counts)
-    assert totals == [[6, 60], [6, 60], [5, 50]]
-    assert np.allclose(totals, np.array(counts) @ np.array(table))

@@ -1,36 +1,17 @@
-"""Variances from pairs: the jackknife over clusters and items, DeLong, bootstrap.
+"""Variances from pairs: the jackknife over clusters and items, and DeLong's.
 
 ``pairs_by_group`` is {group: [(i, j, num, den, weight), ...]} with the estimate of a
 group sum(weight * num) / sum(weight * den). ``weight`` is the importance of the query
-or cluster of the pair. `tabulate` makes such lists. The keys need not be groups:
-(group, bucket) gives the covariance of the buckets. Covariances are returned as
-{(g, h): value}, nan where a group has no pairs.
+or cluster of the pair. The keys need not be groups: (group, bucket) gives the
+covariance of the buckets. Covariances are returned as {(g, h): value}, nan where a
+group has no pairs.
 """
 
 import math
 
-from tests.reference._common import NAN, query_weights
+import numpy as np
 
-
-def tabulate(pairs, q, average="pairs", w=None, v=None):
-    """(i, j, value) as (i, j, num, den, weight).
-
-    ``v`` are the weights of the items, None is 1: num = v_i v_j value, den = v_i v_j.
-    ``average="queries"``: both are divided by the sum of v_i v_j over the pairs of the
-    query, so that the ratio of sums is the mean of the queries' ratios.
-    """
-    pairs = list(pairs)
-    weights = query_weights(q, w)
-    total = {}
-    for i, j, _ in pairs:
-        total[q[i]] = total.get(q[i], 0) + (v[i] * v[j] if v else 1)
-    table = []
-    for i, j, value in pairs:
-        share = v[i] * v[j] if v else 1
-        if average == "queries":
-            share /= total[q[i]]
-        table.append((i, j, share * value, share, weights[q[i]]))
-    return table
+from tests.reference._common import NAN
 
 
 def ratio_estimates(tables, touched=None, dropped=None):
@@ -164,47 +145,8 @@ def item_covariance(pairs_by_group, n_rows, member=None, estimates=None, support
     )
 
 
-def _wins(y, s):
-    """{positive row: {negative row: 1, 1/2 or 0}}."""
-    table = {}
-    for i in range(len(y)):
-        for j in range(len(y)):
-            if y[i] == 1 and y[j] == 0:
-                value = 1.0 if s[i] > s[j] else 0.5 if s[i] == s[j] else 0.0
-                table.setdefault(i, {})[j] = value
-    return table
-
-
-def auc(y, s):
-    """Area under the ROC curve of binary y: share of pairs won, ties one half."""
-    values = [v for row in _wins(y, s).values() for v in row.values()]
-    return math.fsum(values) / len(values) if values else NAN
-
-
 def delong_variance(y, s):
-    """DeLong, DeLong and Clarke-Pearson 1988: S10 / m + S01 / n."""
-    table = _wins(y, s)
-    positives = [i for i in range(len(y)) if y[i] == 1]
-    negatives = [j for j in range(len(y)) if y[j] == 0]
-    m, n = len(positives), len(negatives)
-    if m < 2 or n < 2:
-        return NAN
-    theta = auc(y, s)
-    v10 = [sum(table[i][j] for j in negatives) / n for i in positives]
-    v01 = [sum(table[i][j] for i in positives) / m for j in negatives]
-    s10 = math.fsum((v - theta) ** 2 for v in v10) / (m - 1)
-    s01 = math.fsum((v - theta) ** 2 for v in v01) / (n - 1)
-    return s10 / m + s01 / n
-
-
-def cluster_bootstrap_totals(table, counts):
-    """Column totals of every resample: table (Q, K), counts (R, Q) -> (R, K)."""
-    n_columns = len(table[0])
-    totals = []
-    for count in counts:
-        row = [0.0] * n_columns
-        for c in range(len(table)):
-            for k in range(n_columns):
-                row[k] += float(count[c]) * float(table[c][k])
-        totals.append(row)
-    return totals
+    """DeLong, DeLong and Clarke-Pearson 1988: S10 / m + S01 / n, of the placements."""
+    y, s = np.asarray(y) == 1, np.asarray(s)
+    won = (s[y][:, None] > s[~y]) + 0.5 * (s[y][:, None] == s[~y])
+    return sum(np.var(won.mean(k), ddof=1) / won.shape[1 - k] for k in (0, 1))

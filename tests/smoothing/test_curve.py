@@ -8,7 +8,7 @@ from scipy import stats
 
 from skrankfair.smoothing import nadaraya_watson
 from skrankfair.smoothing._kernels import KERNELS
-from tests.smoothing import naive
+from tests.reference import predictive_parity as naive
 
 GRID = np.linspace(0.1, 0.9, 40)
 METHODS = {"exact": 1e-10, "fast": 1e-6}
@@ -35,15 +35,18 @@ def test_curve_and_covariance_are_those_of_the_loops(kernel, method):
     y, s, cluster = clustered()
     weight = np.random.default_rng(1).integers(0, 3, y.size).astype(float)
     for rows, w in itertools.product((False, True), (None, weight)):
-        f, covariance = naive.curve(
-            y, s, cluster.tolist(), GRID[::3], 0.3, kernel, rows=rows, weight=w
+        cluster_weight = "row" if rows else "cluster"
+        f, psi = naive.curve_and_influence(
+            *(y, s, cluster.tolist(), [True] * y.size, GRID[::3], 0.3, kernel),
+            *(cluster_weight, w),
         )
+        covariance = naive.covariance(psi, psi)
         r = nadaraya_watson(
             *(y, s, GRID[::3]),
             bandwidth=0.3,
             kernel=kernel,
             cluster=cluster,
-            cluster_weight="row" if rows else "cluster",
+            cluster_weight=cluster_weight,
             sample_weight=w,
             method=method,
         )

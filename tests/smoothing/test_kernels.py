@@ -12,7 +12,7 @@ from skrankfair.smoothing._bandwidth import (
 )
 from skrankfair.smoothing._kernels import KERNELS
 from skrankfair.smoothing._sums import exact_sums, kernel_sums
-from tests.smoothing import naive
+from tests.reference import predictive_parity as naive
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=list(KERNELS))
 

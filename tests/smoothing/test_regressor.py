@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
-from tests.smoothing import naive
+from tests.reference import predictive_parity as naive
 
 ESTIMATORS = [
     NadarayaWatsonRegressor(),
