@@ -53,6 +53,7 @@ class Columns:
     q: Any
     group: Any
     z: Any
+    place: Any  # a rank of its own
     w: Any = None
     cluster: Any = None
 
@@ -103,6 +104,9 @@ class Case:
         options = {**self.options, **self.first_pass, **changed}
         if "bins" in options:
             options["engagement"] = c.z
+        for name in ("covariates", "position"):
+            if name in options:
+                options[name] = getattr(c, options[name])
         if self.metric is not metrics.ndcg:
             options["sensitive_features"] = c.group
         if self.by_row:
@@ -230,6 +234,23 @@ def _later():
     yield Case(metrics.dips, {"divisor": "pairs", "position_weight": "dcg"}, {})
     yield Case(metrics.ndkl, {"target": TARGET}, {})
     yield Case(metrics.exposure_parity, {"signed": True, "divisor": "maximum"}, {})
+    for normalize in (False, True):
+        yield Case(metrics.boost_value, {"boost": 0.25, "normalize": normalize}, {})
+    for options in (
+        {"covariates": "z"},
+        {"covariates": "z", "estimator": "local_linear"},
+        {"estimator": "local_quadratic", "direction": "both"},
+        {"adjacent": True},
+        {"position": "place", "adjacent": True},
+        {"position": "place", "position_weight": "dcg", "direction": "both"},
+        {"position": "place", "adjacent": True, "estimator": "local_linear"},
+    ):
+        epsilon = {"epsilon": 1.0 if "adjacent" in options else 0.25}
+        options |= {"variance": "cluster"}
+        yield Case(metrics.matched_pair_calibration, options, epsilon)
+    shown = {"position": "place", "position_weight": "reciprocal"}
+    yield Case(metrics.dips, shown, {})
+    yield Case(metrics.exposure_gap, {**shown, "target": "relevance"}, {})
 
 
 CASES = {_name(case): case for case in _cases()}
@@ -267,6 +288,7 @@ def labelled(seed=0, n=90):
         q=q,
         group=group,
         z=rng.integers(0, 32, n) / 32,
+        place=1 + rng.permutation(n),
     )
 
 

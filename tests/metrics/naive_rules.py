@@ -66,6 +66,17 @@ RULES = {
     **{f"calibration-{d}": _calibration(d) for d in ("below", "both")},
 }
 
+#: Rules whose pairs have a better item, which is in a stratum of engagement.
+BY_ENGAGEMENT = {
+    **ACCURACY,
+    "exposure": RULES["exposure"]._replace(
+        pairs=lambda p, in_group: naive.pairs_of_better(p.y, p.s, p.q, in_group)
+    ),
+    "preference": RULES["preference"]._replace(
+        pairs=lambda p, in_group: naive.pairs_of_better(p.y, p.y, p.q, in_group)
+    ),
+}
+
 
 def with_item_weights(p, seed):
     """Return weights of the items, the problem without rows of weight 0, and theirs.
@@ -100,6 +111,27 @@ def difference(pairs):
     sides = ("own", "rest")
     estimates = {g: lambda _, g=g: {(g, "own"): 1.0, (g, "rest"): -1.0} for g in groups}
     return estimates, {g: [pairs[g, side] for side in sides] for g in groups}
+
+
+def by_stratum(p, pairs, edges):
+    """Return {(group, stratum): pairs}, and the means over strata with pairs.
+
+    The means are functions of the ratios of the strata, with their supports.
+    """
+    stratum = np.searchsorted(edges[1:-1], p.z, side="right").tolist()
+    numbers = range(len(edges) - 1)
+
+    def mean(ratios, g):
+        there = [(g, b) for b in numbers if not np.isnan(ratios[g, b])]
+        return {key: 1 / len(there) for key in there} or {(g, 0): 1.0}
+
+    strata = {
+        (g, b): [pair for pair in some if stratum[pair[0]] == b]
+        for g, some in pairs.items()
+        for b in numbers
+    }
+    means = {g: lambda ratios, g=g: mean(ratios, g) for g in pairs}
+    return strata, means, {g: [some] for g, some in pairs.items()}
 
 
 def tables_of(p, pairs, average="pairs", *, w=None, v=None, k=None):

@@ -96,29 +96,6 @@ def test_the_truth_at_equal_prices():
     assert sum(covered) >= 33  # 38 are expected, 4 standard deviations are 5.5
 
 
-def test_parts_add_up_and_rows_have_no_order():
-    y, score, price, who = made(1, 60)
-    x = np.stack([price, score**2], axis=1)
-    group, query = who["sensitive_features"], who["qid"]
-
-    def measure(rows):
-        return matched_pair_calibration(
-            y[rows],
-            score[rows],
-            sensitive_features=group[rows],
-            qid=query[rows],
-            covariates=x[rows],
-            epsilon=0.2,
-        )
-
-    whole = measure(np.arange(y.size))
-    parts = sum(measure(np.flatnonzero(query % 3 == part)) for part in range(3))
-    shuffled = measure(np.random.default_rng(0).permutation(y.size))
-    for other in (parts, shuffled):
-        assert_allclose(other.estimate, whole.estimate, rtol=1e-12)
-        assert_allclose(other.standard_error, whole.standard_error, rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

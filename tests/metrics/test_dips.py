@@ -216,29 +216,17 @@ def test_all_pairs_are_kendall():
 
 
 @undefined_is_fine
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"comparison": "all", "tie_cost": 0.5},
-        {"against": "b", "position_weight": "dcg"},
-        {"divisor": "pairs", "position_weight": [2.0, 1.0]},
-    ],
-)
-def test_other_pairs_add_up(options):
+def test_pairs_with_one_other_group_add_up():
     rng = np.random.default_rng(0)
     q, s, y = np.repeat(np.arange(8), 5), rng.random(40), rng.integers(0, 3, 40)
     g = np.where(q < 4, rng.choice(["a", "c"], 40), rng.choice(["a", "b", "c"], 40))
 
     def of(rows):
-        return dips(
-            y[rows], s[rows], sensitive_features=g[rows], qid=q[rows], **options
-        )
+        who = {"sensitive_features": g[rows], "qid": q[rows]}
+        return dips(y[rows], s[rows], **who, against="b", position_weight="dcg")
 
-    whole = of(q >= 0)
     parts = [GroupEstimates.from_json(of(rows).to_json()) for rows in (q < 4, q >= 4)]
-    assert_same(parts[0] + parts[1], whole, tolerance=1e-9)
-    order = rng.permutation(40)
-    assert_same(of(order), whole)
+    assert_same(parts[0] + parts[1], of(q >= 0), tolerance=1e-9)
 
 
 def test_one_other_group_is_no_group_of_the_result():

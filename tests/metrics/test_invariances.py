@@ -8,7 +8,7 @@ import pytest
 
 from skrankfair import metrics
 from skrankfair._estimates import sums as _sums
-from tests.calls import OF_ITEMS, OF_LISTS
+from tests.calls import OF_LISTS
 from tests.metrics.common import (
     DATA,
     EVERY_CASE,
@@ -275,8 +275,8 @@ OF_ORDER = (
     metrics.pairwise_exposure,
     metrics.pairwise_preference,
 )
-OF_RANKS = (*OF_ORDER, *OF_ITEMS, *OF_LISTS, metrics.dips, metrics.ndcg)
-OF_RANKS += (metrics.mean_position,)
+OF_RANKS = (*OF_ORDER, *OF_LISTS, metrics.exposure, metrics.exposure_gap)
+OF_RANKS += (metrics.dips, metrics.ndcg, metrics.mean_position)
 
 
 @one_in(
@@ -342,7 +342,12 @@ def scaled_epsilon(case, factor):
     }
 
 
-@cases_of(metrics.matched_pair_calibration)
+@cases_where(
+    lambda case: (
+        case.metric is metrics.matched_pair_calibration
+        and "covariates" not in case.options
+    )
+)
 @on_both
 def test_calibration_has_the_scale_of_the_scores(case, make):
     c = make()

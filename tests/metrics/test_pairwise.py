@@ -17,11 +17,13 @@ from skrankfair.metrics import (
 from tests import seeds
 from tests.metrics.naive_rules import (
     ACCURACY,
+    BY_ENGAGEMENT,
     COMPARISONS,
     EPSILON,
     RULES,
     assert_close,
     assert_covariance,
+    by_stratum,
     covariance_of,
     difference,
     estimates_of,
@@ -164,91 +166,44 @@ def test_by_hand():
 EDGES = (-np.inf, 0.25, 0.5, 0.75, np.inf)
 
 
-def by_stratum(p, pairs, edges=EDGES):
-    """Return {(group, stratum): pairs}, and the means over strata with pairs.
-
-    The means are functions of the ratios of the strata, with their supports.
-    """
-    stratum = np.searchsorted(edges[1:-1], p.z, side="right").tolist()
-    numbers = range(len(edges) - 1)
-
-    def mean(ratios, g):
-        there = [(g, b) for b in numbers if not np.isnan(ratios[g, b])]
-        return {key: 1 / len(there) for key in there} or {(g, 0): 1.0}
-
-    strata = {
-        (g, b): [pair for pair in some if stratum[pair[0]] == b]
-        for g, some in pairs.items()
-        for b in numbers
-    }
-    means = {g: lambda ratios, g=g: mean(ratios, g) for g in pairs}
-    return strata, means, {g: [some] for g, some in pairs.items()}
-
-
 @in_chunks
 @pytest.mark.parametrize("unit", UNITS)
-def test_means_of_strata(unit, seeds):
-    for seed, comparison in itertools.product(seeds, COMPARISONS):
-        p = make_problem(seed, (3, 14))
-        seen, rule = p.seen(), ACCURACY[comparison]
-        average = "pairs" if unit == "item" else AVERAGES[seed // 2 % 2]
-        strata, means, supports = by_stratum(seen, rule.all_pairs(seen))
-        given = {"engagement": p.z, "bins": EDGES, "average": average}
-        r = rule.measure(p, **given, **UNITS[unit](p))
-        hint = (seed, comparison)
-        expected = estimates_of(seen, strata, average, means)
-        assert_close(r.estimate, expected, 1e-12, hint)
-        expected = covariance_of(seen, strata, unit, average, means, supports)
-        assert_covariance(r.covariance, expected, hint)
-        rest = {
-            g: list(
-                naive.pairs_rest_accuracy(seen.y, seen.s, seen.q, member, comparison)
-            )
-            for g, member in seen.member.items()
-        }
-        strata_of_rest, means_of_rest, _ = by_stratum(seen, rest)
-        expected = estimates_of(seen, strata_of_rest, average, means_of_rest)
-        gap = r.estimate - r.against_rest().estimate
-        assert_close(gap, expected + 0 * gap, 1e-12, hint)
-        table = r.breakdown().set_index(["group", "bucket"]).loc[list(strata)]
-        assert_close(table["estimate"], estimates_of(seen, strata, average), 1e-12)
-        assert table["support"].tolist() == [len(some) for some in strata.values()]
-        edges = [EDGES[b : b + 2] for _, b in strata]
-        assert list(zip(table["low"], table["high"], strict=True)) == edges
-        if unit != "item":
-            errors = np.diag(covariance_of(seen, strata, unit, average))
-            assert_close(table["standard_error"] ** 2, errors, 1e-10, hint)
-
-
-@in_chunks
-@pytest.mark.parametrize("unit", UNITS)
-def test_exposure_and_preference_by_engagement(unit, seeds):
-    for seed in seeds:
+@pytest.mark.parametrize("name", BY_ENGAGEMENT)
+def test_means_of_strata(name, unit, seeds):
+    rule = BY_ENGAGEMENT[name]
+    for seed in seeds[::2]:
         p = make_problem(seed, (3, 14))
         v, weighted, kept = with_item_weights(p, seed)
         average = "pairs" if unit == "item" else AVERAGES[seed // 2 % 2]
         given = {"engagement": p.z, "bins": EDGES, "average": average}
         for seen, items in ((p.seen(), {}), (weighted, {"item_weight": v})):
             how = {"v": kept} if items else {}
-            options = {**p.who, **given, **UNITS[unit](p), **items}
-            for of, r in (
-                (seen.s, pairwise_exposure(p.y, p.s, **options)),
-                (seen.y, pairwise_preference(p.y, p.s, **options)),
-            ):
-                pairs = {
-                    g: list(naive.pairs_of_better(seen.y, of, seen.q, member))
-                    for g, member in seen.member.items()
+            r = rule.measure(p, **given, **UNITS[unit](p), **items)
+            strata, means, supports = by_stratum(seen, rule.all_pairs(seen), EDGES)
+            expected = estimates_of(seen, strata, average, means, **how)
+            assert_close(r.estimate, expected, 1e-11, seed)
+            of_strata = strata, unit, average
+            expected = covariance_of(seen, *of_strata, means, supports, **how)
+            assert_covariance(r.covariance, expected, seed)
+            table = r.breakdown().set_index(["group", "bucket"]).loc[list(strata)]
+            expected = estimates_of(seen, strata, average, **how)
+            assert_close(table["estimate"], expected, 1e-11, seed)
+            assert table["support"].tolist() == [len(some) for some in strata.values()]
+            edges = [EDGES[b : b + 2] for _, b in strata]
+            assert list(zip(table["low"], table["high"], strict=True)) == edges
+            if unit != "item":
+                errors = np.diag(covariance_of(seen, *of_strata, **how))
+                assert_close(table["standard_error"] ** 2, errors, 1e-10, seed)
+            if name in ACCURACY:
+                rest = {
+                    g: pairs
+                    for (g, side), pairs in own_and_rest(seen, name).items()
+                    if side == "rest"
                 }
-                strata, means, supports = by_stratum(seen, pairs)
+                strata, means, _ = by_stratum(seen, rest, EDGES)
                 expected = estimates_of(seen, strata, average, means, **how)
-                assert_close(r.estimate, expected, 1e-11, seed)
-                of_strata = strata, unit, average, means, supports
-                expected = covariance_of(seen, *of_strata, **how)
-                assert_covariance(r.covariance, expected, seed)
-                table = r.breakdown().set_index(["group", "bucket"]).loc[list(strata)]
-                estimates = estimates_of(seen, strata, average, **how)
-                assert_close(table["estimate"], estimates, 1e-11)
-                assert table["support"].tolist() == [len(s) for s in strata.values()]
+                gap = r.estimate - r.against_rest().estimate
+                assert_close(gap, expected + 0 * gap, 1e-11, seed)
 
 
 class TestGapsByEngagement:

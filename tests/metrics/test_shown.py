@@ -130,10 +130,9 @@ CALLS = {
     "dips": (dips, {"position_weight": "reciprocal"}),
     "gap": (exposure_gap, {"target": "relevance"}),
 }
-each_call = pytest.mark.parametrize("name", CALLS)
 
 
-@each_call
+@pytest.mark.parametrize("name", CALLS)
 def test_positions_of_the_scores_change_nothing(name):
     metric, options = CALLS[name]
     y, s, who, rank = many()
@@ -146,30 +145,6 @@ def test_positions_of_the_scores_change_nothing(name):
     assert_same(shown, plain)
     left = metric(y[some], s[some], **who, **options)
     assert np.abs(left.estimate - plain.estimate).max() > 1e-4
-
-
-@each_call
-def test_invariances(name):
-    """Order of rows and queries; parts that add up; no other scale of scores."""
-    metric, options = CALLS[name]
-    y, s, who, rank = many()
-    position = np.where(rank % 2, rank + 1, rank - 1) + (rank > 4)  # and a gap
-
-    def measure(rows, scale=1):
-        columns = {n: c[rows] for n, c in {**who, "position": position}.items()}
-        return metric(y[rows], scale * s[rows], **columns, **options, missing="drop")
-
-    whole = measure(slice(None))
-    shuffled = np.random.default_rng(1).permutation(s.size)
-    assert_same(measure(shuffled), whole)
-    assert_same(measure(who["qid"] < 13) + measure(who["qid"] >= 13), whole)
-    if metric is not matched_pair_calibration:
-        assert_same(measure(slice(None), -2), whole)
-    elif name == "adjacent":
-        turned = matched_pair_calibration(
-            *(y, s), **who, adjacent=True, epsilon=0.2, missing="drop"
-        )
-        assert np.abs(turned.estimate - whole.estimate).max() > 1e-3
 
 
 def test_exposure_and_curves_take_positions():

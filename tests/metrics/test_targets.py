@@ -1,36 +1,30 @@
 """Shares given in advance, and skews over cuts, of statistical parity."""
 
 import math
+from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
 
 from skrankfair.metrics import (
     GroupEstimates,
     ndkl,
     normalized_discounted_difference,
     normalized_discounted_kl,
-    normalized_discounted_ratio,
     skew_at_k,
 )
-from skrankfair.scoring import make_fairness_scorer
 from tests import seeds
+from tests.calls import OF_LISTS
 from tests.metrics.common import assert_same
 from tests.metrics.naive_rules import assert_close
 from tests.metrics.problems import make_problem
+from tests.metrics.test_statistical_parity import TERMS, assert_agrees
 from tests.reference import advantage as naive
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.UndefinedMetricWarning"
 )
 in_chunks = seeds.in_chunks(12, always=4)
-TERMS = {
-    normalized_discounted_difference: naive.difference_term,
-    normalized_discounted_ratio: naive.ratio_term,
-    normalized_discounted_kl: naive.kl_term,
-}
 METRICS = {**{metric: {"step": 2} for metric in TERMS}, ndkl: {}, skew_at_k: {"k": 2}}
 
 
@@ -41,11 +35,15 @@ def shares(labels, seed):
     return dict(zip([*labels, "nobody"], drawn.tolist(), strict=True))
 
 
-def assert_agrees(result, expected, hint):
-    some = [result.groups.index(group) for group in expected]
-    values, numbers = zip(*expected.values(), strict=True)
-    assert_close(result.estimate[some], values, 1e-11, hint)
-    assert result.support[some].tolist() == list(numbers), hint
+def measures(step, target):
+    """Yield metrics, options, and naive functions of scores, queries and members."""
+    for metric, term in TERMS.items():
+        how = {"step": step, "target": target}
+        yield metric, how, partial(naive.with_target, term=term, **how)
+    how = {"target": target, "term": naive.kl_term, "step": 1, "largest": False}
+    yield ndkl, {"target": target}, partial(naive.with_target, **how)
+    how = {"target": target, "k": 2}
+    yield skew_at_k, how, partial(naive.skew_with_target, **how)
 
 
 @in_chunks
@@ -58,32 +56,22 @@ def test_of_the_paper(seeds):
         if isinstance(p.sensitive_features, np.ndarray):  # a matrix has no such group
             nobody, target = {}, {g: target[g] for g in seen.member}
         columns = seen.s, seen.q, {**seen.member, **nobody}
-        for metric, term in TERMS.items():
-            for step in (1, 3):
-                r = metric(None, p.s, **p.who, step=step, target=target)
-                expected = naive.with_target(*columns, target, term, step, w=seen.w)
-                assert_agrees(r, expected, (seed, metric.__name__, step))
-        r = ndkl(None, p.s, **p.who, target=target)
-        expected = naive.with_target(
-            *columns, target, naive.kl_term, 1, w=seen.w, largest=False
-        )
-        assert_agrees(r, expected, seed)
-        r = skew_at_k(None, p.s, **p.who, k=2, target=target)
-        assert_agrees(r, naive.skew_with_target(*columns, target, 2, w=seen.w), seed)
-        r = skew_at_k(None, p.s, **p.who, step=2)
-        seen_columns = seen.s, seen.q, seen.member
-        assert_agrees(r, naive.skew_over_cuts(*seen_columns, 2, w=seen.w), seed)
+        for step in (1, 3):
+            for metric, options, by_hand in measures(step, target):
+                r = metric(None, p.s, **p.who, **options)
+                expected = by_hand(*columns, w=seen.w)
+                assert_agrees(r, expected, (seed, metric, options), 1e-11)
         if nobody:
-            for joint, step, largest in ((ndkl, 1, False), (TERMS_KL, 2, True)):
+            for joint, step, largest in (
+                (ndkl, 1, False),
+                (normalized_discounted_kl, 2, True),
+            ):
                 options = {} if joint is ndkl else {"step": step}
                 r = joint(None, p.s, **p.who, **options, joint=True, target=target)
                 expected = naive.joint_with_target(
                     *columns, target, step, w=seen.w, largest=largest
                 )
                 assert_close([r.estimate[0], r.support[0]], expected, 1e-11, seed)
-
-
-TERMS_KL = normalized_discounted_kl
 
 
 @in_chunks
@@ -95,16 +83,12 @@ def test_of_mean_shares(seeds):
         g[:9] = "a"  # a list without one of the groups
         target = {"a": 0.3, "b": 0.7}
         member = {label: (g == label).tolist() for label in "ab"}
-        who = {"sensitive_features": g, "qid": q, "average": "representation"}
-        columns = s.tolist(), q.tolist(), member
         mean = {"average": "representation"}
-        for metric, term in TERMS.items():
-            r = metric(None, s, **who, step=3, target=target)
-            assert_agrees(r, naive.with_target(*columns, target, term, 3, **mean), seed)
-        r = skew_at_k(None, s, **who, k=3, target=target)
-        assert_agrees(r, naive.skew_with_target(*columns, target, 3, **mean), seed)
-        r = skew_at_k(None, s, **who, step=3)
-        assert_agrees(r, naive.skew_over_cuts(*columns, 3, **mean), seed)
+        who = {"sensitive_features": g, "qid": q, **mean}
+        for metric, options, by_hand in measures(3, target):
+            r = metric(None, s, **who, **options)
+            expected = by_hand(s.tolist(), q.tolist(), member, **mean)
+            assert_agrees(r, expected, (seed, metric), 1e-11)
         joint = ndkl(None, s, **who, joint=True, target=target)
         alone = ndkl(None, s, **who, target=target)
         np.testing.assert_allclose(joint.estimate[0], alone.estimate, rtol=1e-12)
@@ -124,70 +108,42 @@ def test_by_hand():
     np.testing.assert_allclose(r.estimate, np.log([0.4, 1.6]))
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_own_shares_as_a_target(metric):
-    # Given its own shares, a list has the same distances, but for what divides them.
-    s, g = np.random.default_rng(0).permutation(20), np.arange(20) % 4 == 0
-    who = {"sensitive_features": g, **METRICS[metric]}
-    if metric in TERMS:
-        who["normalize"] = False
-    given = metric(None, s, target={True: 0.25, False: 0.75}, **who)
-    np.testing.assert_allclose(given.estimate, metric(None, s, **who).estimate)
+TARGET = {"a": 0.2, "b": 0.3, "c": 0.5}
 
 
 @pytest.mark.parametrize("average", ["queries", "representation", "clusters"])
-@pytest.mark.parametrize("metric", METRICS)
-def test_parts_add_up_and_are_stored(metric, average):
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [
+        *OF_LISTS.items(),
+        *(
+            (metric, {**options, "target": TARGET})
+            for metric, options in METRICS.items()
+        ),
+    ],
+)
+def test_parts_add_up_and_are_stored(metric, options, average):
     rng = np.random.default_rng(0)
     q, s = np.repeat(np.arange(8), 5), rng.random(40)
     g = np.where(q < 4, rng.choice(["a", "b"], 40), rng.choice(["b", "c"], 40))
     if metric is skew_at_k:
         s[np.arange(40) % 5 == 0] += 2  # somebody of each
-    options = {**METRICS[metric], "average": average}
-    options["target"] = {"a": 0.2, "b": 0.3, "c": 0.5}
 
-    def of(rows):
-        return metric(None, s[rows], sensitive_features=g[rows], qid=q[rows], **options)
+    def of(rows, **changed):
+        who = {"sensitive_features": g[rows], "qid": q[rows], "average": average}
+        return metric(None, s[rows], **who, **{**options, **changed})
 
     whole, parts = of(q >= 0), [of(q < 4), of(q >= 4)]
-    assert_same(sum(parts), whole, tolerance=1e-9)
+    for merged in (sum(parts), parts[1] + parts[0]):
+        assert_same(merged, whole, tolerance=1e-9)
     read = [GroupEstimates.from_json(part.to_json()) for part in parts]
     assert_same(read[0] + read[1], whole.compact(), tolerance=1e-9)
-    null = (parts[0] + parts[1]).test(n_resamples=30, random_state=0)
-    np.testing.assert_allclose(
-        null.null_distribution,
-        whole.test(n_resamples=30, random_state=0).null_distribution,
-    )
-    equal = [
-        metric(
-            None,
-            s[rows],
-            sensitive_features=g[rows],
-            qid=q[rows],
-            **METRICS[metric],
-            average=average,
-            target="equal",
-        )
-        for rows in (q < 4, q >= 4)
-    ]
-    with pytest.raises(ValueError, match="first pass differs"):
-        sum(equal)
-
-
-def test_as_a_scorer():
-    class Given(BaseEstimator):
-        def fit(self, X, y):
-            return self
-
-        def predict(self, X):
-            return X["score"].to_numpy()
-
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"score": rng.random(60), "group": rng.choice(["a", "b"], 60)})
-    target = {"a": 0.4, "b": 0.6}
-    score = make_fairness_scorer(ndkl, target=target, sensitive_features="group")
-    r = ndkl(None, X["score"], sensitive_features=X["group"], target=target)
-    assert score(Given(), X, np.zeros(60)) == pytest.approx(-r.disparity())
+    how = {"method": "permutation", "n_resamples": 30, "random_state": 0}
+    null, expected = (r.test(**how).null_distribution for r in (sum(parts), whole))
+    np.testing.assert_allclose(null, expected)
+    if "target" in options:
+        with pytest.raises(ValueError, match="first pass differs"):
+            of(q < 4, target="equal") + of(q >= 4, target="equal")
 
 
 @pytest.mark.parametrize(

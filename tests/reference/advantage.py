@@ -7,8 +7,10 @@ paper; discounts take such a k.
 
 import itertools
 import math
+from functools import partial
 
 from tests.reference._common import NAN, query_weights, rows_by_query, tied_blocks
+from tests.reference.dissatisfaction import visit
 
 INFINITY = float("inf")
 
@@ -151,48 +153,15 @@ def _by_profile(s, q, member, metric, average, w):
     return result
 
 
-def normalized_discounted_difference(
-    s, q, member, step=10, discount=log_discount, average="queries", w=None
+def normalized_discounted(
+    term, s, q, member, step=10, discount=log_discount, average="queries", w=None
 ):
-    """rND of every group against the rest: {group: (value, queries)}."""
-    return _by_profile(
-        *(s, q, member),
-        lambda members: normalized(members, difference_term, step, discount),
-        *(average, w),
-    )
+    """rND, rRD or rKL of every group against the rest: {group: (value, queries)}."""
 
+    def metric(members):
+        return normalized(members, term, step, discount)
 
-def normalized_discounted_ratio(
-    s,
-    q,
-    member,
-    step=10,
-    discount=log_discount,
-    average="queries",
-    w=None,
-    zero_division=1.0,
-):
-    """rRD of every group against the rest: {group: (value, queries)}."""
-
-    def term(p, share):
-        return ratio_term(p, share, zero_division)
-
-    return _by_profile(
-        *(s, q, member),
-        lambda members: normalized(members, term, step, discount),
-        *(average, w),
-    )
-
-
-def normalized_discounted_kl(
-    s, q, member, step=10, discount=log_discount, average="queries", w=None
-):
-    """rKL of every group against the rest: {group: (value, queries)}."""
-    return _by_profile(
-        *(s, q, member),
-        lambda members: normalized(members, kl_term, step, discount),
-        *(average, w),
-    )
+    return _by_profile(s, q, member, metric, average, w)
 
 
 def skew_at_k(s, q, member, k, average="queries", w=None):
@@ -245,44 +214,36 @@ def with_target(
     list of the group alone and of one without it, or, if not `largest`, by the weights.
     """
 
-    def metric_of(share):
-        def metric(members):
-            cuts = range(step, len(members) + 1, step)
-            if not cuts:
-                return NAN
-            weights = [log_discount(k) for k in cuts]
-            value = math.fsum(
-                weight * term(top_share(members, k), share)
-                for k, weight in zip(cuts, weights, strict=True)
-            )
-            most = max(term(1, share), term(0, share)) if largest else 1
-            return value / (most * math.fsum(weights))
+    def metric(members, share):
+        cuts = range(step, len(members) + 1, step)
+        if not cuts:
+            return NAN
+        weights = [log_discount(k) for k in cuts]
+        value = math.fsum(
+            weight * term(top_share(members, k), share)
+            for k, weight in zip(cuts, weights, strict=True)
+        )
+        most = max(term(1, share), term(0, share)) if largest else 1
+        return value / (most * math.fsum(weights))
 
-        return metric
-
-    return {
-        group: _by_profile(
-            s, q, {group: in_group}, metric_of(target[group]), average, w
-        )[group]
-        for group, in_group in member.items()
-    }
+    return _of_targets(metric, s, q, member, target, average, w)
 
 
 def skew_with_target(s, q, member, target, k, average="queries", w=None):
     """ln(p_k / target) of every list of k items or more: {group: (value, queries)}."""
 
-    def metric_of(share):
-        def metric(members):
-            return _mean_skew(members, share, [k]) if len(members) >= k else NAN
+    def metric(members, share):
+        return _mean_skew(members, share, [k]) if len(members) >= k else NAN
 
-        return metric
+    return _of_targets(metric, s, q, member, target, average, w)
 
-    return {
-        group: _by_profile(
-            s, q, {group: in_group}, metric_of(target[group]), average, w
-        )[group]
-        for group, in_group in member.items()
-    }
+
+def _of_targets(metric, s, q, member, target, average, w):
+    values = {}
+    for group, in_group in member.items():
+        of_group = partial(metric, share=target[group])
+        values |= _by_profile(s, q, {group: in_group}, of_group, average, w)
+    return values
 
 
 def joint_with_target(s, q, member, target, step=10, w=None, *, largest=True):
@@ -309,7 +270,7 @@ def joint_with_target(s, q, member, target, step=10, w=None, *, largest=True):
 # Several groups at once
 
 
-def discounted_kl_of_groups(profiles, step=10, discount=log_discount):
+def discounted_kl_of_groups(profiles, step=10):
     """Sum over cut points of discount(k) * sum_g p_g ln(p_g / q_g).
 
     ``profiles``: one per group, of one ranking, summing to 1 at every rank.
@@ -317,7 +278,7 @@ def discounted_kl_of_groups(profiles, step=10, discount=log_discount):
     n = len(profiles[0])
     q = [top_share(members, n) for members in profiles]
     return math.fsum(
-        discount(k) * kl([top_share(members, k) for members in profiles], q)
+        log_discount(k) * kl([top_share(members, k) for members in profiles], q)
         for k in range(step, n + 1, step)
     )
 
@@ -358,62 +319,45 @@ def ndkl(s, q, g, average="queries", w=None):
     return ndkl_of_groups(profiles), sum(weight > 0 for weight in weights.values())
 
 
-def _profiles_of_order(order, groups):
-    return [[1.0 if label == g else 0.0 for label in order] for g in groups]
+def _of_orders(orders, sizes, step):
+    """Return the largest value over orders, each a list of the groups of the items."""
+    groups = range(len(sizes))
+    return max(
+        discounted_kl_of_groups([[float(g == h) for h in order] for g in groups], step)
+        for order in orders
+    )
 
 
-def maximum_of_groups(sizes, step=10, discount=log_discount):
+def maximum_of_groups(sizes, step=10):
     """Return the largest value over orders of the groups, one group after the other."""
-    groups = range(len(sizes))
-    return max(
-        discounted_kl_of_groups(
-            _profiles_of_order([g for g in order for _ in range(sizes[g])], groups),
-            *(step, discount),
-        )
-        for order in itertools.permutations(groups)
-    )
+    orders = itertools.permutations(range(len(sizes)))
+    lists = ([g for g in order for _ in range(sizes[g])] for order in orders)
+    return _of_orders(lists, sizes, step)
 
 
-def brute_force_maximum_of_groups(sizes, step=10, discount=log_discount):
+def brute_force_maximum_of_groups(sizes, step=10):
     """Return the largest value over all rankings; 7 items at most."""
-    groups = range(len(sizes))
-    items = [g for g in groups for _ in range(sizes[g])]
-    return max(
-        discounted_kl_of_groups(_profiles_of_order(order, groups), step, discount)
-        for order in set(itertools.permutations(items))
-    )
+    items = [g for g, size in enumerate(sizes) for _ in range(size)]
+    return _of_orders(set(itertools.permutations(items)), sizes, step)
 
 
-def normalized_discounted_kl_of_groups(
-    s, q, g, step=10, discount=log_discount, average="queries", w=None
-):
+def normalized_discounted_kl_of_groups(s, q, g, step=10, w=None):
     """rKL over all groups of the labels g, by `maximum_of_groups`: (value, queries).
 
-    "queries" only: the mean over queries with at least two groups and a cut point.
+    The mean over queries with at least two groups and a cut point.
     """
-    if average != "queries":
-        raise ValueError(average)
     weights = query_weights(q, w)
     values = []
     for label, rows in rows_by_query(q).items():
         profiles = _profiles_of_groups(s, rows, g)
         sizes = [round(math.fsum(members)) for members in profiles]
-        most = maximum_of_groups(sizes, step, discount)
-        value = discounted_kl_of_groups(profiles, step, discount)
+        most = maximum_of_groups(sizes, step)
+        value = discounted_kl_of_groups(profiles, step)
         values.append((value / most if most > 0 else NAN, weights[label]))
     return weighted_mean(values)
 
 
 # Exposure
-
-
-def exposure_discount(discount, k):
-    """v(k): 1 / k (expRR), 1 / log2(k + 1) (expDCG), or a function of k."""
-    if discount == "reciprocal":
-        return 1 / k
-    if discount == "dcg":
-        return 1 / math.log2(k + 1)
-    return float(discount(k))
 
 
 def mean_exposures(members, discount="reciprocal"):
@@ -422,16 +366,10 @@ def mean_exposures(members, discount="reciprocal"):
     # Sums of shares of blocks are not exact.
     if round(size, 9) in (0, n):
         return NAN, NAN
-    values = [exposure_discount(discount, k) for k in range(1, n + 1)]
+    values = [visit(discount, k) for k in range(n)]
     own = math.fsum(v * m for v, m in zip(values, members, strict=True)) / size
     rest = math.fsum(v * (1 - m) for v, m in zip(values, members, strict=True))
     return own, rest / (n - size)
-
-
-def exposure_of(members, discount="reciprocal"):
-    """e_a / (e_a + e_rest); equation 6."""
-    own, rest = mean_exposures(members, discount)
-    return own / (own + rest)
 
 
 def exposure_difference(members, discount="reciprocal", *, scaled=False):
@@ -463,8 +401,10 @@ def exposure_parity(
     """
 
     def metric(members):
-        value = 2 * exposure_of(members, discount) - 1
-        if divisor != "sum":
+        if divisor == "sum":
+            own, rest = mean_exposures(members, discount)
+            value = 2 * own / (own + rest) - 1
+        else:
             scaled = divisor == "maximum"
             value = exposure_difference(members, discount, scaled=scaled)
         return value if signed else abs(value)
