@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,93 +41,94 @@ def check_calibrator(calibrator: Any, methods: Sequence[str] = METHODS) -> None:
         )
 
 
-def row_weights(
-    n_rows: int, weight: Array | None, cluster: Array | None, cluster_weight: str
-) -> Array:
-    """Return the weight of each row of one group, shape (n,).
+@dataclass(frozen=True)
+class CurveRows:
+    """Rows of one group that a curve is fitted to, as clean arrays.
 
-    With ``cluster_weight="cluster"`` it is divided by the number of rows of a cluster.
-    With clusters the sum is the number of units; without them a weight of 2 is two
-    rows, as scikit-learn has it.
+    A model of several scores or outcomes has a column for each of them.
     """
-    weight = np.ones(n_rows) if weight is None else weight
-    if cluster is None:
-        return weight
-    if cluster_weight == "cluster":
-        _, place = np.unique(cluster, return_inverse=True)
-        size = np.bincount(place)
-        weight, n_rows = weight / size[place], size.size
-    return weight * (n_rows / weight.sum())
+
+    score: Array  # shape (n,) or (n, d)
+    outcome: Array  # shape (n,) or (n, K)
+    weight: Array | None = None  # shape (n,): positive
+    cluster: Array | None = None  # shape (n,), int64
+    cluster_weight: str = "cluster"
+
+    @cached_property
+    def share(self) -> Array:
+        """The weight of each row in the curve, shape (n,).
+
+        With ``cluster_weight="cluster"`` it is divided by the number of rows of a
+        cluster. With clusters the sum is the number of units; without them a weight of
+        2 is two rows, as scikit-learn has it.
+        """
+        n_units = len(self.score)
+        weight = np.ones(n_units) if self.weight is None else self.weight
+        if self.cluster is None:
+            return weight
+        if self.cluster_weight == "cluster":
+            _, place = np.unique(self.cluster, return_inverse=True)
+            size = np.bincount(place)
+            weight, n_units = weight / size[place], size.size
+        return weight * (n_units / weight.sum())
 
 
 def fit_curve(
     calibrator: Any,
-    score: Array,
-    outcome: Array,
+    rows: CurveRows,
     *,
-    weight: Array | None = None,
-    cluster: Array | None = None,
-    cluster_weight: str = "cluster",
     monotonic: bool = False,
     n_bins: int = 15,
     log_odds: bool = False,
 ) -> Curve:
-    """Return the curve of the expected outcome, on clean arrays of shape (n,).
+    """Return the curve of the expected outcome of rows of one score.
 
-    Weights are positive and clusters int64. `monotonic` makes the curve non-decreasing,
-    `n_bins` is for "binning", and `log_odds` says for "platt" whether the scores are
-    probabilities.
+    `monotonic` makes the curve non-decreasing, `n_bins` is for "binning", and
+    `log_odds` says for "platt" whether the scores are probabilities.
     """
-    rows = row_weights(score.size, weight, cluster, cluster_weight)
-    low, high = float(score.min()), float(score.max())
+    score, outcome = rows.score, rows.outcome
+    even = np.linspace(score.min(), score.max(), _KNOTS)
     curve: Curve
     if calibrator == "isotonic":
-        steps = IsotonicRegression().fit(score, outcome, rows)
+        steps = IsotonicRegression().fit(score, outcome, rows.share)
         curve = Line(steps.X_thresholds_, steps.y_thresholds_)
     elif calibrator == "platt":
-        end = half_step(score) if log_odds else 0.0
-        links = link_of(score, end) if log_odds else score
-        intercept, slopes = fit_platt(links[:, None], outcome, rows)
-        curve = Sigmoid(intercept, float(slopes[0]), log_odds, end, low, high)
+        end = half_step(score) if log_odds else np.nan
+        links = link_of(score, end)[:, None]
+        intercept, slopes = fit_platt(links, outcome, rows.share)
+        curve = Sigmoid(even, intercept, float(slopes[0]), end)
     elif calibrator == "binning":
-        curve = fit_binning(score, outcome, rows, n_bins, monotonic)
+        curve = fit_binning(rows, n_bins, monotonic)
     elif calibrator == "nadaraya_watson" and not log_odds:
-        curve = _fit_smooth(score, outcome, rows, weight, cluster, cluster_weight)
+        curve = _fit_smooth(rows)
     else:
         smoother = NadarayaWatsonRegressor(method="fast")
         model = smoother if isinstance(calibrator, str) else clone(calibrator)
         if is_classifier(model) and (outcome == outcome[0]).all():
             return Line(score[:1], outcome[:1])
-        fit_model(model, score, outcome, weight, cluster, cluster_weight)
+        fit_model(model, rows)
         if isinstance(model, NadarayaWatsonRegressor):
-            knots = knots_of(score, rows)
+            knots = knots_of(score, rows.share)
             curve = _smooth_line(model, knots, knots)
         else:
-            curve = Fitted(model, low, high)
-    return project(curve, score, rows) if monotonic else curve
+            curve = Fitted(np.unique(even), model)
+    return project(curve, rows) if monotonic else curve
 
 
-def fit_model(
-    model: Any,
-    score: Array,
-    outcome: Array,
-    weight: Array | None,
-    cluster: Array | None,
-    cluster_weight: str,
-) -> None:
+def fit_model(model: Any, rows: CurveRows) -> None:
     """Fit a model of scores, with clusters or the weights that they give."""
-    column = score.reshape(len(score), -1)
-    rows = row_weights(len(score), weight, cluster, cluster_weight)
+    column, outcome = rows.score.reshape(len(rows.score), -1), rows.outcome
+    weight, cluster = rows.share, rows.cluster
     if isinstance(model, NadarayaWatsonRegressor):
-        model.set_params(cluster=None, cluster_weight=cluster_weight)
-        model.fit(column, outcome, sample_weight=weight, cluster=cluster)
+        model.set_params(cluster=None, cluster_weight=rows.cluster_weight)
+        model.fit(column, outcome, sample_weight=rows.weight, cluster=cluster)
         return
     weighs = has_fit_parameter(model, "sample_weight")
-    if not weighs and cluster is None and not (rows % 1).any():
-        times = rows.astype(np.int64)
+    if not weighs and cluster is None and not (weight % 1).any():
+        times = weight.astype(np.int64)
         column, outcome = column.repeat(times, axis=0), outcome.repeat(times, axis=0)
-        rows = np.ones(len(outcome))
-    weighted = bool((rows != 1).any())
+        weight = np.ones(len(outcome))
+    weighted = bool((weight != 1).any())
     if weighted and not weighs:
         raise ValueError(
             "calibrator must take sample_weight in fit, for the weights of rows or "
@@ -141,25 +143,26 @@ def fit_model(
                 f"{type(model).__name__}. A regressor takes any outcomes."
             )
         outcome = outcome.astype(np.int64)
-    model.fit(column, outcome, **({"sample_weight": rows} if weighted else {}))
+    model.fit(column, outcome, **({"sample_weight": weight} if weighted else {}))
 
 
-def _fit_smooth(score: Array, outcome: Array, rows: Array, *given: Any) -> Line:
+def _fit_smooth(rows: CurveRows) -> Line:
     """Return the smooth curve of the score, or of its ranks if they predict better.
 
     What is predicted is the mean outcome of cells of neighbouring scores, by the other
     cells. Ranks let one bandwidth serve a score of heavy tails.
     """
-    levels, knots = np.arange(1, _CELLS) / _CELLS, knots_of(score, rows)
-    cell = np.searchsorted(np.unique(weighted_quantile(score, levels, rows)), score)
-    mass = np.bincount(cell, rows)
-    x, mean = (np.bincount(cell, rows * v) / mass for v in (score, outcome))
+    score, share = rows.score, rows.share
+    levels, knots = np.arange(1, _CELLS) / _CELLS, knots_of(score, share)
+    cell = np.searchsorted(np.unique(weighted_quantile(score, levels, share)), score)
+    mass = np.bincount(cell, share)
+    x, mean = (np.bincount(cell, share * v) / mass for v in (score, rows.outcome))
     ranks = (np.cumsum(mass) - mass / 2) / mass.sum()
     of_score, of_knots = (np.interp(values, x, ranks) for values in (score, knots))
     fits, errors = [], []
     for cells, scale, points in ((x, score, knots), (ranks, of_score, of_knots)):
         model = NadarayaWatsonRegressor(method="fast")
-        fit_model(model, scale, outcome, *given)
+        fit_model(model, replace(rows, score=scale))
         near = mass * np.exp(-(((cells - cells[:, None]) / model.bandwidth_) ** 2) / 2)
         np.fill_diagonal(near, 0)
         total = near.sum(axis=1)
@@ -192,10 +195,13 @@ _SINGULAR = 1e-12
 class Curve(metaclass=ABCMeta):
     """The expected outcome as a function of one score."""
 
+    #: Shape (k,): scores between which the curve is (nearly) straight.
+    score: Array
+
     @property
-    @abstractmethod
     def knots(self) -> tuple[Array, Array]:
         """Scores and outcomes between which the curve is (nearly) straight."""
+        return self.score, self.predict(self.score)
 
     @abstractmethod
     def predict(self, score: Array) -> Array:
@@ -203,7 +209,14 @@ class Curve(metaclass=ABCMeta):
 
     def inverse(self, outcome: Array) -> Array:
         """Return the lowest scores at which the curve reaches outcomes."""
-        return Line(*self.knots).inverse(outcome)
+        low, high = (np.full(np.shape(outcome), self.score[end]) for end in (0, -1))
+        high = np.where(self.predict(low) >= outcome, low, high)
+        middle = (low + high) / 2
+        while ((low < middle) & (middle < high)).any():
+            reached = self.predict(middle) >= outcome
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+            middle = (low + high) / 2
+        return high
 
     @property
     def increasing(self) -> bool:
@@ -215,21 +228,11 @@ class Curve(metaclass=ABCMeta):
 class Line(Curve):
     """Straight between the knots, constant outside of them."""
 
-    score: Array  # shape (k,): increasing
+    score: Array  # shape (k,): not decreasing
     outcome: Array  # shape (k,)
 
     def predict(self, score: Array) -> Array:
         return np.interp(score, self.score, self.outcome)
-
-    def inverse(self, outcome: Array) -> Array:
-        last = self.score.size - 1
-        right = np.minimum(np.searchsorted(self.outcome, outcome, side="left"), last)
-        left = np.maximum(right - 1, 0)
-        rise = self.outcome[right] - self.outcome[left]
-        share = np.ones(right.shape)
-        np.divide(outcome - self.outcome[left], rise, out=share, where=rise > 0)
-        step = self.score[right] - self.score[left]
-        return self.score[left] + np.clip(share, 0, 1) * step
 
     @property
     def knots(self) -> tuple[Array, Array]:
@@ -240,50 +243,27 @@ class Line(Curve):
 class Sigmoid(Curve):
     """``σ(intercept + slope · s)``, of the score or of its log-odds."""
 
+    score: Array
     intercept: float
     slope: float
-    log_odds: bool  # whether s is the log-odds of the score
-    end: float  # from 0 and 1, of which scores that are nearer are taken to be
-    #: Range of the scores.
-    low: float
-    high: float
+    end: float  # as `link_of` has it
 
     def predict(self, score: Array) -> Array:
-        link = link_of(score, self.end) if self.log_odds else score
-        return expit(self.intercept + self.slope * link)
-
-    def inverse(self, outcome: Array) -> Array:
-        if not self.slope:
-            return np.full(np.shape(outcome), self.low)
-        with np.errstate(divide="ignore"):
-            link = (logit(np.clip(outcome, 0, 1)) - self.intercept) / self.slope
-        score = expit(link) if self.log_odds else link
-        if self.log_odds:  # up to rounding
-            score = np.where(score <= self.end * (1 + 1e-9), self.low, score)
-        return np.clip(score, self.low, self.high)
-
-    @property
-    def knots(self) -> tuple[Array, Array]:
-        score = np.linspace(self.low, self.high, _KNOTS)
-        return score, self.predict(score)
+        return expit(self.intercept + self.slope * link_of(score, self.end))
 
 
 @dataclass(frozen=True)
 class Fitted(Curve):
     """A fitted scikit-learn regressor or classifier of one column."""
 
+    score: Array
     estimator: Any
-    #: Range of the scores.
-    low: float
-    high: float
 
     def predict(self, score: Array) -> Array:
         return estimator_response(self.estimator, score)
 
-    @property
-    def knots(self) -> tuple[Array, Array]:
-        score = np.unique(np.linspace(self.low, self.high, _KNOTS))
-        return score, self.predict(score)
+    def inverse(self, outcome: Array) -> Array:
+        return Line(*self.knots).inverse(outcome)
 
 
 def estimator_response(estimator: Any, score: Array) -> Array:
@@ -296,8 +276,12 @@ def estimator_response(estimator: Any, score: Array) -> Array:
 
 
 def link_of(score: Array, end: Array | float = _SMALLEST) -> Array:
-    """Return the log-odds of probabilities, of which those at the ends are finite."""
-    return logit(np.clip(score, end, 1 - end))
+    """Return the log-odds of probabilities, or the scores where `end` is NaN.
+
+    Probabilities nearer to 0 or 1 than `end` are taken to be as far from there.
+    """
+    odds = logit(np.clip(score, end, 1 - end))
+    return np.where(np.isnan(end), score, odds)
 
 
 def half_step(score: Array) -> float:
@@ -311,31 +295,31 @@ def half_step(score: Array) -> float:
     return max(float(smallest) / 2, _SMALLEST)
 
 
-def project(curve: Curve, x: Array, weight: Array) -> Curve:
+def project(curve: Curve, rows: CurveRows) -> Curve:
     """Return the non-decreasing curve nearest to this one, in weighted squares."""
     if curve.increasing:
         return curve
-    score = np.unique(np.concatenate([curve.knots[0], knots_of(x, weight)]))
-    nearest = np.searchsorted((score[1:] + score[:-1]) / 2, x)
-    mass = np.bincount(nearest, weight, minlength=score.size)
-    floor = 1e-9 * weight.sum() / score.size
+    score = np.union1d(curve.score, knots_of(rows.score, rows.share))
+    nearest = np.searchsorted((score[1:] + score[:-1]) / 2, rows.score)
+    mass = np.bincount(nearest, rows.share, minlength=score.size)
+    floor = 1e-9 * rows.share.sum() / score.size
     outcome = isotonic_regression(curve.predict(score), weights=mass + floor).x
     return Line(score, outcome)
 
 
-def fit_binning(x: Array, y: Array, weight: Array, n_bins: int, rising: bool) -> Line:
+def fit_binning(rows: CurveRows, n_bins: int, rising: bool) -> Line:
     """Return the means of bins of equal mass; equal scores are in one bin.
 
     The line jumps where a bin starts. If it is rising, neighbouring bins of which the
     later one has the smaller mean are one.
     """
-    levels = np.arange(1, n_bins) / n_bins
+    x, levels = rows.score, np.arange(1, n_bins) / n_bins
     # A bin starts where there is more than the level, whatever is rounded.
-    starts = weighted_quantile(x, levels + 2e-12, weight)
+    starts = weighted_quantile(x, levels + 2e-12, rows.share)
     edges = np.unique(starts[starts > x.min()])
     place = np.searchsorted(edges, x, side="right")
-    mass = np.bincount(place, weight)
-    outcome = np.bincount(place, weight * y) / mass
+    mass = np.bincount(place, rows.share)
+    outcome = np.bincount(place, rows.share * rows.outcome) / mass
     if rising:
         outcome = isotonic_regression(outcome, weights=mass).x
     ends = np.concatenate(([x.min()], edges, [x.max()]))

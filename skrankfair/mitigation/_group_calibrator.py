@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,14 +28,14 @@ from ._by_group import (
 from ._curves import (
     METHODS,
     Curve,
+    CurveRows,
     binned,
     check_calibrator,
     fit_curve,
-    row_weights,
     rule_of,
     told_by_sums,
 )
-from ._shrinkage import N_FOLDS, Part, shrink
+from ._shrinkage import N_FOLDS, Fit, Part, shrink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,41 +83,40 @@ class ScoreSums:
     n_clusters: int
     cluster: Array | None  # shape (N_FOLDS,): units in each fold, if there are clusters
     square: float  # sum over rows of weight times squared outcome
-    shares: bool  # whether all outcomes are in [0, 1]
+    within_unit: bool  # whether all outcomes are in [0, 1]
 
     @classmethod
     def of(
         cls,
         rows: ScoreRows,
         cluster_weight: str,
-        borrows: bool,
+        *,
         bins: bool = False,
-        kinds: bool = False,
+        outcomes: bool = False,
     ) -> ScoreSums:
         """Return the sums over the rows of a batch, by score or by bins of scores.
 
-        And by outcome too, if the `kinds` of outcomes are wanted.
+        With clusters they are sums by outcome too only if `outcomes` says so.
         """
-        weight = row_weights(len(rows.x), None, rows.cluster_codes, cluster_weight)
-        if rows.weight is not None:
-            weight = weight * rows.weight
         y, keys, units, labels = rows.y[:, 0], [], None, None
+        weight = np.ones(y.size) if rows.weight is None else rows.weight
         if rows.cluster is not None:
-            labels = rows.cluster_labels
+            labels, cluster = rows.cluster_labels, rows.cluster.codes
             of_cluster = (label_hashes(labels) % N_FOLDS).astype(np.int64)
-            folds = of_cluster[rows.cluster.codes]
-            of_units = of_cluster if cluster_weight == "cluster" else folds
+            folds = of_units = of_cluster[cluster]
+            if cluster_weight == "cluster":
+                weight, of_units = weight / np.bincount(cluster)[cluster], of_cluster
             units = np.bincount(of_units, minlength=N_FOLDS)
-            keys += [folds] if borrows else []
-        if kinds or (borrows and units is None):
+            keys.append(folds)
+        if outcomes or units is None:
             keys.append(y)
         scores = [binned(score, weight) for score in rows.x.T] if bins else rows.x.T
         columns = tuple(
             Pooled.of(np.column_stack([score, *keys]), weight * y, weight, labels)
             for score in scores
         )
-        square, shares = float(weight @ y**2), within_unit(rows.y)[0]
-        return cls(columns, y.size, rows.n_clusters, units, square, shares)
+        square, within = float(weight @ y**2), within_unit(rows.y)[0]
+        return cls(columns, y.size, rows.n_clusters, units, square, within)
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
         """Return the sums over both batches, which share no cluster."""
@@ -128,20 +127,28 @@ class ScoreSums:
             self.n_clusters + other.n_clusters,
             None if self.cluster is None else self.cluster + other.cluster,
             self.square + other.square,
-            self.shares and other.shares,
+            self.within_unit and other.within_unit,
         )
 
     def parts(self) -> list[Part]:
         """Return the sums of each column as rows that curves are fitted to."""
         parts = []
         for pooled in self.columns:
-            score, weight = pooled.features[:, 0], pooled.weight
-            square, fold = self.square / weight.sum(), None
+            score, weight, fold = pooled.features[:, 0], pooled.weight, None
+            square = self.square / weight.sum()
             if self.cluster is not None:  # weights have no scale
                 weight = weight * (self.cluster.sum() / weight.sum())
                 fold = pooled.features[:, 1]
-            given = weight, fold, self.cluster, square, self.shares
-            parts.append(Part(score, pooled.outcome, *given))
+            part = Part(
+                score,
+                pooled.outcome,
+                weight,
+                fold=fold,
+                n_units=self.cluster,
+                square=square,
+                within_unit=self.within_unit,
+            )
+            parts.append(part)
         return parts
 
 
@@ -364,9 +371,9 @@ class GroupCalibrator(CalibratesByGroup):
             )
         if self.calibrator == "platt":
             check_shares(rows.y)
-        options = self.cluster_weight, self.shrinkage is not None
-        whole = ScoreSums.of(rows, *options)
-        sums = {g: ScoreSums.of(r, *options) for g, r in rows_by_group(rows)}
+        whole = ScoreSums.of(rows, self.cluster_weight)
+        by_group = rows_by_group(rows)
+        sums = {g: ScoreSums.of(part, self.cluster_weight) for g, part in by_group}
         if known is not None:
             whole = known[0] + whole
             for label, before in known[1].items():
@@ -480,15 +487,24 @@ class GroupCalibrator(CalibratesByGroup):
         self._sums = None
 
     def _fitted(self, rows: ScoreRows | ScoreSums, log_odds: list[bool]) -> ScoreCurves:
-        columns: list[tuple[Any, ...]]
         if isinstance(rows, ScoreSums):
-            columns = [(p.score, p.outcome, p.rows, None) for p in rows.parts()]
+            columns: Sequence[CurveRows] = rows.parts()
         else:
-            given = rows.y[:, 0], rows.weight, rows.cluster_codes
-            columns = [(score, *given) for score in rows.x.T]
+            given = rows.y[:, 0], rows.weight, rows.cluster_codes, self.cluster_weight
+            columns = [CurveRows(score, *given) for score in rows.x.T]
         odds = zip(log_odds, columns, strict=True)
-        curves = [self._curve(of, *column) for of, column in odds]
+        curves = [self._fit_with(self.calibrator, of)(column) for of, column in odds]
         return ScoreCurves(tuple(curves), rows.n_rows)
+
+    def _fit_with(self, calibrator: Any, log_odds: bool) -> Fit:
+        """Return the function that fits curves of a score to rows."""
+        return partial(
+            fit_curve,
+            calibrator,
+            monotonic=self.monotonic,
+            n_bins=self.n_bins,
+            log_odds=log_odds,
+        )
 
     def _of_groups(
         self,
@@ -502,41 +518,22 @@ class GroupCalibrator(CalibratesByGroup):
         if self.shrinkage is None or len(groups) < 2:
             return own
         columns = []
-        whole, *parts = map(self._to_borrow, [whole, *groups.values()])
-        for k, of_all in enumerate(whole):
-            fits = [partial(self._curve, log_odds[k])]
-            if of_all.shares and self.calibrator != "platt":
-                fits.append(partial(fits[0], calibrator="platt"))
+        whole, *parts = map(self._parts, [whole, *groups.values()])
+        for k, (of_all, odds) in enumerate(zip(whole, log_odds, strict=True)):
+            calibrators = [self.calibrator]
+            if of_all.within_unit and self.calibrator != "platt":
+                calibrators.append("platt")
+            fits = [self._fit_with(calibrator, odds) for calibrator in calibrators]
             of_groups = {g: part[k] for g, part in zip(groups, parts, strict=True)}
             alone = [curves.curves[k] for curves in own.values()]
             columns.append(shrink(of_all, of_groups, alone, pooled.curves[k], fits))
         shrunken = zip(own.items(), zip(*columns, strict=True), strict=True)
         return {g: ScoreCurves(curves, o.n_rows) for (g, o), curves in shrunken}
 
-    def _to_borrow(self, rows: ScoreRows | ScoreSums) -> list[Part]:
-        """Return the sums of rows, by kinds of outcomes for an estimator of any."""
+    def _parts(self, rows: ScoreRows | ScoreSums) -> list[Part]:
+        """Return the sums of rows that tell how much a curve borrows."""
         if isinstance(rows, ScoreRows):
             known = isinstance(self.calibrator, str | NadarayaWatsonRegressor)
-            rows = ScoreSums.of(rows, self.cluster_weight, True, known, not known)
+            options = {"bins": known, "outcomes": not known}
+            rows = ScoreSums.of(rows, self.cluster_weight, **options)
         return rows.parts()
-
-    def _curve(
-        self,
-        log_odds: bool,
-        score: Array,
-        outcome: Array,
-        weight: Array | None,
-        cluster: Array | None = None,
-        calibrator: Any = None,
-    ) -> Curve:
-        return fit_curve(
-            self.calibrator if calibrator is None else calibrator,
-            score,
-            outcome,
-            weight=weight,
-            cluster=cluster,
-            cluster_weight=self.cluster_weight,
-            monotonic=self.monotonic,
-            n_bins=self.n_bins,
-            log_odds=log_odds,
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from ..metrics import GroupEstimates, mean_squared_error
 from ..smoothing import NadarayaWatsonRegressor
 from ._by_group import CalibratesByGroup, outcome_matrix, score_names
 from ._curves import (
+    CurveRows,
     binned,
     check_calibrator,
     estimator_response,
@@ -34,7 +35,6 @@ from ._curves import (
     half_step,
     knots_of,
     link_of,
-    row_weights,
     told_by_sums,
 )
 
@@ -195,10 +195,10 @@ class Logistic:
 
     intercept: Array  # shape (K,)
     slopes: Array  # shape (K, d)
-    ends: Array  # shape (d,): of `half_step`; NaN where the score itself is taken
+    ends: Array  # shape (d,): as `link_of` has them
 
     def predict(self, score: Array) -> Array:
-        return expit(self.intercept + links_of(score, self.ends) @ self.slopes.T)
+        return expit(self.intercept + link_of(score, self.ends) @ self.slopes.T)
 
 
 @dataclass(frozen=True)
@@ -231,59 +231,41 @@ class Grid:
 Surface = Logistic | Models | Grid
 
 
-def links_of(score: Array, ends: Array) -> Array:
-    """Return scores, log-odds in the columns that are probabilities."""
-    plain = np.isnan(ends)
-    odds = link_of(np.where(plain, 0.5, score), np.where(plain, 0.5, ends))
-    return np.where(plain, score, odds)
+def fit_surface(calibrator: Any, rows: CurveRows, log_odds: list[bool]) -> Surface:
+    """Return the expected outcomes as a function of all scores.
 
-
-def fit_surface(
-    calibrator: Any,
-    score: Array,
-    outcome: Array,
-    *,
-    weight: Array | None = None,
-    cluster: Array | None = None,
-    cluster_weight: str = "cluster",
-    log_odds: list[bool],
-) -> Surface:
-    """Return the expected outcomes as a function of all scores, on clean arrays.
-
-    Scores have shape (n, d), outcomes (n, K); weights are positive and clusters int64.
-    `log_odds` says for "platt" which of the d scores are probabilities.
+    Scores have shape (n, d), outcomes (n, K). `log_odds` says for "platt" which of the
+    d scores are probabilities.
     """
-    rows = row_weights(len(score), weight, cluster, cluster_weight)
+    score, outcome = rows.score, rows.outcome
     if calibrator == "platt":
-        ends = np.array(
-            [
-                half_step(column) if odds else np.nan
-                for column, odds in zip(score.T, log_odds, strict=True)
-            ]
-        )
-        links = links_of(score, ends)
-        fits = [fit_platt(links, y, rows) for y in outcome.T]
+        columns = zip(score.T, log_odds, strict=True)
+        ends = np.array([half_step(s) if odds else np.nan for s, odds in columns])
+        links = link_of(score, ends)
+        fits = [fit_platt(links, y, rows.share) for y in outcome.T]
         slopes = np.array([slopes for _, slopes in fits])
         return Logistic(np.array([level for level, _ in fits]), slopes, ends)
     model = NadarayaWatsonRegressor() if isinstance(calibrator, str) else calibrator
     smooth = isinstance(model, NadarayaWatsonRegressor) and model.kernel == "gaussian"
     n_each = _GRID.get(score.shape[1]) if smooth and len(score) > _EXACT_ROWS else None
     few = n_each and score.shape[1] < 3  # bins of three scores have a row each
-    if few and told_by_sums(calibrator, cluster, cluster_weight):
+    if few and told_by_sums(calibrator, rows.cluster, rows.cluster_weight):
         # Several bins between two nodes change 100,000 rows' outcomes by 1e-4.
-        bins = [binned(column, rows, 4 * _GRID[score.shape[1]]) for column in score.T]
+        n_bins = 4 * _GRID[score.shape[1]]
+        bins = [binned(column, rows.share, n_bins) for column in score.T]
         score, cell = unique_rows(np.column_stack(bins))
-        totals = [np.bincount(cell, rows * y) for y in outcome.T]
-        weight, cluster = np.bincount(cell, rows), None
-        rows, outcome = weight, np.column_stack(totals) / weight[:, None]
+        weight = np.bincount(cell, rows.share)
+        totals = [np.bincount(cell, rows.share * y) for y in outcome.T]
+        outcome = np.column_stack(totals) / weight[:, None]
+        rows = CurveRows(score, outcome, weight, None, rows.cluster_weight)
     fitted = []
     for y in _fitted_together(model, outcome):
         constant = is_classifier(model) and (y == y[0]).all()
         one = DummyRegressor() if constant else clone(model)
-        fit_model(one, score, y, weight, cluster, cluster_weight)
+        fit_model(one, replace(rows, outcome=y))
         fitted.append(one)
     if n_each:
-        axes = tuple(knots_of(column, rows, n_each // 2) for column in score.T)
+        axes = tuple(knots_of(column, rows.share, n_each // 2) for column in score.T)
         if min(axis.size for axis in axes) > 1:
             values = [one.predict_grid(axes) for one in fitted]
             return Grid(axes, np.stack(values, axis=-1))
@@ -424,15 +406,9 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         super()._fit_rows(rows)
 
     def _fitted(self, rows: ScoreRows, log_odds: list[bool]) -> Surface:
-        return fit_surface(
-            self.calibrator,
-            rows.x,
-            rows.y,
-            weight=rows.weight,
-            cluster=rows.cluster_codes,
-            cluster_weight=self.cluster_weight,
-            log_odds=log_odds,
-        )
+        columns = rows.x, rows.y, rows.weight, rows.cluster_codes
+        of_curve = CurveRows(*columns, self.cluster_weight)
+        return fit_surface(self.calibrator, of_curve, log_odds)
 
     def _names(self, names: list[str] | None, rows: ScoreRows) -> list[str]:
         """Return the names of the objectives."""

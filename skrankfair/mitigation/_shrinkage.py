@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from .._inputs.validation import Array
-from ._curves import Curve, link_of
+from ._curves import Curve, CurveRows, link_of
 
 #: Ten folds instead change Brier scores of 10 groups of 30 to 500 rows by under 1e-4.
 N_FOLDS = 3
@@ -23,26 +23,26 @@ _NEWTON, _EM = 8, 10
 _LONGEST = 1.0  # of the former, in standard deviations of the link
 _CLOSE, _TINY = 1e-8, 1e-9
 
-#: Returns the curve of scores, outcomes and weights.
-Fit = Callable[[Array, Array, Array], Curve]
+#: Returns the curve of rows.
+Fit = Callable[[CurveRows], Curve]
 
 
 @dataclass(frozen=True)
-class Part:
-    """Scores and outcomes that a curve is fitted to, and how to hold some out."""
+class Part(CurveRows):
+    """Rows, or sums of rows, that a curve is fitted to, and how to hold some out.
 
-    score: Array  # shape (n,)
-    outcome: Array  # shape (n,)
-    rows: Array  # shape (n,): weights in a curve, whose sum is the number of units
+    They have weights whose sum is the number of units, and no clusters.
+    """
+
     fold: Array | None = None  # shape (n,): that of the cluster, if there are clusters
     n_units: Array | None = None  # shape (N_FOLDS,): units in each fold of clusters
     square: float = 0.0  # mean of the squared outcomes
-    shares: bool = True  # whether all outcomes are in [0, 1]
+    within_unit: bool = True  # whether all outcomes are in [0, 1]
 
     @property
     def size(self) -> float:
         """The number of units: of clusters, or the weight of the rows."""
-        return float(self.rows.sum())
+        return float(self.share.sum())
 
     def split(self) -> list[tuple[Part, Part]]:
         """Return the rows to fit and those held out, for each fold.
@@ -52,25 +52,21 @@ class Part:
         folds, whatever the order of the rows.
         """
         if self.fold is None:
-            held = _drawn(self.rows)
+            held = _drawn(self.share)
         else:
-            held = self.rows[:, None] * (self.fold[:, None] == np.arange(N_FOLDS))
+            held = self.share[:, None] * (self.fold[:, None] == np.arange(N_FOLDS))
         splits = []
         for k, out in enumerate(held.T):
-            kept = self.rows - out
-            fit, size = kept > _TINY * self.rows, kept.sum()
+            kept = self.share - out
+            fit, size = kept > _TINY * self.share, kept.sum()
             if self.n_units is not None and size:  # weights have no scale
                 kept *= (self.n_units.sum() - self.n_units[k]) / size
             splits.append((self._some(fit, kept), self._some(out > 0, out)))
         return splits
 
-    def fitted(self, fit: Fit) -> Curve:
-        """Return the curve of the rows."""
-        return fit(self.score, self.outcome, self.rows)
-
-    def _some(self, chosen: Array, rows: Array) -> Part:
+    def _some(self, chosen: Array, weight: Array) -> Part:
         """Return some rows, whose weights are others."""
-        return Part(self.score[chosen], self.outcome[chosen], rows[chosen])
+        return Part(self.score[chosen], self.outcome[chosen], weight[chosen])
 
 
 def _drawn(weight: Array) -> Array:
@@ -84,28 +80,22 @@ def _drawn(weight: Array) -> Array:
 
 def _joined(parts: Iterable[Part]) -> Part:
     """Return the rows of all parts, which have no clusters."""
-    return Part(*np.hstack([[p.score, p.outcome, p.rows] for p in parts]))
+    return Part(*np.hstack([[p.score, p.outcome, p.share] for p in parts]))
 
 
 @dataclass(frozen=True)
 class Shifted(Curve):
     """``level + slope · link`` of another curve, the link log-odds if it is a share."""
 
+    score: Array
     curve: Curve
     level: float
     slope: float  # not negative
-    end: float | None  # from 0 and 1 for the log-odds; None for the curve itself
+    end: float  # as `link_of` has it
 
     def predict(self, score: Array) -> Array:
-        value = self.curve.predict(score)
-        if self.end is None:
-            return self.level + self.slope * value
-        return expit(self.level + self.slope * link_of(value, self.end))
-
-    @property
-    def knots(self) -> tuple[Array, Array]:
-        score = np.unique(self.curve.knots[0])
-        return score, self.predict(score)
+        link = self.level + self.slope * link_of(self.curve.predict(score), self.end)
+        return link if np.isnan(self.end) else expit(link)
 
     @property
     def increasing(self) -> bool:
@@ -116,6 +106,7 @@ class Shifted(Curve):
 class Mixed(Curve):
     """The mean of the curve of a group alone and its shrunken curve."""
 
+    score: Array
     alone: Curve
     shrunken: Curve
     share: float  # of the former
@@ -123,20 +114,6 @@ class Mixed(Curve):
     def predict(self, score: Array) -> Array:
         shrunken = self.shrunken.predict(score)
         return shrunken + self.share * (self.alone.predict(score) - shrunken)
-
-    def inverse(self, outcome: Array) -> Array:
-        low, high = (np.full(np.shape(outcome), end) for end in self.knots[0][[0, -1]])
-        high = np.where(self.predict(low) >= outcome, low, high)
-        for _ in range(np.finfo(float).nmant):
-            middle = (low + high) / 2
-            reached = self.predict(middle) >= outcome
-            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-        return high
-
-    @property
-    def knots(self) -> tuple[Array, Array]:
-        score = np.union1d(self.alone.knots[0], self.shrunken.knots[0])
-        return score, self.predict(score)
 
     @property
     def increasing(self) -> bool:
@@ -160,34 +137,37 @@ def shrink(
     of_all = None if whole.fold is None else whole.split()
     folds = []
     for k in range(N_FOLDS):
-        some = {g: s[k] for g, s in splits.items() if all(p.rows.size for p in s[k])}
+        some = {g: s[k] for g, s in splits.items() if all(p.score.size for p in s[k])}
         trained = {label: train for label, (train, _) in some.items()}
         if some:
             all_trained = _joined(trained.values()) if of_all is None else of_all[k][0]
-            pairs = [(train.fitted(fits[0]), test) for train, test in some.values()]
+            pairs = [(fits[0](train), test) for train, test in some.values()]
             folds.append((trained, all_trained, pairs))
     least, best, worth = np.inf, fits[0], np.inf
     for fit in fits:
         sums = []  # units of a group in a fold, and sums over those held out
         for trained, together, pairs in folds:
-            curves = shifted_curves(together.fitted(fit), together, trained, whole)
+            curves = shifted_curves(fit(together), together, trained, whole)
             rows = zip(curves, trained.values(), pairs, strict=True)
             for curve, train, (other, test) in rows:
                 left = test.outcome - curve.predict(test.score)
                 step = other.predict(test.score) - test.outcome + left
                 products = left * left, left * step, step * step
                 sums.append(
-                    (train.size, *(test.rows @ product for product in products))
+                    (train.size, *(test.share @ product for product in products))
                 )
         size, error, gain, square = np.reshape(sums, (-1, 4)).T
         shares = size / (size + _WORTH[:, None])
         losses = error.sum() - 2 * shares @ gain + shares**2 @ square
         if losses.min() < least:
             least, best, worth = losses.min(), fit, _WORTH[losses.argmin()]
-    common = pooled if best is fits[0] else whole.fitted(best)
+    common = pooled if best is fits[0] else best(whole)
     shrunken = shifted_curves(common, whole, groups, whole)
     return [
-        Mixed(curve, other, part.size / (part.size + float(worth)))
+        Mixed(
+            np.union1d(curve.score, other.score),
+            *(curve, other, part.size / (part.size + float(worth))),
+        )
         for curve, other, part in zip(alone, shrunken, groups.values(), strict=True)
     ]
 
@@ -199,31 +179,29 @@ def shifted_curves(
 
     `whole` are all rows, of which those together may be some.
     """
-    end = 0.5 / (whole.size + 1) if whole.shares else None
+    end = 0.5 / (whole.size + 1) if whole.within_unit else np.nan
     parts = list(groups.values())
     link, outcome, weight = np.hstack(
-        [[pooled.predict(part.score), part.outcome, part.rows] for part in parts]
+        [[pooled.predict(part.score), part.outcome, part.share] for part in parts]
     )
     noise = 1.0
-    if end is None:
+    if not whole.within_unit:
         value = pooled.predict(together.score)
-        others = np.average(
-            value * (value - 2 * together.outcome), weights=together.rows
-        )
-        noise = max(whole.square + others, _TINY * whole.square) or 1.0
-    else:
-        link = link_of(link, end)
+        others = value * (value - 2 * together.outcome)
+        square = whole.square + np.average(others, weights=together.share)
+        noise = max(square, _TINY * whole.square) or 1.0
+    link = link_of(link, end)
     mean = np.average(link, weights=weight)
     spread = float(np.sqrt(np.average((link - mean) ** 2, weights=weight)))
     spread = spread if spread > _TINY * (1 + abs(mean)) else np.inf
     columns = np.stack([np.ones(link.size), (link - mean) / spread])
-    cell = np.repeat(np.arange(len(parts)), [part.rows.size for part in parts])
+    cell = np.repeat(np.arange(len(parts)), [part.score.size for part in parts])
     rows = link, columns, outcome, weight / noise, cell
-    effects = fit_effects(*rows, levels_of(list(groups)), odds=whole.shares)
+    effects = fit_effects(*rows, levels_of(list(groups)), odds=whole.within_unit)
     slopes = np.maximum(effects[:, 1] / spread, -1)  # so that no curve is turned around
     levels = effects[:, 0] - slopes * mean
     return [
-        Shifted(pooled, float(level), float(1 + slope), end)
+        Shifted(np.unique(pooled.score), pooled, float(level), float(1 + slope), end)
         for level, slope in zip(levels, slopes, strict=True)
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,11 @@ from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.groups import Groups
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from ..smoothing import nadaraya_watson
 from ._by_group import columns_of_rows, quoted, rows_by_group, warn_of_unseen
-from ._curves import Curve, Line, check_calibrator, fit_curve
+from ._curves import Curve, CurveRows, Line, check_calibrator, fit_curve
 from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, scores_of
 
 #: What `constraint` makes equal between groups, instead of marginal outcomes.
@@ -105,21 +105,16 @@ def extrapolated(curve: Curve, known: ScoreRows, low: float) -> Line:
     score, outcome = known.x[:, 0], known.y[:, 0]
     order = np.argsort(score, kind="stable")
     near = order[: max(_NEAR_ROWS, int(_NEAR_SHARE * score.size))]
-    start, outcome = float(score[order[0]]), outcome[near]
     weight = np.ones(near.size) if known.weight is None else known.weight[near]
-    mean = float(np.average(score[near], weights=weight))
+    mean, level = np.average([score[near], outcome[near]], axis=1, weights=weight)
     centred = score[near] - mean
     pull, spread = weight * centred, float(weight @ centred**2)
-    slope = max(float(pull @ outcome) / spread, 0.0) if spread > 0 else 0.0
-    level = float(np.average(outcome, weights=weight)) + slope * (start - mean)
+    slope = max(float(pull @ outcome[near]) / spread, 0.0) if spread > 0 else 0.0
+    below = np.array([low, score.min()])
     knots, values = curve.knots
-    above = knots > start
-    points = np.concatenate([[min(low, start), start], knots[above]])
-    line = np.concatenate(
-        [[level - slope * (start - min(low, start)), level], values[above]]
-    )
-    points, first = np.unique(points, return_index=True)
-    return Line(points, np.maximum.accumulate(line[first]))
+    above = knots > score.min()
+    line = np.append(level + slope * (below - mean), values[above])
+    return Line(np.append(below, knots[above]), np.maximum.accumulate(line))
 
 
 def common_level(sides: Sequence[Side], positive: float) -> tuple[float, list[Array]]:
@@ -254,25 +249,14 @@ class Hull:
         kept = rising[pooled.blocks]
         return cls(true.threshold[kept], total[kept], ahead[kept], true.positive[kept])
 
-    def line(self, total: float) -> tuple[float, float]:
-        """Return the height of the hull at an abscissa, and the slope of the edge."""
-        left = self.edge(total)
-        rise = self.ahead[left + 1] - self.ahead[left]
-        height = np.interp(total, self.total, self.ahead)
-        return float(height), float(rise / (self.total[left + 1] - self.total[left]))
-
-    def edge(self, total: float) -> int:
-        """Return the number of the left end of the edge at an abscissa."""
-        right = int(np.searchsorted(self.total, total, side="right"))
-        return min(max(right - 1, 0), self.total.size - 2)
-
     def mixture(self, total: float, ahead: float) -> dict[float, float]:
         """Return the thresholds to draw between, with their probabilities.
 
         They reach the point, which is on the hull or below it, in expectation.
         """
-        left = self.edge(total)
-        if self.line(total)[0] - ahead <= _ON_HULL:
+        right = int(np.searchsorted(self.total, total, side="right"))
+        left = min(max(right - 1, 0), self.total.size - 2)
+        if np.interp(total, self.total, self.ahead) - ahead <= _ON_HULL:
             share = total - self.total[left]
             share /= self.total[left + 1] - self.total[left]
             return self._named([left, left + 1], [1 - share, share])
@@ -323,31 +307,21 @@ _ON_HULL, _NO_CHANCE = 1e-12, 1e-15
 def cheapest_point(hulls: Sequence[Hull], slope: float) -> tuple[float, float]:
     """Return the highest point above a line that is below all hulls.
 
-    The line has the slope, and the point is (total, ahead) as in `Hull`. The lowest
-    of the hulls is concave: two of its edges that bound the point from either side are
-    replaced by the edge below their crossing until there is none (Kelley 1960).
+    The line has the slope, and the point is (total, ahead) as in `Hull`. It is a vertex
+    of a hull, or where two of them cross.
     """
-
-    def lowest(total: float) -> tuple[float, float]:
-        return min(hull.line(total) for hull in hulls)
-
-    left, right = 0.0, 2.0
-    (low, rise), (high, fall) = lowest(left), lowest(right)
-    if rise <= slope:
-        return left, low
-    if fall >= slope:
-        return right, high
-    while True:
-        total = (high - low + rise * left - fall * right) / (rise - fall)
-        total = min(max(total, left), right)
-        bound = low + rise * (total - left)
-        ahead, edge = lowest(total)
-        if bound - ahead <= _ON_HULL / 100 or edge == slope:
-            return total, ahead
-        if edge > slope:
-            left, low, rise = total, ahead, edge
-        else:
-            right, high, fall = total, ahead, edge
+    vertices = np.unique(np.concatenate([hull.total for hull in hulls]))
+    heights = [np.interp(vertices, hull.total, hull.ahead) for hull in hulls]
+    totals = [vertices]
+    for first, second in combinations(heights, 2):
+        gap = first - second
+        before = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+        share = gap[before] / (gap[before] - gap[before + 1])
+        totals.append(vertices[before] + share * np.diff(vertices)[before])
+    total = np.unique(np.concatenate(totals))
+    ahead = np.min([np.interp(total, hull.total, hull.ahead) for hull in hulls], axis=0)
+    best = int(np.argmax(ahead - slope * total))
+    return float(total[best]), float(ahead[best])
 
 
 def random_thresholds(
@@ -629,25 +603,16 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             groups, self.thresholds_, "get the threshold of all rows together"
         )
         cuts = [self._cuts.get(g, {self._pooled_cut: 1.0}) for g in groups.labels]
-        threshold = np.array([min(shares) for shares in cuts])[groups.values]
-        self._draw(groups, cuts, threshold)
+        chance = generator(self.random_state).random(score.size)
+        threshold = np.empty(score.size)
+        for g, shares in enumerate(cuts):
+            rows = groups.mask(g)
+            upper = np.cumsum(list(shares.values())[:-1])
+            drawn = np.searchsorted(upper, chance[rows], "right")
+            threshold[rows] = np.array(list(shares))[drawn]
         if self.favorable == "low":
             return threshold - self._oriented(score)
         return score - np.nextafter(threshold, -np.inf)
-
-    def _draw(
-        self, groups: Groups, cuts: list[dict[float, float]], threshold: Array
-    ) -> None:
-        """Draw the threshold of each row whose group has several."""
-        if all(len(shares) <= 1 for shares in cuts):
-            return
-        chance = generator(self.random_state).random(threshold.size)
-        for g, shares in enumerate(cuts):
-            if len(shares) > 1:
-                rows = np.flatnonzero(groups.mask(g))
-                upper = np.cumsum(list(shares.values())[:-1])
-                place = np.searchsorted(upper, chance[rows], "right")
-                threshold[rows] = np.array(list(shares))[place]
 
     def predict(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the second class where the score reaches the group's threshold.
@@ -703,15 +668,9 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
         def fitted(of_side: ScoreRows) -> Side:
             known = of_known_outcome(of_side)
-            curve = fit_curve(
-                self.calibrator,
-                known.x[:, 0],
-                known.y[:, 0],
-                weight=known.weight,
-                cluster=known.cluster_codes,
-                monotonic=True,
-                log_odds=odds,
-            )
+            columns = known.x[:, 0], known.y[:, 0], known.weight, known.cluster_codes
+            rows = CurveRows(*columns)
+            curve = fit_curve(self.calibrator, rows, monotonic=True, log_odds=odds)
             if (low := float(of_side.x.min())) < known.x.min():
                 curve = extrapolated(curve, known, low)
             return Side(of_side, curve)
