@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 # With more effective clusters than this a block of data is as good as normal.
 _START = 20
-_SHOWN = ("level", "level_low", "level_high", "gap", "gap_low", "gap_high")
+# What a report shows of the last look: the gap and the level since the start.
+_SHOWN = ("gap", "gap_low", "gap_high", "level", "level_low", "level_high")
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Alarm:
     estimate: float
     low: float
     high: float
-    began: tuple[str, str, str] | None
+    began: tuple[str, ...] | None
 
     @property
     def calls(self) -> bool:
@@ -114,9 +115,8 @@ class Alarm:
         size = f"{self.estimate:+.4g} [{self.low:+.4g}, {self.high:+.4g}]"
         text = f"{fmt.label(self.group)}: the gap {what}, {size} since {self.since}"
         if self.began is not None:
-            text += (
-                f"; it began on {self.began[0]} ({self.began[1]} to {self.began[2]})"
-            )
+            day, first, last = self.began
+            text += f"; it began on {day} ({first} to {last})"
         text += f"; first seen on {self.when}"
         if self.resolved is not None:
             text += f"; resolved since {self.resolved}"
@@ -124,112 +124,77 @@ class Alarm:
 
 
 def independent_rows(result: GroupEstimates) -> Array:
-    """Return the number of rows of each group, and of the rows counted as 1, (G, 2).
+    """Return the number of rows of each group, and of the rows counted as 1, (2, G).
 
     They are NaN unless the metric is a share of rows, no cluster has two rows and all
     weights are equal, so that there are as many effective clusters as rows.
     """
-    finalize, sums = result.metric.finalize, result.sums
-    unknown = np.full((len(result.groups), 2), np.nan)
+    finalize = result.metric.finalize
     if not (result.metric.share and isinstance(finalize, MeanOfRatios)):
-        return unknown
-    ratio, _ = finalize.parts(sums.by_group, sums.shared)
-    _, rows = finalize.parts(*(sums.unweighted or sums.totals))
-    if ratio.shape[-1] != 1:
-        return unknown
-    n, share = rows[:, 0], np.nan_to_num(ratio[:, 0])
+        return np.full((2, len(result.groups)), np.nan)
+    n = result.sums.counted(lambda *totals: finalize.parts(*totals)[1].sum(axis=-1))
     single = (n == 0) | np.isclose(result.n_effective, n, rtol=1e-9, atol=0.0)
-    return np.where(single[:, None], np.stack([n, n * share], axis=1), np.nan)
+    single &= finalize.n_buckets == 1
+    return np.where(single, [n, n * np.nan_to_num(result.estimate)], np.nan)
 
 
-@dataclass
-class Tracker:
-    """A sum of updates that makes a block of a group when it has enough data.
+class Track(NamedTuple):
+    """The blocks of a group.
 
-    Attributes
-    ----------
-    least : float
-        Effective clusters that a block needs.
-    blocks : dict of hashable to list of dict
-        By group, in the order of their first update: per block, the numbers of `Blocks`
-        for the "level" and the "gap", and the "rows" of `independent_rows` so far.
-    n_first : int
-        The number of groups of the first update.
-    updates : list of str
-        The results, as text.
-    alarms : tuple of Alarm or None
-        The alarms that follow from the blocks; None before they are asked for.
+    With them are, for each, the rows so far and those counted as 1, shape (2, n): NaN
+    unless the level is a share of independent rows in all updates.
     """
 
-    least: float
-    blocks: dict[Hashable, list[dict[str, Any]]] = field(default_factory=dict)
-    n_first: int = 0
-    updates: list[str] = field(default_factory=list)
-    alarms: tuple[Alarm, ...] | None = None
-    _since: dict[Hashable, int] = field(default_factory=dict)
-    _sums: dict[int, GroupEstimates] = field(default_factory=dict)
-    _rows: dict[Hashable, Array] = field(default_factory=dict)
+    level: Blocks
+    gap: Blocks
+    rows: Array
 
-    def add(self, text: str, result: GroupEstimates) -> None:
-        """Add the next update."""
-        number, self.alarms = len(self.updates), None
-        if number == 0:
-            self.n_first = len(result.groups)
-        self.updates.append(text)
-        self._sums = {start: total + result for start, total in self._sums.items()}
-        self._sums[number] = result
-        for group, rows in zip(result.groups, independent_rows(result), strict=True):
-            self.blocks.setdefault(group, [])
-            self._since.setdefault(group, number)
-            self._rows[group] = self._rows.get(group, np.zeros(2)) + rows
-        for start, total in self._sums.items():
-            groups = [g for g in total.groups if self._since[g] == start]
-            if groups:
-                self._close(total, groups, number)
-        open_ones = set(self._since.values())
-        self._sums = {s: total for s, total in self._sums.items() if s in open_ones}
 
-    def _close(
-        self, total: GroupEstimates, groups: list[Hashable], number: int
-    ) -> None:
-        """Make a block of each group that has enough data since its last block."""
-        gap = total.as_gap()
-        enough = (gap.n_effective >= self.least) & (total.n_effective >= self.least)
-        sides = {"level": (total, 0.0), "gap": (gap, gap.fair_value or 0.0)}
-        for result, _ in sides.values():
-            enough &= (result.standard_error > 0) & np.isfinite(result.estimate)
-        for i, group in enumerate(total.groups):
-            if enough[i] and group in groups:
-                block: dict[str, Any] = {"rows": self._rows[group]}
-                for what, (result, fair) in sides.items():
-                    variance, weight = result.standard_error[i] ** 2, gap.n_effective[i]
-                    value = result.estimate[i] - fair
-                    block[what] = (value, variance, weight, result.df[i], number)
-                self.blocks[group].append(block)
-                self._since[group] = number + 1
+def tracks_of(results: Iterable[GroupEstimates], least: float) -> dict[Hashable, Track]:
+    """Return the blocks of each group, in the order of the first update of each.
 
-    def track(self, group: Hashable, what: str) -> Blocks:
-        """Return the blocks of a group: of its "level" or its "gap"."""
-        numbers = [block[what] for block in self.blocks[group]]
-        value, variance, weight, df, last = np.array(numbers).reshape(-1, 5).T
-        return Blocks(value, variance, weight, df, last.astype(int))
+    Updates are summed until there are `least` effective clusters for a block.
+    """
+    blocks: dict[Hashable, list[Array]] = {}
+    since: dict[Hashable, int] = {}  # the first update that is in no block yet
+    sums: dict[int, GroupEstimates] = {}  # of the updates since then
+    for number, result in enumerate(results):
+        for group in result.groups:
+            blocks.setdefault(group, [])
+            since.setdefault(group, number)
+        waiting = set(since.values())
+        sums = {start: total + result for start, total in sums.items()}
+        sums = {start: sums.get(start, result) for start in waiting}
+        for start, total in sums.items():
+            numbers = _block_of_each_group(total, number, least)
+            for group, block in zip(total.groups, numbers, strict=True):
+                if since[group] == start and np.isfinite(block[0]):
+                    blocks[group].append(block)
+                    since[group] = number + 1
+    tracks = {}
+    for group, of_group in blocks.items():
+        numbers = np.array(of_group).reshape(-1, 12).T
+        level, gap = (
+            Blocks(value, variance, weight, df, last.astype(int))
+            for value, variance, weight, df, last in (numbers[:5], numbers[5:10])
+        )
+        tracks[group] = Track(level, gap, numbers[10:].cumsum(axis=1))
+    return tracks
 
-    def rows(self, group: Hashable) -> Array:
-        """Return the rows so far at each look, and those counted as 1, shape (2, n).
 
-        NaN unless the level is a share of independent rows in all updates.
-        """
-        return np.array([block["rows"] for block in self.blocks[group]]).T
+def _block_of_each_group(total: GroupEstimates, number: int, least: float) -> Array:
+    """Return the numbers of a block of each group, (G, 12); NaN without enough data.
 
-    def share(self, group: Hashable) -> float:
-        """Return the share of alpha of a group; the shares add up to 1 for ever.
-
-        Each of the G groups of the first update has ``1 / (G + 1)``; the j-th group, if
-        it comes later, has ``1 / (j (j + 1))``.
-        """
-        place = 1 + list(self.blocks).index(group)
-        first = self.n_first
-        return 1 / (first + 1) if place <= first else 1 / (place * (place + 1))
+    They are those of `Blocks` for the level and for the gap, then `independent_rows`.
+    """
+    gap, numbers = total.as_gap(), []
+    enough = np.fmin(gap.n_effective, total.n_effective) >= least
+    for result, fair in ((total, 0.0), (gap, gap.fair_value or 0.0)):
+        value, error = result.estimate - fair, result.standard_error
+        enough &= (error > 0) & np.isfinite(value)
+        last = np.full(value.size, number)
+        numbers += [value, error**2, gap.n_effective, result.df, last]
+    return np.where(enough, [*numbers, *independent_rows(total)], np.nan).T
 
 
 class Monitor(Shown):
@@ -352,9 +317,8 @@ class Monitor(Shown):
         self.path = None if path is None else Path(path)
         self.metric = metric
         self.settings = given
-        self._days: dict[str, str] = {}
         self._results: dict[str, GroupEstimates] = {}
-        self._tracker = Tracker(start)
+        self._take({})
         self._load()
         for name, value in asdict(self.settings).items():
             if value != getattr(given, name):
@@ -396,7 +360,14 @@ class Monitor(Shown):
     def _load(self) -> None:
         """Read the file, if there is one."""
         if self.path is not None and self.path.exists():
-            self.settings, self._days = _read(self.path)
+            self.settings, days = _read(self.path)
+            self._take(days)
+
+    def _take(self, days: dict[str, str]) -> None:
+        """Take these days, from which blocks and alarms follow when they are asked."""
+        self._days = days
+        self._tracks: dict[Hashable, Track] | None = None
+        self._alarms: tuple[Alarm, ...] | None = None
 
     @property
     def when(self) -> tuple[str, ...]:
@@ -440,14 +411,12 @@ class Monitor(Shown):
                 "one of the rest, or is tested by permutation."
             )
         text = result.to_json()
-        if self.path is None:
-            self._days = self._with(day, text, replace)
-            return
-        with _store.locked(self.path):
+        with nullcontext() if self.path is None else _store.locked(self.path):
             self._load()
             days = self._with(day, text, replace)
-            _store.write(self.path, asdict(self.settings), days)
-        self._days = days
+            if self.path is not None:
+                _store.write(self.path, asdict(self.settings), days)
+        self._take(days)
 
     def _with(self, day: str, text: str, replace: bool) -> dict[str, str]:
         """Return the days with one more, or one replaced, or raise a ValueError."""
@@ -529,22 +498,27 @@ class Monitor(Shown):
     @property
     def groups(self) -> tuple[Hashable, ...]:
         """The groups, those of the first update first."""
-        return tuple(self._tracked().blocks)
+        return tuple(self._tracked())
 
-    def _tracked(self) -> Tracker:
-        """Return the blocks of all days."""
-        texts = list(self._days.values())
-        if self._tracker.updates != texts[: len(self._tracker.updates)]:
-            self._tracker = Tracker(self.settings.start)
-        for day in self.when[len(self._tracker.updates) :]:
-            self._tracker.add(self._days[day], self._result(day))
-        return self._tracker
+    def _tracked(self) -> dict[Hashable, Track]:
+        """Return the blocks of each group."""
+        if self._tracks is None:
+            results = map(self._result, self._days)
+            self._tracks = tracks_of(results, self.settings.start)
+        return self._tracks
 
     def _alpha(self, group: Hashable) -> float:
-        """Return the share of alpha of each kind of alarm of a group."""
+        """Return the share of alpha of each kind of alarm of a group.
+
+        Each of the G groups of the first update has ``1 / (G + 1)`` of it; the j-th
+        group, if it comes later, has ``1 / (j (j + 1))``: they add up to 1 for ever.
+        """
+        first = len(self._result(self.when[0]).groups)
+        place = 1 + self.groups.index(group)
+        share = 1 / (first + 1) if place <= first else 1 / (place * (place + 1))
         kinds = [self.settings.margin, self.settings.baseline]
         n_kinds = max(1, sum(kind is not None for kind in kinds))
-        return self.settings.alpha * self._tracked().share(group) / n_kinds
+        return self.settings.alpha * share / n_kinds
 
     def _n_baseline(self, blocks: Blocks) -> int:
         """Return the number of blocks of the baseline, at least one."""
@@ -558,23 +532,22 @@ class Monitor(Shown):
     @property
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms, in the order in which they were raised."""
-        tracker, settings = self._tracked(), self.settings
-        if tracker.alarms is None:
-            alarms: list[Alarm] = []
-            for group in tracker.blocks:
-                if settings.margin is not None:
-                    alarms += self._alarms_of(group, "gap", settings.margin)
-                if settings.baseline is not None:
-                    alarms += self._alarms_of(group, "change", settings.tolerance)
-            tracker.alarms = tuple(sorted(alarms, key=lambda alarm: alarm.when))
-        return tracker.alarms
+        if self._alarms is None:
+            margin, alarms = self.settings.margin, []
+            for group in self.groups:
+                if margin is not None:
+                    alarms += self._alarms_of(group, "gap", margin)
+                if self.settings.baseline is not None:
+                    alarms += self._alarms_of(group, "change", self.settings.tolerance)
+            self._alarms = tuple(sorted(alarms, key=lambda alarm: alarm.when))
+        return self._alarms
 
     def _alarms_of(self, group: Hashable, kind: str, size: float) -> list[Alarm]:
         """Return the alarms that windows of blocks raise, one after the other.
 
         After the gap has changed back, windows start anew from there.
         """
-        blocks, change = self._tracked().track(group, "gap"), kind == "change"
+        blocks, change = self._tracked()[group].gap, kind == "change"
         first = self._n_baseline(blocks) if change else 0
         start, size_of_all, alpha = first, blocks.value.size, self._alpha(group)
         alarms: list[Alarm] = []
@@ -592,7 +565,6 @@ class Monitor(Shown):
                     alarms[-1] = replace(alarms[-1], state="open", resolved=None)
                 break
             seen = int(np.argmax(over))
-            began = change_point(watched, first) if change else None
             origin = first + int(starts[seen])
             back = _changed_back(watched, origin, first + seen, scan, alpha)
             last = -1 if back is None else back - first - 1
@@ -600,34 +572,28 @@ class Monitor(Shown):
             low, high = scan.interval(window, alpha)
             estimate = float(scan.estimate[window, last])
             usual = watched.means()[0][0, first - 1] if change else 0.0
-            if back is not None and began is not None:
-                began = change_point(watched.take(np.arange(back)), first)
-            # The number of the first update in each block.
-            begins = np.append(0, blocks.last + 1)[rows]
-            of_watched = [self.when[place] for place in begins]
-            alarms.append(
-                Alarm(
-                    group,
-                    kind,
-                    when=self.when[watched.last[first + seen]],
-                    direction="better"
-                    if change and abs(usual + estimate) < abs(usual)
-                    else "worse",
-                    state="open" if back is None and over[-1] else "resolved",
-                    resolved=None if back is None else of_watched[back],
-                    evidence=float(np.exp(min(evidence[last], 700.0))),
-                    since=of_watched[first + window],
-                    estimate=estimate,
-                    low=float(low[last]),
-                    high=float(high[last]),
-                    began=began
-                    and (
-                        of_watched[began[0]],
-                        of_watched[began[1]],
-                        of_watched[began[2]],
-                    ),
-                )
+            better = change and abs(usual + estimate) < abs(usual)
+            # The first day in each block.
+            days = [self.when[i] for i in np.append(0, blocks.last + 1)[rows]]
+            began = None
+            if change:
+                changed = watched.take(np.arange(back or rows.size))
+                began = tuple(days[i] for i in change_point(changed, first))
+            alarm = Alarm(
+                group,
+                kind,
+                when=self.when[watched.last[first + seen]],
+                direction="better" if better else "worse",
+                state="open" if back is None and over[-1] else "resolved",
+                resolved=None if back is None else days[back],
+                evidence=float(np.exp(min(evidence[last], 700.0))),
+                since=days[first + window],
+                estimate=estimate,
+                low=float(low[last]),
+                high=float(high[last]),
+                began=began,
             )
+            alarms.append(alarm)
             if back is None:
                 break
             start = int(rows[back])
@@ -647,22 +613,22 @@ class Monitor(Shown):
         """
         import pandas as pd
 
-        tracker, frames = self._tracked(), []
-        for group in tracker.blocks:
-            if not tracker.blocks[group]:
+        frames = []
+        for group, track in self._tracked().items():
+            if not track.gap.value.size:
                 continue
             # The sequence that starts with the first block has half of the weight.
-            alpha, rows = self._alpha(group) / 2, tracker.rows(group)
-            columns: dict[str, Any] = {}
+            alpha = self._alpha(group) / 2
+            columns: dict[str, Any] = {
+                "when": [self.when[i] for i in track.gap.last],
+                "group": [group] * track.gap.value.size,
+            }
             for what in ("level", "gap"):
-                blocks = tracker.track(group, what)
-                scan = Scan.of(blocks)
+                scan = Scan.of(getattr(track, what))
                 estimate, ends = scan.estimate[0], scan.interval(0, alpha)
-                if what == "level" and np.isfinite(rows).all():
-                    estimate = rows[1] / rows[0]
-                    ends = betting_sequence(rows[0], rows[1], alpha)
-                columns["when"] = [self.when[i] for i in blocks.last]
-                columns["group"] = [group] * blocks.value.size
+                if what == "level" and np.isfinite(track.rows).all():
+                    n, counted = track.rows
+                    estimate, ends = counted / n, betting_sequence(n, counted, alpha)
                 columns[what] = estimate
                 columns[f"{what}_low"], columns[f"{what}_high"] = ends
             frames.append(pd.DataFrame(columns))
@@ -686,41 +652,32 @@ class Monitor(Shown):
         """
         from .._reports.html import ForestPlot
         from .._reports.sections import ReportSection
-        from ..display import _style as look
+        from ..display import _style as style
 
         settings, days, alarms = self.settings, self.when, self.alarms
-        nan = float("nan")
+        latest = self.result(last=1)
         # The name that an audit has for the metric, such as inter_group_accuracy.
         asked = (settings.spec or {}).get("metric")
-        name = str(asked or self.result(last=1).name).replace("_", " ")
+        name = str(asked or latest.name).replace("_", " ")
         # The last row of each group that has any.
-        looks = {row["group"]: row for row in self.to_frame().to_dict("records")}
-        nothing, rows = dict.fromkeys(_SHOWN, nan), []
-        latest = self.result(last=1).as_gap()
-        ends = latest.confidence_interval()
-        values = latest.estimate - (latest.fair_value or 0.0)
-        shift = values - latest.estimate
-        now = {
-            g: (fmt.number(v), fmt.interval(low, high))
-            for g, v, low, high in zip(
-                latest.groups, values, ends.low + shift, ends.high + shift, strict=True
-            )
+        looks = {
+            row["group"]: [row[column] for column in _SHOWN]
+            for row in self.to_frame().to_dict("records")
         }
+        gap = latest.as_gap()
+        numbers = np.stack([gap.estimate, *gap.confidence_interval()])
+        numbers = (numbers - (gap.fair_value or 0.0)).T
+        now, rows = dict(zip(gap.groups, numbers.tolist(), strict=True)), []
         for group in self.groups:
-            level, level_low, level_high, gap, gap_low, gap_high = (
-                looks.get(group, nothing)[column] for column in _SHOWN
-            )
-            of_level = fmt.number(level), fmt.interval(level_low, level_high)
-            of_gap = fmt.number(gap), fmt.interval(gap_low, gap_high)
-            of_last = now.get(group, (fmt.number(nan), fmt.interval(nan, nan)))
-            rows.append((fmt.label(group), *of_last, *of_gap, *of_level))
-        said = [alarm for alarm in alarms if alarm.calls]
-        paragraphs = [f"ALARM {alarm}" for alarm in said]
-        if not said:
+            last, look = now.get(group, [np.nan] * 3), looks.get(group, [np.nan] * 6)
+            cells = *_cells(*last), *_cells(*look[:3]), *_cells(*look[3:])
+            rows.append((fmt.label(group), *cells))
+        paragraphs = [f"ALARM {alarm}" for alarm in alarms if alarm.calls]
+        if not paragraphs:
             paragraphs = ["No open alarm." if alarms else "No alarm."]
         for state, heading in (("open", "Better:"), ("resolved", "Resolved:")):
-            said = [a for a in alarms if a.state == state and not a.calls]
-            paragraphs += [f"{heading} {alarm}" for alarm in said]
+            quiet = [a for a in alarms if a.state == state and not a.calls]
+            paragraphs += [f"{heading} {alarm}" for alarm in quiet]
         paragraphs.append(
             f"{len(days)} update{'s' * (len(days) > 1)}, {days[0]} to {days[-1]}. The "
             "latest gap is that of the last update, with the 95% interval of one look. "
@@ -733,16 +690,12 @@ class Monitor(Shown):
                 f"Not looked at yet: {fmt.some(waiting)}. A look needs "
                 f"{settings.start:g} effective clusters of a group, and of the rest."
             )
-        gap, low, high = (
-            np.array([row[column] for row in looks.values()]) for column in _SHOWN[3:]
-        )
         alarmed = {alarm.group for alarm in alarms if alarm.calls}
-        colors = [
-            look.DIFFERENT if group in alarmed else look.UNCLEAR for group in looks
-        ]
+        estimate, low, high, *_ = np.array(list(looks.values())).reshape(-1, 6).T
         plot = ForestPlot(
             list(looks),
-            *(gap, low, high, colors),
+            *(estimate, low, high),
+            [style.DIFFERENT if g in alarmed else style.UNCLEAR for g in looks],
             f"gap of {name}",
             f"The gap of each group since {days[0]}, with its confidence sequence.",
             0.0,
@@ -783,6 +736,11 @@ class Monitor(Shown):
         return "\n".join((section.title, table, *section.paragraphs))
 
 
+def _cells(value: float, low: float, high: float) -> tuple[str, str]:
+    """Return the cells of a number and its interval."""
+    return fmt.number(value), fmt.interval(low, high)
+
+
 def _changed_back(
     blocks: Blocks, begin: int, seen: int, scan: Scan, alpha: float
 ) -> int | None:
@@ -808,13 +766,13 @@ def _changed_back(
 def _read(path: Path) -> tuple[Settings, dict[str, str]]:
     """Return the settings of a store, and the text of the result of each day."""
     settings, days = _store.read(path)
-    names = {each.name for each in fields(Settings)}
-    if not isinstance(settings, dict) or settings.keys() != names:
+    try:
+        return Settings(**settings), days
+    except TypeError as error:
+        names = ", ".join(sorted(each.name for each in fields(Settings)))
         raise ValueError(
-            f"{path} must have settings, a dict of {', '.join(sorted(names))}; got "
-            f"{settings!r}."
-        )
-    return Settings(**settings), days
+            f"{path} must have settings, a dict of {names}; got {settings!r}."
+        ) from error
 
 
 def _checked_baseline(baseline: Any) -> int | str | None:

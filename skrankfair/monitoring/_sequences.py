@@ -21,6 +21,7 @@ values, by betting against each value that the mean might have (Waudby-Smith and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -111,8 +112,7 @@ def betting_sequence(n: Array, total: Array, alpha: float) -> tuple[Array, Array
     return ends[0], ends[1]
 
 
-@dataclass(frozen=True)
-class Blocks:
+class Blocks(NamedTuple):
     """Independent estimates of one number in order of time; arrays of shape (n,)."""
 
     value: Array
@@ -123,8 +123,7 @@ class Blocks:
 
     def take(self, rows: Array) -> Blocks:
         """Return some of the blocks."""
-        values = (self.value, self.variance, self.weight, self.df, self.last)
-        return Blocks(*(column[rows] for column in values))
+        return Blocks(*(column[rows] for column in self))
 
     def means(self) -> tuple[Array, Array, Array]:
         """Return weighted means of the blocks s to t, at [s, t], variances and df.
@@ -148,24 +147,21 @@ class Blocks:
         thirds of the number of differences, as two consecutive differences share a
         block; infinite where the factor is 1.
         """
-        spread = np.full(self.value.size, _CAUTION)
-        df = np.full(self.value.size, np.inf)
-        if self.value.size >= _ENOUGH:
-            square = np.diff(self.value) ** 2 / (self.variance[1:] + self.variance[:-1])
-            count = np.arange(1, square.size + 1)
-            mean = np.cumsum(square) / count
-            late = slice(_ENOUGH - 2, None)
-            spread[_ENOUGH - 1 :] = np.maximum(1.0, mean[late])
-            df[_ENOUGH - 1 :] = np.where(mean > 1, 2 * count / 3, np.inf)[late]
-        return spread, df
+        count = np.arange(self.value.size)  # of the differences so far
+        before = np.append(self.variance[:1], self.variance[:-1])
+        step = np.diff(self.value, prepend=self.value[:1])
+        square = step**2 / (before + self.variance)
+        mean = np.cumsum(square) / np.maximum(count, 1)
+        late = count >= _ENOUGH - 1
+        df = np.where(late & (mean > 1), 2 * count / 3, np.inf)
+        return np.where(late, np.maximum(1.0, mean), _CAUTION), df
 
 
 def _from_to(values: Array) -> Array:
     """Return the sums of values s to t, at [s, t]; NaN below the diagonal."""
     total = np.cumsum(values)
-    sums = total[None, :] - (total - values)[:, None]
-    sums[~_started(values.size)] = np.nan
-    return np.asarray(sums)
+    sums = total - (total - values)[:, None]
+    return np.where(_started(values.size), sums, np.nan)
 
 
 def _started(size: int) -> Array:
@@ -197,9 +193,9 @@ class Scan:
         """
         spread, spread_df = (values[first:] for values in blocks.spread())
         mean, variance, df = blocks.means()
-        size = (blocks.value.size - first, 1)
-        center, center_variance = np.zeros(size), np.zeros(size)
-        center_df = np.full(size, np.inf)
+        center: Any = 0.0
+        center_variance: Any = 0.0
+        center_df: Any = np.inf
         if change:
             center, center_variance, center_df = (
                 values[0, first - 1 : -1, None] for values in (mean, variance, df)
@@ -220,19 +216,14 @@ class Scan:
         """
         start = np.arange(1.0, self.error.shape[0] + 1)
         log_weight = -np.log(start) - np.log1p(start)
-        best = best_ratio(alpha * np.exp(log_weight))
-        started = _started(start.size)
-        ratio = (self.ratio * best[:, None])[started]
-        distance = np.maximum(np.abs(self.estimate[started]) - margin, 0.0)
-        z = normal_scale(distance / self.error[started], self.df[started])
-        log = np.full(self.error.shape, -np.inf)
-        log[started] = 0.5 * z**2 * ratio / (1 + ratio) - 0.5 * np.log1p(ratio)
-        log += log_weight[:, None]
+        ratio = self.ratio * best_ratio(alpha * np.exp(log_weight))[:, None]
+        distance = np.maximum(np.abs(self.estimate) - margin, 0.0)
+        z = normal_scale(distance / self.error, self.df)
+        log = 0.5 * z**2 * ratio / (1 + ratio) - 0.5 * np.log1p(ratio)
+        log = np.where(_started(start.size), log + log_weight[:, None], -np.inf)
         # Sequences that have not started have the value 1; their weights sum to 1 / (t
         # + 1).
-        largest = log.max(axis=0)
-        total = np.exp(log - largest).sum(axis=0)
-        mixture = np.logaddexp(largest + np.log(total), -np.log1p(start))
+        mixture = np.logaddexp(special.logsumexp(log, axis=0), -np.log1p(start))
         return np.asarray(mixture), log.argmax(axis=0)
 
     def interval(self, start: int, alpha: float) -> tuple[Array, Array]:

@@ -15,11 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from .._estimates.storage import SCHEMA_VERSION, check_schema
 from .._reports.exports import write_text
 
 SCHEMA = "skrankfair.Monitor"
-#: Raised when a later reader must know to read what is written; never reused.
-SCHEMA_VERSION = 1
 
 
 def read(path: Path) -> tuple[Any, dict[str, str]]:
@@ -41,12 +40,7 @@ def read(path: Path) -> tuple[Any, dict[str, str]]:
     head = records[0] if records else {}
     if head.get("schema") != SCHEMA:
         raise ValueError(f"{path} is no store of a monitor: it has no {SCHEMA!r} head.")
-    version = head.get("schema_version")
-    if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
-        raise ValueError(
-            f"{path} must have a schema_version from 1 to {SCHEMA_VERSION}; got "
-            f"{version!r}. Update skrankfair to read it."
-        )
+    check_schema(head, SCHEMA)
     days: dict[str, str] = {}
     for number, day in enumerate(records[1:], 2):
         when = day.get("when")
