@@ -444,7 +444,7 @@ def draw_pairs(
     array([103., 127.])
     """
     check_given(qid=qid)
-    codes = read_labels({}, qid=qid)[1]["qid"].dense()
+    codes = read_labels({}, qid=qid)[1]["qid"]
     order, size = stable_order(codes.codes), np.bincount(codes.codes)
     start, rng = np.cumsum(size) - size, generator(random_state)
     chosen = rng.permutation(np.flatnonzero(size > 1))
@@ -461,7 +461,7 @@ def draw_pairs(
     second = (first + rng.integers(1, size)) % size
     rows = order[np.stack([start + first, start + second], axis=1)].ravel()
     slot, weight = np.tile([0, 1], chosen.size), np.repeat(size * (size - 1) / 2, 2)
-    return DrawnPairs(rows, codes.decode(codes.codes[rows]), slot, weight)
+    return DrawnPairs(rows, codes.of_rows[rows], slot, weight)
 
 
 def _check_common(

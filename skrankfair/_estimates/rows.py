@@ -571,11 +571,11 @@ def table_of_sums(
     clusters = np.arange(n_rows)
     if labels is not None:
         codes = encode(labels, "labels")
-        clusters = codes.decode(codes.codes)
-        if clusters.size != n_rows or codes.dense().size != n_rows:
+        clusters = codes.of_rows
+        if clusters.size != n_rows or codes.size != n_rows:
             raise ValueError(
                 f"labels must name each of the {n_rows} clusters once; got "
-                f"{clusters.size}, {codes.dense().size} of them different."
+                f"{clusters.size}, {codes.size} of them different."
             )
     if counted:
         has_data = (sums != 0).any(axis=2, keepdims=True)

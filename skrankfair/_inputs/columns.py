@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import infer_dtype
 
 from .groups import Codes, Groups, as_columns, as_groups, encode
 from .validation import (
@@ -27,8 +29,6 @@ from .validation import (
 MISSING = ("raise", "drop", "group")
 #: The label of the group of rows without a label.
 LABEL = "missing"
-#: The numeric columns of which a value may be missing.
-_MAY_LACK = ("y_true", "y_score")
 
 
 def may_lack(missing: str) -> bool:
@@ -37,18 +37,16 @@ def may_lack(missing: str) -> bool:
     return missing != "raise"
 
 
-def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
-    """Return labels with the missing ones filled, and which rows lacked one, or None.
+def _with_labels(values: Any, missing: str) -> tuple[Any, Array]:
+    """Return labels with the missing ones filled, and which rows lacked one.
 
-    These rows get the label `LABEL`, or any label if they are left out later.
+    They become `LABEL`; in a membership matrix, whose rows are then left out, False.
     """
-    from pandas.api.types import infer_dtype
-
     arrays, names = as_columns(values, "sensitive_features")
-    absent = [_absent(array) for array in arrays]
+    absent = [pd.isna(array) for array in arrays]
     lacking = np.any(absent, axis=0)
     if not lacking.any():
-        return values, None
+        return values, lacking
     member = names is not None and all(
         infer_dtype(array, skipna=True) == "boolean" for array in arrays
     )
@@ -58,60 +56,51 @@ def _with_labels(values: Any, missing: str) -> tuple[Any, Array | None]:
             f"label that could be {LABEL!r}; got 'group'."
         )
     for i, lacks in enumerate(absent):
-        array = arrays[i]
-        if missing == "group" and lacks.any() and LABEL in array[~lacks].tolist():
+        if not lacks.any():
+            continue
+        if missing == "group" and LABEL in arrays[i][~lacks].tolist():
             raise ValueError(
                 f"sensitive_features has the label {LABEL!r}, which "
                 "missing='group' would give to rows without one. Rename it."
             )
-        if lacks.any() and (missing == "group" or lacks.all()):
-            dates = array.dtype.kind in "mM"  # numpy would make integers of them
-            arrays[i] = np.array([*array] if dates else array, dtype=object)
-            arrays[i][lacks] = LABEL
-        elif lacks.any():
-            # Any label does for rows that are left out, and keeps the type.
-            labelled = np.where(lacks, np.argmin(lacks), np.arange(array.size))
-            arrays[i] = array[labelled]
-        if member:
-            arrays[i] = arrays[i].astype(bool)
+        dates = arrays[i].dtype.kind in "mM"  # numpy would make integers of them
+        arrays[i] = np.array([*arrays[i]] if dates else arrays[i], dtype=object)
+        arrays[i][lacks] = False if member else LABEL
     return _table(arrays, names), lacking
 
 
 def _rows_with_values(
     missing: str,
-    counted: Array | None,
-    lacking: Mapping[str, Array | None],
-    placed_without: str | None = None,
-) -> tuple[Array | None, Array | None, dict[str, int]]:
+    counted: Array,
+    lacking: Mapping[str, Array],
+    placed_without: str | None,
+) -> tuple[Array, Array, dict[str, int]]:
     """Return masks of the rows left and of the rows with a place, and counts; warn.
 
-    `counted` is the mask of rows of positive weight, None if all are. `lacking` has, by
-    name of the column, the mask of rows without a value, None if there are none. Rows
-    that lack the column `placed_without` alone are left out, but have a place in the
-    ranking. The counts are those of `GroupEstimates.missing`.
+    `counted` is the mask of rows of positive weight, and `lacking` has, by name of the
+    column, the mask of rows without a value. Rows that lack the column `placed_without`
+    alone are left out, but have a place in the ranking. The counts are those of
+    `GroupEstimates.missing`.
     """
-    absent = {n: rows for n, rows in lacking.items() if rows is not None and rows.any()}
-    if not absent:
-        return counted, counted, {}
-    if counted is None:
-        counted = np.ones_like(next(iter(absent.values())))
-    absent = {name: rows & counted for name, rows in absent.items()}
+    absent = {n: rows & counted for n, rows in lacking.items() if rows.any()}
     labelled = np.zeros_like(counted)
     if missing == "group":
         labelled = absent.pop("sensitive_features", labelled)
-    dropped = np.any([*absent.values(), np.zeros_like(counted)], axis=0)
-    left = counted & ~dropped
+    left, placed = counted.copy(), counted.copy()
+    for name, rows in absent.items():
+        left &= ~rows
+        if name != placed_without:
+            placed &= ~rows
     if not left.any():
         raise ValueError(
             f"missing={missing!r} leaves no row: each lacks {' or '.join(absent)}."
         )
-    sums = {"dropped": dropped.sum(), "labelled": (labelled & left).sum()}
+    sums = {"dropped": (counted & ~left).sum(), "labelled": (labelled & left).sum()}
     sums |= {name: rows.sum() for name, rows in absent.items()}
     counts = {name: int(count) for name, count in sums.items() if count}
     if counts:
         warn_user(" ".join(missing_said(counts, int(counted.sum()))), UserWarning)
-    gone = [rows for name, rows in absent.items() if name != placed_without]
-    return left, counted & ~np.any([*gone, ~counted], axis=0), counts
+    return left, placed, counts
 
 
 def missing_said(
@@ -155,26 +144,23 @@ def without_missing(
         return dict(columns), (), {}
     check_aligned(**columns)
     given = {name: values for name, values in columns.items() if values is not None}
-    unlabelled = None
-    if (labels := given.get("sensitive_features")) is not None:
-        given["sensitive_features"], unlabelled = _with_labels(labels, missing)
-    tables = {name: as_columns(values, name) for name, values in given.items()}
+    tables, lacking = {n: as_columns(v, n) for n, v in given.items()}, {}
     for name, (arrays, _) in tables.items():
         if not arrays or any(array.ndim != 1 for array in arrays):
             raise ValueError(f"{name} must be a column with one value for each row.")
+        if name in ("y_true", "y_score"):
+            lacking[name] = np.any([pd.isna(array) for array in arrays], axis=0)
     n_rows = check_lengths(**{n: arrays[0].size for n, (arrays, _) in tables.items()})
-    lacking: dict[str, Array | None] = {
-        name: np.any([_absent(array) for array in tables[name][0]], axis=0)
-        for name in _MAY_LACK
-        if name in tables
-    }
-    lacking["sensitive_features"] = unlabelled
-    _, rows, counts = _rows_with_values(missing, None, lacking, placed_without)
+    if (labels := given.get("sensitive_features")) is not None:
+        labels, lacking["sensitive_features"] = _with_labels(labels, missing)
+        if missing == "group":
+            tables["sensitive_features"] = as_columns(labels, "sensitive_features")
+    counted = np.ones(n_rows, dtype=bool)
+    _, placed, counts = _rows_with_values(missing, counted, lacking, placed_without)
     if not counts:
         return dict(columns), (), {}
-    kept = slice(None) if rows is None else np.flatnonzero(rows)
     left = {
-        name: _table([array[kept] for array in arrays], names)
+        name: _table([array[placed] for array in arrays], names)
         for name, (arrays, names) in tables.items()
     }
     return {n: left.get(n) for n in columns}, missing_said(counts, n_rows), counts
@@ -184,17 +170,9 @@ def _table(arrays: list[Array], names: list[Any] | None) -> Any:
     """Return columns as an array, or as a frame if they have names."""
     if names is None:
         return arrays[0]
-    import pandas as pd
-
     frame = pd.DataFrame(dict(enumerate(arrays)))
     frame.columns = pd.Index(names, dtype=object)
     return frame
-
-
-def _absent(array: Array) -> Array:
-    import pandas as pd
-
-    return np.asarray(pd.isna(array))
 
 
 @dataclass(frozen=True)
@@ -209,8 +187,10 @@ class ReadColumns:
         The labels of queries, clusters and items, where these were given.
     weights : dict of str to ndarray of shape (n,)
         The positive weights that were given.
-    kept : ndarray of shape (n,), int64, or None
-        The caller's numbers of the rows that are left; None is all of them.
+    kept : ndarray of shape (n,), int64
+        The caller's numbers of the rows that are left.
+    unknown : ndarray of shape (n,), bool
+        The rows without an outcome, which have a place in the ranking.
     n_input : int
         The number of the caller's rows.
     index : Index or None
@@ -223,24 +203,22 @@ class ReadColumns:
     groups: Groups | None
     codes: Mapping[str, Codes]
     weights: Mapping[str, Array]
-    kept: Array | None
+    kept: Array
+    unknown: Array
     n_input: int
     index: Any
     missing: Mapping[str, int]
-    #: Shape (n,) or None: rows without an outcome, which have a place in the ranking.
-    unknown: Array | None = None
 
     def take(self, rows: Array) -> ReadColumns:
-        """Return some rows, all of whose values are known."""
-        return ReadColumns(
-            {name: column[rows] for name, column in self.numbers.items()},
-            self.groups and self.groups.take(rows).without_unused(),
-            {name: labels.take(rows) for name, labels in self.codes.items()},
-            {name: column[rows] for name, column in self.weights.items()},
-            rows if self.kept is None else self.kept[rows],
-            self.n_input,
-            self.index,
-            self.missing,
+        """Return some rows, without the labels that they do not have."""
+        return replace(
+            self,
+            numbers={name: column[rows] for name, column in self.numbers.items()},
+            groups=self.groups and self.groups.take(rows).without_unused(),
+            codes={name: labels.take(rows) for name, labels in self.codes.items()},
+            weights={name: column[rows] for name, column in self.weights.items()},
+            kept=self.kept[rows],
+            unknown=self.unknown[rows],
         )
 
 
@@ -278,31 +256,24 @@ def read_columns(
         for name, values in numbers.items()
         if values is not None
     }
-    unlabelled = None
-    if lenient and (features := others.get("sensitive_features")) is not None:
-        others["sensitive_features"], unlabelled = _with_labels(features, missing)
+    lacking = {name: np.isnan(column) for name, column in columns.items()}
+    if lenient and (labels := others.get("sensitive_features")) is not None:
+        filled, lacking["sensitive_features"] = _with_labels(labels, missing)
+        others["sensitive_features"] = filled
     lengths = {name: column.size for name, column in columns.items()}
-    groups, codes, weight, n_input = read_labels(lengths, **others)
-    left, placed, counts = None, None, dict[str, int]()
-    if not all(values.all() for values in weight.values()):
-        placed = left = np.all([values != 0 for values in weight.values()], axis=0)
-        if not left.any():
-            raise ValueError(
-                "sample_weight and item_weight must both be positive in some row; one "
-                "of them is 0 in each."
-            )
-    if lenient:
-        lacking = {name: np.isnan(column) for name, column in columns.items()}
-        lacking_or_not = {**lacking, "sensitive_features": unlabelled}
-        left, placed, counts = _rows_with_values(
-            missing, left, lacking_or_not, placed_without
+    groups, codes, weights, n_input = read_labels(lengths, **others)
+    left = placed = np.all([np.ones(n_input), *weights.values()], axis=0)
+    if not left.any():
+        raise ValueError(
+            "sample_weight and item_weight must both be positive in some row; one "
+            "of them is 0 in each."
         )
-    read = ReadColumns(columns, groups, codes, weight, None, n_input, index, counts)
-    if placed is None or left is None:
-        return read
-    read = read.take(np.flatnonzero(placed))
-    unknown = ~left[placed]
-    return replace(read, unknown=unknown) if unknown.any() else read
+    counts: dict[str, int] = {}
+    if lenient:
+        left, placed, counts = _rows_with_values(missing, left, lacking, placed_without)
+    rows = np.arange(n_input), ~left
+    read = ReadColumns(columns, groups, codes, weights, *rows, n_input, index, counts)
+    return read if placed.all() else read.take(np.flatnonzero(placed))
 
 
 def read_labels(
@@ -349,10 +320,7 @@ def check_one_way(item: Codes | None) -> None:
 
 def users_of(cluster: Any) -> Any:
     """Return the users of two columns of clusters, or the only column."""
-    if cluster is None:
-        return None
-    columns, _ = as_columns(cluster, "cluster")
-    return columns[0] if len(columns) > 1 else cluster
+    return _ways(cluster).get("cluster")
 
 
 def _ways(cluster: Any) -> dict[str, Any]:

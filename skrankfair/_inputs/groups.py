@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import reduce
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
+from pandas.api.types import infer_dtype
 
 from .validation import PLAIN, Array, check_vector, to_numpy, warn_user
-
-# Codes are counted in an array of their range, if that is at most this much larger.
-_DIRECT_RANGE = 1 << 16
 
 
 def _sort_key(label: Any) -> tuple[int, str, Any]:
@@ -39,8 +39,6 @@ def _as_scalar(label: Any) -> Hashable:
     value: Hashable = label.item()
     if not (isinstance(label, np.datetime64 | np.timedelta64) and type(value) is int):
         return value
-    import pandas as pd
-
     try:
         kind: Any = pd.Timestamp if isinstance(label, np.datetime64) else pd.Timedelta
         return kind(label)
@@ -52,42 +50,30 @@ def _as_scalar(label: Any) -> Hashable:
 class Codes:
     """Labels as integers: ``labels[codes]`` gives the column back."""
 
-    #: Shape (n,), int64. Non-negative codes; not every code below `size` need occur.
-    codes: Array
-    size: int  # one more than the largest code
-    #: Shape (size,) or None. The labels, or None when a label is its code plus
-    #: `offset`.
-    labels: Array | None
-    offset: int = 0  # the label of code 0 when `labels` is None
-
-    def decode(self, codes: Array) -> Array:
-        """Return the labels of the codes."""
-        return codes + self.offset if self.labels is None else self.labels[codes]
+    codes: Array  # shape (n,), int64: 0, 1, ..., of which each occurs
+    labels: Array  # shape (size,): the distinct labels
 
     @property
-    def all_labels(self) -> Array:
-        """The labels of all codes, shape (size,)."""
-        return self.decode(np.arange(self.size))
+    def size(self) -> int:
+        """The number of distinct labels."""
+        return self.labels.size
+
+    @property
+    def of_rows(self) -> Array:
+        """The label of each row."""
+        return self.labels[self.codes]
 
     def take(self, rows: Array) -> Codes:
-        """Return the codes of some rows."""
-        return Codes(self.codes[rows], self.size, self.labels, self.offset)
-
-    def dense(self) -> Codes:
-        """Return codes in which every code below `size` occurs."""
-        if self.size <= 4 * self.codes.size + _DIRECT_RANGE:
-            present = np.flatnonzero(np.bincount(self.codes, minlength=self.size))
-            table = np.empty(self.size, dtype=np.int64)
-            table[present] = np.arange(present.size)
-            codes = table[self.codes]
-        else:
-            present, codes = np.unique(self.codes, return_inverse=True)
-        return Codes(codes, present.size, self.decode(present))
+        """Return the codes of some rows, without the labels that they do not have."""
+        codes, left = pd.factorize(self.codes[rows], sort=True)
+        return Codes(codes, self.labels[left])
 
     def crossed(self, other: Codes) -> Codes:
-        """Return dense codes of the pairs of labels that occur, labelled by number."""
-        codes = self.codes * np.int64(other.size) + other.codes
-        return Codes(codes, self.size * other.size, None).dense()
+        """Return the codes of the pairs of labels that occur, labelled by number.
+
+        Their product is at most the square of the number of rows, and never overflows.
+        """
+        return Codes(*pd.factorize(self.codes * other.size + other.codes, sort=True))
 
     def crossed_units(self, other: Codes) -> Codes | None:
         """Return `crossed`, or None where no pair of labels occurs twice.
@@ -99,33 +85,17 @@ class Codes:
 
 
 def encode(values: Any, name: str) -> Codes:
-    """Give every distinct label of a column an integer, in any order.
+    """Give every distinct label of a column an integer, whole numbers in their order.
 
-    Integers whose range is not much larger than the column are only shifted, which
-    costs no hashing and no sorting. The columns of a frame are crossed into tuples.
+    The columns of a frame are crossed into tuples.
     """
-    import pandas as pd
-
     columns, _ = frame_columns(values) or ([], [])
     if len(columns) > 1:
-        crossed = _crossed_groups([encode(column, name) for column in columns])
-        labels = np.empty(len(crossed), dtype=object)
-        labels[:] = crossed.labels
-        return Codes(crossed.values.astype(np.int64), len(crossed), labels)
+        return _crossed([encode(column, name) for column in columns])
     array = to_numpy(values, name)
     check_vector(array, name)
-    if array.dtype.kind == "b":
-        return Codes(array.astype(np.int64), 2, np.array([False, True]))
-    if array.dtype.kind in "iu":
-        low, high = int(array.min()), int(array.max())
-        # The codes share an int64 with a row number when the rows are ordered.
-        bits = (high - low).bit_length() + array.size.bit_length()
-        if bits <= 62 and max(abs(low), abs(high)).bit_length() <= 62:
-            codes = array.astype(np.int64)
-            codes -= low
-            return Codes(codes, high - low + 1, None, low)
     try:
-        codes, labels = pd.factorize(array)
+        codes, labels = pd.factorize(array, sort=array.dtype.kind in "biu")
     except TypeError as error:
         raise ValueError(f"{name} must hold hashable labels ({error}).") from error
     if (missing := codes < 0).any():
@@ -133,21 +103,18 @@ def encode(values: Any, name: str) -> Codes:
             f"{name} must not have missing labels; row {int(np.argmax(missing))} "
             f"is {array[np.argmax(missing)]!r} ({int(missing.sum())} such rows)."
         )
-    return Codes(codes.astype(np.int64, copy=False), len(labels), np.asarray(labels))
+    return Codes(codes.astype(np.int64, copy=False), np.asarray(labels))
 
 
-def _dense_sorted(column: Codes) -> tuple[Array, list[Hashable]]:
-    """Return codes 0, 1, ... of the labels that occur, sorted, and these labels."""
-    dense = column.dense()
-    values, order = dense.all_labels, list(range(dense.size))
-    if values.dtype.kind in "biufU":  # sorted without a key
-        labels, order = values.tolist(), np.argsort(values, kind="stable").tolist()
-    else:
-        labels = [_as_scalar(label) for label in values]
-        order = sorted(order, key=lambda i: _sort_key(labels[i]))
-    new = np.empty(len(labels), dtype=np.int32)
-    new[order] = np.arange(len(labels), dtype=np.int32)
-    return new[dense.codes], [labels[i] for i in order]
+def _crossed(columns: list[Codes]) -> Codes:
+    """Return the combinations of labels that occur, as tuples."""
+    crossed = reduce(Codes.crossed, columns)
+    row = np.empty(crossed.size, dtype=np.int64)
+    row[crossed.codes] = np.arange(crossed.codes.size)
+    labels = np.empty(crossed.size, dtype=object)
+    parts = (map(_as_scalar, column.of_rows[row]) for column in columns)
+    labels[:] = list(zip(*parts, strict=True))
+    return Codes(crossed.codes, labels)
 
 
 @dataclass(frozen=True)
@@ -256,26 +223,19 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     Several columns of labels are crossed into tuples. A boolean matrix or frame is a
     membership matrix, with one (possibly overlapping) group per column.
     """
-    from pandas.api.types import infer_dtype
-
     arrays, names = as_columns(values, name)
     if names is None:
         return _label_groups(encode(arrays[0], name))
     if not arrays:
         raise ValueError(f"{name} must have at least one column; it has none.")
-    first = [array[0] if array.size else None for array in arrays]
-    if all(isinstance(value, bool | np.bool_) for value in first) and all(
-        infer_dtype(array, skipna=False) == "boolean" for array in arrays
-    ):
-        arrays = [array.astype(bool) for array in arrays]  # they may be objects
-    if all(array.dtype.kind == "b" for array in arrays):
+    if all(infer_dtype(array, skipna=False) == "boolean" for array in arrays):
         if len(set(names)) < len(names):
             raise ValueError(
                 f"{name} must have distinct column names; got {tuple(names)}."
             )
         for array in arrays:
             check_vector(array, name)
-        return Groups(tuple(names), np.column_stack(arrays))
+        return Groups(tuple(names), np.column_stack(arrays).astype(bool))
     if len(arrays) == 1:
         return _label_groups(encode(arrays[0], name))
     numbers = all(a.size and a.dtype.kind in "iuf" for a in arrays)
@@ -287,29 +247,13 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
             ".astype(str), and this warning goes away.",
             UserWarning,
         )
-    return _crossed_groups([encode(array, name) for array in arrays])
+    return _label_groups(_crossed([encode(array, name) for array in arrays]))
 
 
 def _label_groups(column: Codes) -> Groups:
-    codes, labels = _dense_sorted(column)
-    return Groups(tuple(labels), codes)
-
-
-def _crossed_groups(columns: list[Codes]) -> Groups:
-    """Return the combinations of labels that occur, as groups.
-
-    Columns are joined one by one. After each, codes are made dense, so that the next
-    product is below the square of the number of rows and never overflows.
-    """
-    (first, first_labels), *others = coded = [_dense_sorted(c) for c in columns]
-    crossed = Codes(first.astype(np.int64), len(first_labels), None)
-    for codes, labels in others:
-        joined = crossed.codes * len(labels) + codes
-        crossed = Codes(joined, crossed.size * len(labels), None).dense()
-    row = np.empty(crossed.size, dtype=np.int64)
-    row[crossed.codes] = np.arange(crossed.codes.size)
-    names = zip(
-        *([labels[code] for code in codes[row].tolist()] for codes, labels in coded),
-        strict=True,
-    )
-    return Groups(tuple(names), crossed.codes.astype(np.int32))
+    """Return the groups of labels, in the order of `sort_labels`."""
+    labels = [_as_scalar(label) for label in column.labels]
+    order = sorted(range(column.size), key=lambda i: _sort_key(labels[i]))
+    place = np.empty(column.size, dtype=np.int32)
+    place[order] = np.arange(column.size)
+    return Groups(tuple(labels[i] for i in order), place[column.codes])

@@ -24,6 +24,10 @@ from .validation import Array, as_numbers, check_aligned, check_binary, check_le
 
 T = TypeVar("T")
 
+#: Rows of a block, which stay in the processor's cache: of 131,072 rows the sums over
+#: pairs take 1.3 to 1.5 times as long, and of 8,192 rows 1.2 times.
+_BLOCK = 1 << 15
+
 #: The last place that an item can be shown at: weights of all places are 80 MB.
 _LAST_PLACE = 10_000_000
 #: Largest ratio of the weights of two items; beyond it sums of pairs are rounding.
@@ -49,15 +53,12 @@ def stable_order(codes: Array, *, copy: bool = True) -> Array:
     return key
 
 
-def order_rows(codes: Array | None, values: Array) -> Array:
+def order_rows(codes: Array, values: Array) -> Array:
     """Return the rows by code and, within a code, by decreasing value.
 
-    Codes are non-negative integers; None is one code for all rows. Ties are in any
-    order.
+    Codes are non-negative integers. Ties are in any order.
     """
     by_value = np.argsort(-values)
-    if codes is None:
-        return by_value
     return by_value[stable_order(codes[by_value], copy=False)]
 
 
@@ -78,7 +79,7 @@ class ShownPlaces:
     last: Array
 
     @classmethod
-    def by_score(cls, score: Array, codes: Array | None) -> ShownPlaces:
+    def by_score(cls, score: Array, codes: Array) -> ShownPlaces:
         """Return the places of rows that are ranked by score."""
         ranking = Ranking.from_scores(score, codes)
         rows = ranking.ties_in_row_order()
@@ -88,7 +89,7 @@ class ShownPlaces:
         return cls(*out)
 
     @classmethod
-    def at(cls, position: Array, codes: Array | None) -> ShownPlaces:
+    def at(cls, position: Array, codes: Array) -> ShownPlaces:
         """Return the places that are given, ranks from 1 that differ within a query."""
         wrong = (position < 1) | (position > _LAST_PLACE) | (position % 1 != 0)
         if wrong.any():
@@ -98,7 +99,7 @@ class ShownPlaces:
                 f"first place; got {position[row]:g}."
             )
         place = position.astype(np.int64) - 1
-        key = place if codes is None else codes * np.int64(_LAST_PLACE) + place
+        key = codes * np.int64(_LAST_PLACE) + place
         order = stable_order(key)
         same = np.flatnonzero(np.diff(key[order]) == 0)
         if same.size:
@@ -212,8 +213,8 @@ class Places:
         position -= np.repeat(self.starts[:-1], self.lengths)
         return position
 
-    def spans(self, n_rows: int) -> Iterator[tuple[slice, slice]]:
-        """Yield the rows and the queries of parts of whole queries.
+    def spans(self, n_rows: int) -> Iterator[tuple[slice, slice, Places]]:
+        """Yield the rows, the queries and the places of parts of whole queries.
 
         Each part has about `n_rows` rows, or is one query. Sums by query then need
         memory for one part only, which stays in the processor's cache.
@@ -223,20 +224,13 @@ class Places:
             reach = self.starts[low] + n_rows
             high = int(np.searchsorted(self.starts, reach, side="right")) - 1
             high = max(high, low + 1)
-            yield (
-                slice(int(self.starts[low]), int(self.starts[high])),
-                slice(low, high),
-            )
+            start, stop = int(self.starts[low]), int(self.starts[high])
+            ties = self.tie_starts
+            if ties is not None:
+                ties = ties[slice(*np.searchsorted(ties, (start, stop)))] - start
+            places = Places(self.starts[low : high + 1] - start, ties)
+            yield slice(start, stop), slice(low, high), places
             low = high
-
-    def starts_within(self, rows: slice, queries: slice) -> tuple[Array, Array | None]:
-        """Return `starts` and `tie_starts` of one of the `spans`."""
-        starts = self.starts[queries.start : queries.stop + 1] - rows.start
-        ties = self.tie_starts
-        if ties is not None:
-            some = slice(*np.searchsorted(ties, (rows.start, rows.stop)))
-            ties = ties[some] - rows.start
-        return starts, ties
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,19 +244,14 @@ class Ranking(Places):
 
     @classmethod
     def from_scores(
-        cls, score: Array, codes: Array | None = None, shown: ShownPlaces | None = None
+        cls, score: Array, codes: Array, shown: ShownPlaces | None = None
     ) -> Ranking:
         """Order the rows of the queries by score."""
         order = order_rows(codes, score)
-        n = score.size
-        if codes is None:
-            starts = np.array([0, n])
-        else:
-            query = codes[order]
-            new = np.flatnonzero(query[1:] != query[:-1])
-            starts = np.concatenate(([0], new + 1, [n]))
-        score = score[order]
-        differs = np.empty(n, dtype=bool)
+        query, score = codes[order], score[order]
+        new = np.flatnonzero(query[1:] != query[:-1])
+        starts = np.concatenate(([0], new + 1, [score.size]))
+        differs = np.empty(score.size, dtype=bool)
         np.not_equal(score[1:], score[:-1], out=differs[1:])
         differs[starts[:-1]] = True
         ties = None if differs.all() else np.flatnonzero(differs)
@@ -275,8 +264,7 @@ class Ranking(Places):
     @property
     def n_places(self) -> int:
         """The number of places of the longest list."""
-        longest = self.lengths if self.shown is None else self.shown.last
-        return int(longest.max())
+        return int(self.place_bounds()[1].max())
 
     @property
     def place(self) -> Array:
@@ -293,9 +281,7 @@ class Ranking(Places):
     @cached_property
     def by_place(self) -> Array:
         """The ranked rows of each query in the order of their places."""
-        if self.shown is None:
-            return np.arange(self.n_rows)
-        return np.lexsort((self.shown.place, self.query))
+        return np.lexsort((self.place, self.query))
 
     def places_of_blocks(self) -> tuple[Array, Array]:
         """Return the tied block and the place of each place of each tied block."""
@@ -320,24 +306,10 @@ class Ranking(Places):
 
         A row of a tied block that has lost rows has the mean value of its places.
         """
-        if self.shown is None:
-            return of_places[self.position()]
         first, last = self.tie_bounds()
         whole = np.equal(last - first, np.subtract(*reversed(self.place_bounds())))
         held = np.where(whole, of_places[self.place], self.values_at(of_places))
         return held[self.by_place]
-
-    def blocks(self, n_rows: int = 1 << 15) -> Iterator[tuple[slice, slice, Ranking]]:
-        """Yield rows, queries and ranking of whole queries, some `n_rows` at a time.
-
-        Blocks of 32,768 rows stay in the processor's cache: of 131,072 rows the sums
-        over pairs take 1.3 to 1.5 times as long, and of 8,192 rows 1.2 times.
-        """
-        for rows, queries in self.spans(n_rows):
-            places = self.starts_within(rows, queries)
-            columns = self.order[rows], self.score[rows]
-            shown = self.shown and self.shown.take(rows)
-            yield rows, queries, Ranking(*places, *columns, shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,8 +463,7 @@ class RankedData:
     cluster: Codes | None
     #: Shape (n_queries,) or None. Importance of each query, which multiplies its sums.
     query_weight: Array | None
-    #: The caller's rows that are kept, when rows of weight 0 were dropped.
-    kept: Array | None
+    kept: Array  # shape (n,), int64: the caller's number of each ranked row
     n_input: int  # the number of the caller's rows
     has_queries: bool = False  # whether the caller passed `qid`
     index: Any = None  # the index of the caller's columns, if they are of pandas
@@ -514,17 +485,12 @@ class RankedData:
 
     def check_binary(self, name: str) -> None:
         """Raise a ValueError unless all outcomes are 0 or 1."""
-        check_binary(self.y_true, "y_true", f"for {name}", self.input_row)
+        check_binary(self.y_true, "y_true", f"for {name}", self.kept)
 
     @property
     def groups(self) -> Groups:
         """Groups in ranked order; one group, "all", without sensitive features."""
         return self.sensitive_features or Groups.of_everyone(self.ranking.n_rows)
-
-    def input_row(self, row: int) -> int:
-        """Return the caller's number of a ranked row, for messages."""
-        place = int(self.ranking.order[row])
-        return place if self.kept is None else int(self.kept[place])
 
     @cached_property
     def with_equal_items(self) -> RankedData:
@@ -583,17 +549,20 @@ class RankedData:
         column = as_numbers(values, name, allow_nan=allow_nan)
         check_aligned(y_score=self.index, **{name: values})
         check_lengths(y_score=self.n_input, **{name: column.size})
-        if self.kept is not None:
-            column = column[self.kept]
-        return column[self.ranking.order]
+        return column[self.kept]
 
     def blocks(self) -> Iterator[tuple[slice, slice, RankedData]]:
         """Yield rows and queries of many whole queries at a time, and their data.
 
         Each block has its own cache, shared by all metrics of these data.
         """
-        weight = self.query_weight
-        for rows, queries, ranking in self.ranking.blocks():
+        whole, weight = self.ranking, self.query_weight
+        for rows, queries, places in whole.spans(_BLOCK):
+            ranking = Ranking(
+                *(places.starts, places.tie_starts),
+                *(whole.order[rows], whole.score[rows]),
+                whole.shown and whole.shown.take(rows),
+            )
             part = replace(
                 self._ranked(ranking, rows),
                 query_labels=self.query_labels[queries],
@@ -602,12 +571,12 @@ class RankedData:
             )
             yield rows, queries, part
 
-    def ranked_by(self, score: Array) -> RankedData:
-        """Return the same rows with another score (in ranked order)."""
+    def ranked_by(self, score: Array, shown: ShownPlaces | None = None) -> RankedData:
+        """Return the same rows with another score and places (in ranked order)."""
         back = np.empty_like(self.ranking.order)
         back[self.ranking.order] = np.arange(back.size)
         codes = self.ranking.query.astype(np.int64)[back]
-        ranking = Ranking.from_scores(score[back], codes)
+        ranking = Ranking.from_scores(score[back], codes, shown and shown.take(back))
         return self._ranked(ranking, back[ranking.order])
 
     def split_by(self, codes: Array, rows: Array) -> RankedData:
@@ -631,19 +600,11 @@ class RankedData:
     def as_shown(self) -> RankedData:
         """Return the same rows in the order of their places, whatever their scores."""
         shown = self.ranking.shown
-        if shown is None:
-            return self
-        data = self.ranked_by(-shown.first)
-        back = np.empty_like(self.ranking.order)
-        back[self.ranking.order] = np.arange(back.size)
-        shown = shown.take(back[data.ranking.order])
-        return replace(data, ranking=replace(data.ranking, shown=shown))
+        return self if shown is None else self.ranked_by(-shown.first, shown)
 
     def with_ties_in_row_order(self) -> RankedData:
         """Return the same rows, tied ones in the order of the input."""
         ranking = self.ranking
-        if not ranking.has_ties:
-            return self
         rows = ranking.ties_in_row_order()
         shown = ranking.shown and ranking.shown.take(rows)
         ranking = replace(ranking, order=ranking.order[rows], shown=shown)
@@ -658,6 +619,7 @@ class RankedData:
             sensitive_features=self.sensitive_features
             and self.sensitive_features.take(rows),
             item_weight=None if self.item_weight is None else self.item_weight[rows],
+            kept=self.kept[rows],
             cache={},
         )
 
@@ -686,18 +648,16 @@ def ranked_data(
         placed_without="y_true",
         **columns,
     )
-    queries, shown = read.codes.get("qid"), None
-    lists = None if queries is None else queries.codes
+    one_list = Codes(np.zeros(read.kept.size, dtype=np.int64), np.zeros(1, dtype=int))
+    has_queries, codes = "qid" in read.codes, {"qid": one_list, **read.codes}
+    read, shown, lists = replace(read, codes=codes), None, codes["qid"].codes
     if position is not None:
         shown = ShownPlaces.at(read.numbers["position"], lists)
-    elif read.unknown is not None:
+    elif read.unknown.any():
         shown = ShownPlaces.by_score(read.numbers["y_score"], lists)
-    if read.unknown is not None and shown is not None:
+    if shown is not None and read.unknown.any():
         known = np.flatnonzero(~read.unknown)
         read, shown = read.take(known), shown.take(known)
-        queries = read.codes.get("qid")
-    clusters, recurring = (read.codes.get(name) for name in ("cluster", "item"))
-    score, outcome = read.numbers["y_score"], read.numbers.get("y_true")
     weight, items = (read.weights.get(n) for n in ("sample_weight", "item_weight"))
     if items is not None and items.max() > _WIDEST * items.min():
         raise ValueError(
@@ -705,27 +665,25 @@ def ranked_data(
             " for sums over pairs to be more than rounding; got values from "
             f"{items.min():g} to {items.max():g}."
         )
-    lists = None if queries is None else queries.codes
-    ranking = Ranking.from_scores(score, lists, shown)
-    first = ranking.order[ranking.starts[:-1]]
+    queries, outcome = read.codes["qid"], read.numbers.get("y_true")
+    ranking = Ranking.from_scores(read.numbers["y_score"], queries.codes, shown)
+    order = ranking.order
     return RankedData(
         ranking=ranking,
-        outcome=None if outcome is None else outcome[ranking.order],
-        sensitive_features=read.groups and read.groups.take(ranking.order),
-        query_labels=np.zeros(1, dtype=int)
-        if queries is None
-        else queries.decode(queries.codes[first]),
-        cluster=None if clusters is None else clusters.dense(),
+        outcome=None if outcome is None else outcome[order],
+        sensitive_features=read.groups and read.groups.take(order),
+        query_labels=queries.of_rows[order[ranking.starts[:-1]]],
+        cluster=read.codes.get("cluster"),
         query_weight=None
         if weight is None
-        else _query_weight(weight, ranking, read.kept),
-        kept=read.kept,
+        else _query_weight(weight[order], ranking, read.kept[order]),
+        kept=read.kept[order],
         n_input=read.n_input,
-        has_queries=queries is not None,
+        has_queries=has_queries,
         index=read.index,
-        item_weight=None if items is None else items[ranking.order],
+        item_weight=None if items is None else items[order],
         missing=read.missing,
-        item=None if recurring is None else recurring.dense(),
+        item=read.codes.get("item"),
     )
 
 
@@ -747,17 +705,15 @@ def measured(
     return estimates(ranked_data(y_true, y_score, **columns), **arguments)
 
 
-def _query_weight(weight: Array, ranking: Ranking, kept: Array | None) -> Array:
-    """Return the weight of each query, which its rows must agree on."""
-    ranked = weight[ranking.order]
-    first = ranked[ranking.starts[:-1]]
-    differs = ranked != np.repeat(first, ranking.lengths)
+def _query_weight(weight: Array, ranking: Ranking, kept: Array) -> Array:
+    """Return the weight of each query, which its (ranked) rows must agree on."""
+    first = weight[ranking.starts[:-1]]
+    differs = weight != np.repeat(first, ranking.lengths)
     if differs.any():
-        place = int(np.argmax(differs))
-        row = int(ranking.order[place])
+        row = int(np.argmax(differs))
         raise ValueError(
             "sample_weight must be constant within a query (it is the weight of the "
-            f"query); row {row if kept is None else kept[row]} has {weight[row]} where "
-            f"its query has {first[ranking.query[place]]}."
+            f"query); row {kept[row]} has {weight[row]} where its query has "
+            f"{first[ranking.query[row]]}."
         )
     return first

@@ -161,11 +161,11 @@ class ScoreRows:
             self.y[rows],
             self.x[rows],
             self.groups.take(rows),
-            None if self.cluster is None else self.cluster.take(rows).dense(),
+            None if self.cluster is None else self.cluster.take(rows),
             None if self.weight is None else self.weight[rows],
             self.kept[rows],
             self.missing,
-            None if self.item is None else self.item.take(rows).dense(),
+            None if self.item is None else self.item.take(rows),
         )
 
     def of_positive_weight(self) -> ScoreRows:
@@ -193,7 +193,7 @@ class ScoreRows:
     @property
     def cluster_labels(self) -> Array:
         """The caller's labels of the clusters, or numbers of the rows."""
-        return self.kept if self.cluster is None else self.cluster.all_labels
+        return self.kept if self.cluster is None else self.cluster.labels
 
     def sample(self, cluster_weight: str, *, rests: bool = False) -> Sample:
         """Return the rows of all groups, sorted by cluster."""
@@ -239,14 +239,13 @@ def score_rows(
     )
     y, x = (read.numbers[name] for name in names)
     check_magnitude(**{names[0]: y})
-    clusters, items = (read.codes.get(name) for name in ("cluster", "item"))
     return ScoreRows(
         y,
         x,
         (read.groups or Groups.of_everyone(x.size)).without_unused(),
-        None if clusters is None else clusters.dense(),
+        read.codes.get("cluster"),
         read.weights.get("sample_weight"),
-        np.arange(x.size) if read.kept is None else read.kept,
+        read.kept,
         read.missing,
-        None if items is None else items.dense(),
+        read.codes.get("item"),
     )

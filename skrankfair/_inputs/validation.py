@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
@@ -274,19 +274,16 @@ def _same_labels(a: Any, b: Any) -> bool:
     return np.array_equal(np.sort(codes[: len(a)]), np.sort(codes[len(a) :]))
 
 
-def check_binary(
-    values: Array, name: str, rule: str, input_row: Callable[[int], int]
-) -> None:
+def check_binary(values: Array, name: str, rule: str, rows: Array) -> None:
     """Raise a ValueError unless all values are 0 or 1.
 
-    `rule` says for which use, and `input_row` gives the caller's number of a row.
+    `rule` says for which use, and `rows` are the caller's numbers of the rows.
     """
     other = (values != 0) & (values != 1)
     if other.any():
         place = int(np.argmax(other))
         raise ValueError(
-            f"{name} must be 0 or 1 {rule}; got {values[place]:g} in row "
-            f"{input_row(place)}."
+            f"{name} must be 0 or 1 {rule}; got {values[place]:g} in row {rows[place]}."
         )
 
 

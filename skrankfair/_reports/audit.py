@@ -798,8 +798,7 @@ class AuditRows:
             columns["cluster"] = given["qid"]
         if given.get("item_weight") is not None:
             of_row = np.zeros(data.n_input)
-            order = data.ranking.order
-            of_row[order if data.kept is None else data.kept[order]] = data.pair_weight
+            of_row[data.kept] = data.pair_weight
             columns["sample_weight"] = of_row
         cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
         return cls(columns, given["qid"], data, cluster, original, lists, groupings)
@@ -826,7 +825,7 @@ class AuditRows:
             alone = np.arange(groups.size)
             given["cluster"] = alone if self.qid is None else given["qid"]
         if self.qid is not None:
-            given["qid"] = encode(self.qid, "qid").dense().crossed(level).codes
+            given["qid"] = encode(self.qid, "qid").crossed(level).codes
             return AuditRows.of(given)
         lists = level if self.lists is None else encode(self.lists, "").crossed(level)
         rows = AuditRows.of(given, lists.codes)

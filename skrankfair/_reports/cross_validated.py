@@ -372,11 +372,11 @@ def _rows_of_models(
             return replace(rows, qid=model), notes
         # Pairs are in the rows of both their items, which lists may share.
         return replace(rows, data=replace(rows.data, has_queries=False)), notes
-    queries = encode(columns["qid"], "qid").dense()
+    queries = encode(columns["qid"], "qid")
     # A query that several models scored is several queries of one cluster.
     scored = model * queries.size + queries.codes
     split = np.unique(scored).size
     if not repeated and split > queries.size:
         notes.append(note("split", number=queries.size, parts=split))
-    columns.setdefault("cluster", queries.decode(queries.codes))
+    columns.setdefault("cluster", queries.of_rows)
     return AuditRows.of({**columns, "qid": scored}, cross=cross), notes

@@ -133,7 +133,7 @@ def within_section(
     Those of a level compare a group with others of the level. The gap within all levels
     is their mean with the weights of Mantel and Haenszel.
     """
-    held = encode(rows.given["within"], "within").dense()
+    held = encode(rows.given["within"], "within")
     check_lengths(within=held.codes.size, y_score=rows.data.n_input)
     if 2 * held.size > MOST_COVARIANCES:
         raise ValueError(
@@ -200,7 +200,7 @@ def _gaps(
     cell = np.where(own, 0, held.size) + held.codes
     result = rows.within(held, cell, own | others).measured(metric)
     place = {int(label): i for i, label in enumerate(np.array(result.groups))}
-    labels = held.all_labels.tolist()
+    labels = held.labels.tolist()
     levels = [
         level
         for level in map(labels.index, sort_labels(labels))

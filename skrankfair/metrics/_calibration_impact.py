@@ -404,8 +404,7 @@ class _RankShift:
         star[sample.row] = calibrated
         # Rows that were not drawn may have no score; they have no rank.
         star[np.isnan(star)] = -np.inf
-        query = None if lists.n_queries == 1 else lists.query
-        ranking = Ranking.from_scores(star, query)
+        ranking = Ranking.from_scores(star, lists.query)
         after, order = Places(ranking.starts, ranking.tie_starts), ranking.order
         del star, ranking  # its scores are not needed any more
         reordered = None if weight is None else weight[order]
@@ -619,17 +618,13 @@ def rank_shift(
     check_magnitude(y_true=data.y_true, y_score=data.ranking.score)
     sample = ranked_sample(data, cluster_weight)
     # The sample has scores and outcomes; large data are not kept twice.
-    ranking = replace(data.ranking, score=np.zeros(0))
-    data = replace(data, ranking=ranking, outcome=None, cache={})
+    nothing = np.zeros(0)
+    ranking = replace(data.ranking, score=nothing)
     lists, one_list = Places(ranking.starts, ranking.tie_starts), not data.has_queries
     if one_list:
-        order = ranking.order
-        data = replace(
-            data,
-            ranking=replace(ranking, starts=np.arange(lists.n_rows + 1)),
-            query_labels=order if data.kept is None else data.kept[order],
-            query_weight=None,
-        )
+        ranking = replace(ranking, starts=np.arange(lists.n_rows + 1))
+        data = replace(data, query_labels=data.kept, query_weight=None)
+    data = replace(data, ranking=ranking, outcome=None, kept=nothing, cache={})
     cluster_of_query = data.cluster_of_query
     if cluster_of_query is None:
         raise ValueError("cluster must be constant within a query.")
@@ -642,7 +637,7 @@ def rank_shift(
         key, place = np.unique(key, return_inverse=True)
         cell, labels = place[cell], data.query_labels
         if data.cluster is not None:
-            labels = data.cluster.all_labels
+            labels = data.cluster.labels
         if weight is not None:
             row_weight = weight[lists.query]
         weight, cluster_of_query = None, np.arange(len(labels))

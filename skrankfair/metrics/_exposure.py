@@ -81,16 +81,15 @@ def means_of_shares(units: QuerySums) -> QuerySums:
     return QuerySums(units.cells, by_cell, shared)
 
 
-def _target_values(
-    target: str, ranking: Ranking, y: Array | None, visits: Array
-) -> Array:
+def _target_values(target: str, data: RankedData, visits: Array) -> Array:
     """Return the merit of each ranked row, to be summed by group."""
-    if target == "population" or y is None:
+    ranking = data.ranking
+    if target == "population":
         return np.ones(ranking.n_rows)
     if target == "relevance":
-        return y
+        return data.y_true
     # In the ideal ranking items of equal relevance are in random order.
-    ideal = Ranking.from_scores(y, ranking.query.astype(np.int64))
+    ideal = Ranking.from_scores(data.y_true, ranking.query.astype(np.int64))
     values = np.empty(ranking.n_rows)
     values[ideal.order] = ideal.tie_means(ranking.values_held(visits))
     return values
@@ -105,17 +104,17 @@ def _share_sums(
     (Q, C - 1). Also returned are exposure and target of each ranked row, (n, C - 1).
     """
     visits = weight.visits(data.ranking.n_places)
-    y = data.y_true if target in ("expected", "relevance") else None
     parts, of_rows = [], []
-    for rows, _, block in data.ranking.blocks():
-        columns = [block.values_at(visits)]
+    for _, _, block in data.blocks():
+        ranking, lists = block.ranking, Lists.of(block)
+        columns = [ranking.values_at(visits)]
         if target is not None:
-            merit = None if y is None else y[rows]
-            columns.append(_target_values(target, block, merit, visits))
-        lists = Lists(block.starts, block.tie_starts, data.groups.take(rows))
+            columns.append(_target_values(target, block, visits))
         with np.errstate(over="ignore"):
             by_cell = [lists.sums_by_cell(values) for values in columns]
-            totals = [np.add.reduceat(values, block.starts[:-1]) for values in columns]
+            totals = [
+                np.add.reduceat(values, ranking.starts[:-1]) for values in columns
+            ]
         by_cell.append(lists.sizes)
         of_rows.append(np.stack(columns, axis=1))
         parts.append(

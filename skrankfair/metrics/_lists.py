@@ -133,9 +133,8 @@ class Lists(Places):
 
     def parts(self) -> Iterator[Lists]:
         """Yield parts of whole lists, small enough for the processor's cache."""
-        for rows, queries in self.spans(_PART):
-            places = self.starts_within(rows, queries)
-            yield Lists(*places, self.groups.take(rows))
+        for rows, _, places in self.spans(_PART):
+            yield Lists(places.starts, places.tie_starts, self.groups.take(rows))
 
     def shuffled(self, times: int, rng: np.random.Generator) -> Lists:
         """Return `times` copies of the lists, with labels shuffled within each."""

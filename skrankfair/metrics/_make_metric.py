@@ -255,8 +255,8 @@ def check_one_group(data: RankedData, name: str) -> None:
         row = int(np.argmax(differs))
         raise ValueError(
             f"sensitive_features must be constant within a query for {name}, whose "
-            f"groups are of queries; row {data.input_row(row)} is of another group "
-            f"than row {data.input_row(int(first[row]))} of the same query."
+            f"groups are of queries; row {data.kept[row]} is of another group "
+            f"than row {data.kept[first[row]]} of the same query."
         )
 
 

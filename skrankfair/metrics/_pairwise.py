@@ -115,7 +115,7 @@ def preferred_engagement(
         preferred = _outcome_counts(data).all_worse[1] > 0
     unknown = np.isnan(values) & preferred
     if unknown.any():
-        row = data.input_row(int(np.argmax(unknown)))
+        row = data.kept[np.argmax(unknown)]
         raise ValueError(
             "engagement must be known (not NaN) where an item has a better outcome "
             f"than another of its query; it is NaN in row {row}."

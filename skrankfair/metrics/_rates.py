@@ -69,10 +69,10 @@ def _rate(
 
     def check(rows: ScoreRows, threshold: Any, pos_label: Any) -> None:
         if "y_true" in needs:
-            check_binary(rows.y, "y_true", f"for {name}", rows.kept.item)
+            check_binary(rows.y, "y_true", f"for {name}", rows.kept)
         if threshold is None:
             rule = "without threshold=, which makes decisions of scores"
-            check_binary(rows.x, "y_score", rule, rows.kept.item)
+            check_binary(rows.x, "y_score", rule, rows.kept)
         else:
             check_number(threshold, "threshold", -np.inf, np.inf)
 

@@ -44,7 +44,7 @@ def columns_of_rows(
         groups = Groups.of_everyone(n_rows)
     groups.check_disjoint("mitigations (labels, .astype(str), are crossed)")
     check_one_way(codes.get("item"))
-    of_rows = [codes[name].dense() for name in units if name in codes]
+    of_rows = [codes[name] for name in units if name in codes]
     return groups, of_rows[0] if of_rows else None, weights.get("sample_weight")
 
 

@@ -57,9 +57,9 @@ def drawn_order(lists: QueryLists, k: int, plan: ExposurePlan) -> Array:
     Places worth the same, as all after the first `k` are, are filled by score.
     """
     order, relaxed = np.arange(lists.n_rows), np.zeros(lists.n_queries)
-    for rows, queries in lists.spans(_ROWS):
-        places, group = lists.starts_within(rows, queries), lists.group[rows]
-        part = QueryLists(*places, lists.score[rows], group, lists.n_groups)
+    for rows, queries, places in lists.spans(_ROWS):
+        columns = lists.score[rows], lists.group[rows], lists.n_groups
+        part = QueryLists(places.starts, places.tie_starts, *columns)
         ranks, chances, relaxed[queries] = exposure_mixture(
             part, plan.weights, plan.constraint
         )

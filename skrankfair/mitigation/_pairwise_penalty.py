@@ -198,7 +198,7 @@ def groups_and_queries(
     )
     query = np.zeros(n_rows, dtype=np.int64)
     if "qid" in codes:
-        query = codes["qid"].dense().codes
+        query = codes["qid"].codes
     if weight is not None:
         alone = query.max(initial=0) + 1 + np.arange(n_rows)
         query = np.where(weight > 0, query, alone)
@@ -514,9 +514,9 @@ def pairwise_penalty(
     )
     if engagement is not None:
         data = ranked_data(y, y, qid=qid, item_weight=weight)
-        kept = slice(None) if data.kept is None else data.kept
         stratum = np.zeros(y.size, dtype=int)
-        stratum[kept] = buckets_of(data, engagement, bins)[0]
+        of_rows, _ = buckets_of(data, engagement, bins)
+        stratum[data.kept] = of_rows[data.ranking.order]
     drawn = draw_by_group(
         *(y, query, groups or Groups.of_everyone(y.size), comparison),
         *(int(max_pairs), generator(random_state)),

@@ -586,12 +586,11 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         group = np.array([number.get(label, -1) for label in groups.labels])
         group = group[groups.values]
         rows, out = np.flatnonzero(group >= 0), scores.copy()
-        codes, lacking = None if query is None else query[rows], []
+        lacking = []
+        codes = np.zeros(rows.size, dtype=int) if query is None else query[rows]
         for column in range(scores.shape[1] if rows.size else 0):
             ranking = Ranking.from_scores(scores[rows, column], codes)
-            order = rows[ranking.order]
-            if ranking.has_ties:
-                order = order[ranking.ties_in_row_order()]
+            order = rows[ranking.order[ranking.ties_in_row_order()]]
             columns = ranking.score, group[order], len(labels)
             lists = QueryLists(ranking.starts, ranking.tie_starts, *columns)
             longest = int(lists.lengths.max())

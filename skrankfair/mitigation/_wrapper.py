@@ -81,7 +81,7 @@ class FitRows:
             outcome[:, None],
             score[:, None],
             self.groups.take(rows),
-            None if self.cluster is None else self.cluster.take(rows).dense(),
+            None if self.cluster is None else self.cluster.take(rows),
             None if self.weight is None else as_weights(self.weight[rows]),
             rows,
         )
@@ -360,7 +360,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             scores = scores_of(estimator, rows.X, rows.metadata, methods)
             return [Fold(estimator, np.arange(len(rows.y)), scores)]
         y, group = rows.y, rows.groups.values
-        unit = None if rows.cluster is None else rows.cluster.dense().codes
+        unit = None if rows.cluster is None else rows.cluster.codes
         strata, classifier = group, isinstance(self, ClassifierMixin)
         if classifier:
             # Rows of unknown outcome are a class of their own.

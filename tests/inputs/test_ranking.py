@@ -24,7 +24,6 @@ SCORES = {
     "reversed": lambda rng, n: -np.arange(n, dtype=float),
 }
 CODES = {
-    "none": lambda rng, n: None,
     "one": lambda rng, n: np.zeros(n, dtype=np.int64),
     "few": lambda rng, n: rng.integers(0, 7, n),
     "each its own": lambda rng, n: rng.permutation(n),
@@ -44,14 +43,13 @@ def test_order_is_that_of_lexsort(code, score, size):
     n = size
     rng = np.random.default_rng(n)
     codes, values = code(rng, n), score(rng, n)
-    before = None if codes is None else codes.copy(), values.copy()
+    before = codes.copy(), values.copy()
     order = order_rows(codes, values)
     assert sorted(order.tolist()) == list(range(n))
-    expected = np.lexsort((-values,) if codes is None else (-values, codes))
+    expected = np.lexsort((-values, codes))
     np.testing.assert_array_equal(values[order], values[expected])
-    if codes is not None:
-        np.testing.assert_array_equal(codes[order], codes[expected])
-        np.testing.assert_array_equal(codes, before[0])
+    np.testing.assert_array_equal(codes[order], codes[expected])
+    np.testing.assert_array_equal(codes, before[0])
     np.testing.assert_array_equal(values, before[1])
 
 
@@ -73,7 +71,6 @@ def test_tie_bounds(code, score):
     rng = np.random.default_rng(1)
     codes, values = code(rng, 60), score(rng, 60)
     ranking = Ranking.from_scores(values, codes)
-    codes = np.zeros(60) if codes is None else codes
     pairs = list(zip(codes[ranking.order], ranking.score, strict=True))
     first = [pairs.index(pair) for pair in pairs]
     last = [len(pairs) - pairs[::-1].index(pair) for pair in pairs]
@@ -135,14 +132,15 @@ def test_blocks_are_whole_queries(n_rows):
     score, query = rng.integers(0, 4, 60), rng.choice(9, 60, p=[0.6] + [0.05] * 8)
     ranking = Ranking.from_scores(score.astype(float), query)
     next_row = next_query = 0
-    for rows, queries, part in ranking.blocks(n_rows):
+    for rows, queries, part in ranking.spans(n_rows):
         assert (rows.start, queries.start) == (next_row, next_query)
         next_row, next_query = rows.stop, queries.stop
         assert part.n_rows == rows.stop - rows.start
         assert part.n_queries == queries.stop - queries.start
         assert part.n_rows <= n_rows or part.n_queries == 1
-        np.testing.assert_array_equal(part.score, ranking.score[rows])
-        np.testing.assert_array_equal(part.order, ranking.order[rows])
+        np.testing.assert_array_equal(
+            part.tie, ranking.tie[rows] - ranking.tie[rows][0]
+        )
         np.testing.assert_array_equal(part.query + queries.start, ranking.query[rows])
         np.testing.assert_array_equal(part.lengths, ranking.lengths[queries])
         np.testing.assert_array_equal(part.position(), ranking.position()[rows])

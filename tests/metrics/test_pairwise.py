@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skrankfair._inputs.ranking import Ranking
 from skrankfair.metrics import (
     matched_pair_calibration,
     pairwise_accuracy,
@@ -365,7 +364,7 @@ def test_items_are_summed_block_by_block(monkeypatch):
     }
     results = []
     for rows in (1 << 17, 50):
-        monkeypatch.setattr(Ranking.blocks, "__defaults__", (rows,))
+        monkeypatch.setattr("skrankfair._inputs.ranking._BLOCK", rows)
         results.append(pairwise_exposure(y, score, **who))
         results.append(matched_pair_calibration(y, score, epsilon=0.4, **who))
     for one, other in zip(results[:2], results[2:], strict=True):

@@ -357,7 +357,7 @@ def sum_over_queries(data: RankedData, sums: QuerySums) -> Rows:
         cluster = data.cluster_of_query
         if cluster is None:
             raise ValueError("cluster must be constant within a query.")
-        size, labels = data.cluster.size, data.cluster.all_labels
+        size, labels = data.cluster.size, data.cluster.labels
         shared, query = sum_rows(shared, cluster, size), cluster[query]
     return Rows.from_entries(
         query,
@@ -448,7 +448,7 @@ def _sum_over_rows(
     labels, cells = data.ranking.order, Cells.of_rows(data.groups)
     ranked, size = np.arange(labels.size), labels.size
     if codes is not None:
-        ranked, size, labels = codes.codes[labels], codes.size, codes.all_labels
+        ranked, size, labels = codes.codes[labels], codes.size, codes.labels
     if (weight := data.row_weight) is not None:
         columns, shared = columns * weight[:, None], shared * weight[:, None]
     return Rows.from_entries(

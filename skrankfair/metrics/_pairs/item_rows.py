@@ -157,7 +157,7 @@ def two_way_sums(
         sum_rows(part, cluster.codes[data.ranking.order], cluster.size) / 2
         for part in (rows, shared)
     )
-    table = Rows.of_all(by_user, of_users, cluster.all_labels, unweighted=unweighted)
+    table = Rows.of_all(by_user, of_users, cluster.labels, unweighted=unweighted)
     users = ClusterSums.from_rows(data.groups.labels, table, supports)
     # An item that a list has twice recurs with its user too.
     crossed = cluster.crossed_units(item)
@@ -231,12 +231,11 @@ def _item_table(
     it. Where no cluster has two items of a list, as when several models have scored
     each item, a cluster is an item and a member of its groups.
     """
-    order = data.ranking.order
-    labels = order if data.kept is None else data.kept[order]
+    labels = data.kept
     # From the groups of all rows, as the pairs may be those of the last block only.
     member: Array | None = _members(data.groups)
     if cluster is not None:
-        code, labels = cluster.codes[order], cluster.all_labels
+        code, labels = cluster.codes[data.ranking.order], cluster.labels
         rows, shared = (sum_rows(part, code, cluster.size) for part in (rows, shared))
         if inner is None:
             member = sum_rows(member, code, cluster.size).astype(bool)
