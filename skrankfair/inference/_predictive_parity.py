@@ -414,9 +414,10 @@ def curves_by_group(
     return PredictiveParityTest(sums, h, parameters)
 
 
-def _apart(sums: CurvePairs) -> bool:
+def _separate(sums: CurvePairs) -> bool:
     """Return whether there are groups, and no two of them have a range in common."""
-    ranges = sorted((c.low, c.high) for c in sums.curves.values() if c.active)
+    curves = (c for c in sums.curves.values() if c.low <= c.high)
+    ranges = sorted((c.low, c.high) for c in curves)
     return len(ranges) > 1 and all(a[1] < b[0] for a, b in pairwise(ranges))
 
 
@@ -655,7 +656,7 @@ def predictive_parity_test(
         n_resamples=n_resamples,
         random_state=random_state,
     )
-    if grid is None and not rests and _apart(result.sums):
+    if grid is None and not rests and _separate(result.sums):
         order = order_of_scores(rows, N_BINS, cluster_weight, n_resamples, random_state)
         warn_user(
             "No two groups have scores in common, so that predictive_parity_test "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import interpolate, sparse, special
@@ -87,35 +87,29 @@ class CurveSums(NamedTuple):
 
     Attributes
     ----------
-    active : float
-        Number of clusters with rows of the curve.
-    sums : ndarray of shape (C + 2 d + 2, J)
-        The columns, ``Σ w² K² u^k`` over rows, and ``Σ w K y²``.
-    low, high : float
-        Smallest and largest score of the group, of its rest, or of everyone.
+    total : ndarray of shape (N,)
+        Of the kernel at each point: the columns, ``Σ w² K² u^k`` over rows, and
+        ``Σ w K y²``; of the columns b of the spline, over rows in its range:
+        ``Σ w b_i b_j``, ``Σ w b_i y``, ``Σ w² b_i b_j`` and ``Σ w y²``; and the number
+        of clusters.
     bars : ndarray of shape (40,)
         Rows by score, in equal parts of the range of the grid.
-    spline : ndarray of shape (S,)
-        ``Σ w b_i b_j``, ``Σ w b_i y``, ``Σ w² b_i b_j`` over near i ≤ j and ``Σ w y²``
-        for the columns b of the spline, over rows in its range.
+    low, high : float
+        Smallest and largest score of the group, of its rest, or of everyone.
     """
 
-    active: float
-    sums: Array
+    total: Array
+    bars: Array
     low: float
     high: float
-    bars: Array
-    spline: Array
 
     def joined(self, other: CurveSums) -> CurveSums:
         """Return the sums over the clusters of both."""
         return CurveSums(
-            self.active + other.active,
-            self.sums + other.sums,
+            self.total + other.total,
+            self.bars + other.bars,
             min(self.low, other.low),
             max(self.high, other.high),
-            self.bars + other.bars,
-            self.spline + other.spline,
         )
 
 
@@ -135,6 +129,23 @@ class PairSums(NamedTuple):
     columns: Array
     scatter: Array
     spline: Array
+
+    @classmethod
+    def of_clusters(cls, x: Array, y: Array, degree: int, spline: Spline) -> PairSums:
+        """Return the products of two curves, given the sums of each cluster in both.
+
+        Both are of shape (m, N), as in `CurveSums.total`.
+        """
+        n_splines = spline.size * (spline.size + 1)
+        n_kernel = x.shape[1] - 1 - spline.n_sums
+        score = slice(n_kernel, n_kernel + n_splines)
+        at_score = x[:, score].T @ y[:, score]
+        x, y = (v[:, :n_kernel].reshape(len(v), 5 * degree + 4, -1) for v in (x, y))
+        columns = slice(3 * degree + 2)
+        cross = x[:, columns].transpose(2, 1, 0) @ y[:, columns].transpose(2, 0, 1)
+        outcome_and_mass = [2 * degree + 1, 0]
+        x, y = (v[:, outcome_and_mass].reshape(len(v), -1) for v in (x, y))
+        return cls(cross, x.T @ y, at_score)
 
 
 #: Of pairs of curves, without those that share no cluster.
@@ -179,16 +190,9 @@ class Spline(NamedTuple):
         return self.knots.size - _CUBIC - 1
 
     @property
-    def pairs(self) -> tuple[Array, Array]:
-        """The columns of each product that is not 0 everywhere."""
-        first, second = np.triu_indices(self.size)
-        near = second - first <= _CUBIC
-        return first[near], second[near]
-
-    @property
     def n_sums(self) -> int:
-        """The number S of sums."""
-        return 2 * self.pairs[0].size + self.size + 1
+        """The number of sums: products, outcomes, squares, and the square outcome."""
+        return self.size * (2 * self.size + 1) + 1
 
     def __call__(self, x: Array) -> list[Array]:
         """Return products, columns, products, and which scores are in the range."""
@@ -198,16 +202,8 @@ class Spline(NamedTuple):
         inside = ((at >= 0) & (at <= 1)).astype(float)[:, None]
         curves = interpolate.BSpline(self.knots, np.eye(self.size), _CUBIC)
         columns = curves(np.clip(at, 0, 1)) * inside
-        first, second = self.pairs
-        products = columns[:, first] * columns[:, second]
+        products = (columns[:, :, None] * columns[:, None]).reshape(x.size, -1)
         return [products, columns, products, inside]
-
-    def square(self, products: Array) -> Array:
-        """Return symmetric matrices, shape (..., p, p), of products of columns."""
-        first, second = self.pairs
-        square = np.zeros((*products.shape[:-1], self.size, self.size))
-        square[..., first, second] = square[..., second, first] = products
-        return square
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,22 +270,15 @@ class CurvePairs(ReadOnlyArrays):
             f"The covariance of {len(curves)} curves with each other",
             "compare fewer groups at once, or each of many with its rest.",
         )
-        n_columns, n_points = 3 * degree + 2, grid.size
-        outcome_and_mass = [2 * degree + 1, 0]
         spline = Spline.of_grid(grid if degree else grid[:1])
-        n_kernel = (n_columns + 2 * degree + 2) * n_points
-        score = slice(n_kernel, n_kernel + spline.n_sums - 1 - spline.pairs[0].size)
-        active = np.zeros(len(curves))
-        sums = np.zeros((len(curves), n_kernel + spline.n_sums))
+        totals: Any = 0.0
         products: dict[tuple[Curve, Curve], PairSums] = {}
         blocks = _segments(sample, grid, bandwidth, kernel, degree, len(curves), spline)
         for cluster, curve, values in blocks:
             place = np.full((len(curves), int(cluster.max()) + 1), -1)
             place[curve, cluster] = np.arange(curve.size)
-            present = (place >= 0).sum(axis=1)
             if rests:
                 # The rest of each group less everyone, in the clusters of the group.
-                present[size:-1] -= present[:size]
                 own = np.flatnonzero(curve < size)
                 where = size + curve[own], cluster[own]
                 rest = place[where]
@@ -297,36 +286,18 @@ class CurvePairs(ReadOnlyArrays):
                 less -= values[place[-1, cluster[own]]]
                 place[where] = len(values) + np.arange(own.size)
                 values = np.concatenate([values, less])
-            active += present
-            for total, held in zip(sums, place, strict=True):
-                total += values[held[held >= 0]].sum(axis=0)
+            totals += np.stack([values[at[at >= 0]].sum(axis=0) for at in place])
             for a, b in pairs:
                 both = np.flatnonzero((place[a] >= 0) & (place[b] >= 0))
-                if not both.size:
-                    continue
-                x = values[place[a, both]]
-                y = x if a == b else values[place[b, both]]
-                at_score = x[:, score].T @ y[:, score]
-                x, y = (
-                    v[:, :n_kernel].reshape(both.size, -1, n_points) for v in (x, y)
-                )
-                cross = x[:, :n_columns].transpose(2, 1, 0)
-                cross = cross @ y[:, :n_columns].transpose(2, 0, 1)
-                x, y = (v[:, outcome_and_mass].reshape(both.size, -1) for v in (x, y))
-                of_pair = PairSums(cross, x.T @ y, at_score)
-                _add(products, {(curves[a], curves[b]): of_pair})
+                if both.size:
+                    x, y = values[place[a, both]], values[place[b, both]]
+                    of_pair = PairSums.of_clusters(x, y, degree, spline)
+                    _add(products, {(curves[a], curves[b]): of_pair})
         ranges = _ranges(rows, grid, rests=rests)
+        sums = map(CurveSums, totals, *zip(*ranges, strict=True))
         return cls(
             *(labels, grid, degree, rests, float(sample.n_clusters)),
-            {
-                name: CurveSums(
-                    *(number, total[:n_kernel].reshape(-1, n_points), *where),
-                    total[n_kernel:],
-                )
-                for name, number, total, where in zip(
-                    curves, active.tolist(), sums, ranges, strict=True
-                )
-            },
+            dict(zip(curves, sums, strict=True)),
             *(products, _distinct(rows.y)),
         )
 
@@ -338,8 +309,7 @@ class CurvePairs(ReadOnlyArrays):
         if curve[0] == "rest":
             low, high = self.curves[_EVERYONE].low, self.curves[_EVERYONE].high
         like = self._sums[0]
-        zeros = map(np.zeros_like, (like.bars, like.spline))
-        return CurveSums(0.0, np.zeros_like(like.sums), low, high, *zeros)
+        return CurveSums(0.0 * like.total, 0.0 * like.bars, low, high)
 
     def __add__(self, other: CurvePairs) -> CurvePairs:
         """Return the sums over the union of the clusters, groups aligned by label."""
@@ -378,14 +348,21 @@ class CurvePairs(ReadOnlyArrays):
         return np.stack([sums.bars for sums in self._sums[: len(self.groups)]])
 
     @cached_read_only
+    def _totals(self) -> Array:
+        """All sums of groups, then of their rests, shape (H, N)."""
+        return np.stack([sum(self.curves[c].total for c in p) for p in self._parts])
+
+    @property
     def active(self) -> Array:
         """Number of clusters with rows of each curve, shape (H,)."""
-        return np.array([sum(self.curves[c].active for c in p) for p in self._parts])
+        return self._totals[:, -1]
 
-    @cached_read_only
+    @property
     def totals(self) -> Array:
-        """The sums of groups, then of their rests, shape (H, C + 2 d + 2, J)."""
-        return np.stack([sum(self.curves[c].sums for c in p) for p in self._parts])
+        """The sums of the kernel, shape (H, C + 2 d + 2, J)."""
+        n_columns, n_points = 5 * self.degree + 4, self.grid.size
+        of_kernel = self._totals[:, : n_columns * n_points]
+        return of_kernel.reshape(-1, n_columns, n_points)
 
     @property
     def _outcome(self) -> int:
@@ -581,16 +558,14 @@ class CurvePairs(ReadOnlyArrays):
         the variance of clusters, and at least that of independent rows. NaN where too
         few clusters, or outcomes that are too much alike, tell nothing.
         """
-        spline, pair = Spline.of_grid(self.grid), (first, second)
+        spline, pair = Spline.of_grid(self.grid), [first, second]
         if not (self.degree and spline.size):
             return np.nan
-        i, j = spline.pairs
-        totals = np.stack(
-            [sum(self.curves[c].spline for c in self._parts[h]) for h in pair]
-        )
-        ends = np.cumsum([i.size, spline.size, i.size])
+        size, n_products = spline.size, spline.size**2
+        totals = self._totals[pair, -1 - spline.n_sums : -1]
+        ends = np.cumsum([n_products, size, n_products])
         products, outcome, squares, outcome_squares = np.split(totals, ends, axis=1)
-        gram = spline.square(products)
+        gram, squares = (v.reshape(2, size, size) for v in (products, squares))
         mass, whole = gram.sum((1, 2)), gram.sum(0)
         if not (mass > 0).all():
             return np.nan
@@ -601,8 +576,7 @@ class CurvePairs(ReadOnlyArrays):
         line = np.stack([np.ones(spline.size), at])
         explained = line @ gram[0] @ inverse
         factor = np.stack([line - explained, -explained])
-        of_products = factor[..., i] * fitted[j]
-        of_products += (i != j) * factor[..., j] * fitted[i]
+        of_products = (factor[..., None] * fitted).reshape(2, 2, n_products)
         columns = np.concatenate([-of_products, factor], axis=-1)
         score = np.einsum("hkc,hc->k", columns, totals[:, : ends[1]])
         robust = sum(
@@ -610,9 +584,8 @@ class CurvePairs(ReadOnlyArrays):
             for a, b in product((0, 1), repeat=2)
         )
         # The columns sum to one, and so do all products of them.
-        every = 1.0 + (i != j)
-        own = [self._cross("spline", h, h)[: i.size, : i.size] for h in pair]
-        squares_of_mass = np.array([every @ products @ every for products in own])
+        own = [self._cross("spline", h, h)[:n_products, :n_products] for h in pair]
+        squares_of_mass = np.array([products.sum() for products in own])
         effective = (mass**2 / squares_of_mass).min()
         mean = outcome.sum() / mass.sum()
         variance = (outcome_squares.sum() - outcome.sum(0) @ fitted) / mass.sum()
@@ -620,10 +593,8 @@ class CurvePairs(ReadOnlyArrays):
         if len(self.outcomes) == 2:
             information *= variance / (self.outcomes[1] - self.outcomes[0]) ** 2
         some = variance > _ROUNDING * mean**2 and information >= 1
-        independent = np.einsum(
-            "hik,hkl,hjl->ij", factor, spline.square(squares), factor
-        )
-        alone = line @ spline.square(squares[0]) @ line.T
+        independent = np.einsum("hik,hkl,hjl->ij", factor, squares, factor)
+        alone = line @ squares[0] @ line.T
         unexplained = np.diag(independent) > _NO_SPREAD * np.diag(alone)
         if not (some and enough(effective) and unexplained.all()):
             return np.nan
@@ -663,7 +634,7 @@ def _segments(
     """Yield the sums of the rows of a cluster in a curve, some thousand rows at a time.
 
     Clusters are whole. Yields the number of the cluster in the block and of the curve
-    of each, both of shape (m,), and the sums: (C + 2 d + 2) J of the kernel, then S.
+    of each, both of shape (m,), and the sums, (m, N), as in `CurveSums.total`.
     """
     share, starts = sample.share, sample.segment_starts
 
@@ -684,6 +655,7 @@ def _segments(
     for segments, sums in segment_sums(sample, 2 * factors, features, n_columns):
         cluster, curve = (c[starts[segments]] for c in (sample.cluster, sample.group))
         cluster = np.cumsum(np.diff(cluster, prepend=cluster[0]) > 0)
+        sums.append(np.ones((curve.size, 1)))
         yield cluster, curve, np.concatenate(sums, axis=1)
 
 
@@ -708,8 +680,8 @@ def _pairs_of_curves(
 
 def _ranges(
     rows: ScoreRows, grid: Array, *, rests: bool
-) -> list[tuple[float, float, Array]]:
-    """Return the ends of the scores of groups, rests and everyone, and the bars."""
+) -> list[tuple[Array, float, float]]:
+    """Return the bars and the ends of the scores of groups, rests and everyone."""
     masks = [rows.groups.mask(g) for g in range(len(rows.groups))]
     edges = np.linspace(grid.min(), grid.max(), _N_BARS + 1)
     bars = [np.histogram(rows.x[mask], edges)[0].astype(float) for mask in masks]
@@ -717,7 +689,7 @@ def _ranges(
         masks += [*(~mask for mask in masks), np.ones(rows.x.size, dtype=bool)]
         bars += [np.zeros(_N_BARS)] * (len(masks) - len(bars))
     return [
-        (rows.x[mask].min(initial=np.inf), rows.x[mask].max(initial=-np.inf), bar)
+        (bar, rows.x[mask].min(initial=np.inf), rows.x[mask].max(initial=-np.inf))
         for mask, bar in zip(masks, bars, strict=True)
     ]
 
