@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from .._inputs.groups import Groups
 from .._inputs.score_rows import Sample, ScoreRows
@@ -303,14 +304,10 @@ def _mse_bandwidth(sample: Sample, threshold: float, kernel: Kernel) -> float:
     degree = min(_PILOT_DEGREE, distinct - 1)
     if degree < 2:
         return width
-    design = np.vander(x / width, degree + 1, increasing=True)
-    inverse = np.linalg.pinv((design * weight[:, None]).T @ design)
-    coefficient = inverse @ (design * weight[:, None]).T @ sample.y
-    residual = sample.y - design @ coefficient
-    variance = float(np.average(residual**2, weights=weight))
-    power = np.arange(2, degree + 1)
-    second = (design[:, : degree - 1] * (power * (power - 1))) @ coefficient[2:]
-    curvature = float(np.average(second**2, weights=weight)) / width**4
+    # With `full` there is no warning of scores that are nearly equal.
+    cubic, _ = Polynomial.fit(x, sample.y, degree, w=np.sqrt(weight), full=True)
+    variance = float(np.average((sample.y - cubic(x)) ** 2, weights=weight))
+    curvature = float(np.average(cubic.deriv(2)(x) ** 2, weights=weight))
     # From the nearest part of the rows, at least a tenth.
     nearest = float(weighted_quantile(x, 0.1, weight))
     near = min(width, nearest + robust_scale(x, weight) / 4)
