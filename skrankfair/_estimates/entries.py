@@ -11,6 +11,9 @@ import numpy as np
 
 from .._inputs.validation import Array
 
+#: Numbers of groups: of the first one of each pair, and of the second.
+Pairs = tuple[Array, Array]
+
 
 @dataclass(frozen=True, eq=False)
 class Entries:
@@ -75,58 +78,34 @@ class Entries:
         everywhere = self.right @ self.left.sum(axis=0)
         return everywhere + self._by_group(self.value - self._low)
 
-    def dot(self, other: Entries) -> Array:
-        """Return ``Σ_q X_qg Y_qg``, where Y has the same entries, shape (G,)."""
-        if not self.right.shape[1]:
-            return self._by_group(self.value * other.value)
-        both = self.right @ (self.left.T @ other.left)
-        everywhere = np.einsum("gr,gr->g", both, other.right)
-        at_entries = self.value * other.value - self._low * other._low
-        return everywhere + self._by_group(at_entries)
-
-    def products(self, other: Entries, first: Array, second: Array) -> Array:
+    def products(self, other: Entries, pairs: Pairs | None = None) -> Array:
         """Return ``Σ_q X_qa Y_qb`` for pairs of groups (a, b), shape (m,).
 
-        `first` has the numbers of the groups a, and `second` of the groups b.
+        Without `pairs` each group is paired with itself, and Y must have the same
+        entries as X: shape (G,).
         """
+        gram = self.left.T @ other.left
+        if pairs is None:
+            everywhere = np.einsum("gr,rs,gs->g", self.right, gram, other.right)
+            at_entries = self.value * other.value - self._low * other._low
+            return everywhere + self._by_group(at_entries)
+        first, second = pairs
         groups, a = np.unique(first, return_inverse=True)
         others, b = np.unique(second, return_inverse=True)
-        x, y = self._matrix(groups), other._matrix(others)
-        both = x.T @ y
-        if not isinstance(both, np.ndarray):
-            both = both.tocsr()
-        total = np.asarray(both[a, b]).ravel()
+        x, y = self._minus_low[:, groups], other._minus_low[:, others]
+        total = np.asarray((x.T @ y)[a, b]).ravel()
         low_x, low_y = self.right[first], other.right[second]
         total = total + np.einsum("mr,mr->m", (x.T @ other.left)[a], low_y)
         total += np.einsum("mr,mr->m", low_x, (y.T @ self.left)[b])
-        gram = self.left.T @ other.left
         return total + np.einsum("mr,rs,ms->m", low_x, gram, low_y)
 
-    def gram(self) -> Array:
-        """Return ``X.T @ X``, the sums over rows for every two groups, (G, G)."""
-        n_groups = len(self.right)
-        x = self._matrix(np.arange(n_groups))
-        both = x.T @ x
-        total = both if isinstance(both, np.ndarray) else both.toarray()
-        if self.right.shape[1]:
-            low = (x.T @ self.left) @ self.right.T
-            total = total + low + low.T
-            total += self.right @ (self.left.T @ self.left) @ self.right.T
-        # A sum of squares below 0 is rounding.
-        np.fill_diagonal(total, np.maximum(np.diag(total), 0.0))
-        return total
-
-    def _matrix(self, groups: Array) -> Any:
-        """Return the entries of some groups minus `_low`, 0 elsewhere, (Q, m)."""
+    @cached_property
+    def _minus_low(self) -> Any:
+        """The entries minus the product of low rank, 0 elsewhere, shape (Q, G)."""
         from scipy import sparse
 
-        value = self.value - self._low if self.right.shape[1] else self.value
-        n_rows, n_groups = len(self.left), len(self.right)
-        if value.size == n_rows * n_groups:
-            return value.reshape(n_rows, n_groups)[:, groups]
-        place = np.full(n_groups, -1)
-        place[groups] = np.arange(groups.size)
-        column = place[self.group]
-        some = slice(None) if groups.size == n_groups else column >= 0
-        where = self.row[some], column[some]
-        return sparse.csr_array((value[some], where), shape=(n_rows, groups.size))
+        shape = len(self.left), len(self.right)
+        value = self.value - self._low
+        if value.size == math.prod(shape):
+            return value.reshape(shape)
+        return sparse.csc_array((value, (self.row, self.group)), shape=shape)

@@ -19,7 +19,7 @@ from scipy import special
 from .._inputs.validation import Array, check_choice, check_number, generator
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
-from .finalize import shares_of
+from .finalize import NOTHING, shares_of
 from .leverage import contrast_degrees, degrees_of_freedom
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise, uneven_errors
 from .resampled import Resampler
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
     from .sums import ClusterSums
 
-# With more groups than this only the covariances of the contrasts are computed.
-_MOST_COVARIANCES = 64
 #: With fewer effective clusters than this an event of one in a thousand is seen at most
 #: ten times, so that few clusters may make most of an error.
 SMALL = 10_000
@@ -441,14 +439,10 @@ def contrasts_of(
     """
     check_choice(kind, "kind", ("difference", "ratio"))
     a, b = result.estimate[first], result.estimate[second]
-    if len(result.groups) > _MOST_COVARIANCES:
-        one, other, shared = result.sums.covariances(
-            result.metric.finalize, first, second
-        )
-    else:
-        variance, shared = np.diag(result.covariance), result.covariance[first, second]
-        one, other = variance[first], variance[second]
-    same, finalize, group_df = first == second, result.metric.finalize, result.df
+    finalize, sums = result.metric.finalize, result.sums
+    shared = sums.covariances(finalize, first, second)
+    one, other = (sums.variance(finalize)[numbers] for numbers in (first, second))
+    same, group_df = first == second, result.df
     if result.metric.heavy and (result.n_effective < SMALL).any():
         behind = result.n_effective, group_df, result.concentration
         of_first, of_second = ([x[at] for x in behind] for at in (first, second))
@@ -458,8 +452,9 @@ def contrasts_of(
         value, u, v = a - b, np.ones(a.shape), -np.ones(a.shape)
         if kind == "ratio":
             value, u, v = a / b, 1 / b, -a / b**2
-        error = u**2 * one + v**2 * other + 2 * u * v * shared
-        error = np.sqrt(np.maximum(error, 0.0))
+        independent = u**2 * one + v**2 * other  # the variance of independent groups
+        variance = independent + 2 * u * v * shared
+        error = np.sqrt(np.where(variance < NOTHING * independent, 0.0, variance))
     error = np.where(same, 0.0 * error, error)
     df = contrast_degrees(result.sums, finalize, first, second)
     if result.metric.counted:

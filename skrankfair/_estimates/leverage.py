@@ -23,7 +23,7 @@ from .._inputs.validation import Array
 from .finalize import needs_of
 
 if TYPE_CHECKING:
-    from .entries import Entries
+    from .entries import Entries, Pairs
     from .finalize import Finalize
     from .rows import Rows
     from .sums import ClusterSums
@@ -57,11 +57,11 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
     n_effective : ndarray of shape (G,)
         ``1 / Σ_q h_q²`` of the smallest sample behind the estimate; 0 without data.
     """
-    none, df, effective = np.zeros(0, dtype=int), [], []
+    df, effective = [], []
     with np.errstate(divide="ignore", invalid="ignore"):
         for way in sums.ways:
-            trace, products, square = _moments(way, finalize, none, none)
-            df.append(np.maximum(trace.sum(0) ** 2 / products.sum((0, 1)), 1.0))
+            square, trace, products = _moments(way, finalize)
+            df.append(np.maximum(trace**2 / products, 1.0))
             effective.append(np.where(square > 0, 1 / square, np.inf).min(axis=0))
     fewest = np.min(effective, axis=0)
     return np.min(df, axis=0), np.where(np.isfinite(fewest), fewest, 0.0)
@@ -71,54 +71,47 @@ def contrast_degrees(
     sums: ClusterSums, finalize: Finalize, first: Array, second: Array
 ) -> Array:
     """Return degrees of freedom of differences of two groups, given by number."""
-    if not first.size:
-        return np.zeros(0)
     used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    a, b = place[: first.size], place[first.size :]
+    a, b = np.split(place, 2)
     df = []
-    for way in sums.of_groups(used).ways:
-        trace, products, _ = _moments(way, finalize, a, b)
-        total = trace.sum(0)[a] + trace.sum(0)[b]
-        of_groups, of_pairs = np.split(products.sum((0, 1)), [used.size])
-        with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for way in sums.of_groups(used).ways:
+            _, trace, of_groups = _moments(way, finalize)
+            _, _, of_pairs = _moments(way, finalize, (a, b))
             square = of_groups[a] + of_groups[b] + 2 * of_pairs
-            df.append(np.maximum(total**2 / square, 1.0))
+            df.append(np.maximum((trace[a] + trace[b]) ** 2 / square, 1.0))
     return np.asarray(np.min(df, axis=0))
 
 
 def _moments(
-    sums: ClusterSums, finalize: Finalize, first: Array, second: Array
+    sums: ClusterSums, finalize: Finalize, pairs: Pairs | None = None
 ) -> tuple[Array, Array, Array]:
-    """Return ``tr(M_c)``, ``tr(M_c M_c')`` and ``Σ h²`` by sample.
+    """Return ``Σ h²`` by sample and group, and ``tr(M)`` and ``tr(M M')``.
 
-    A sample c is a support that the metric needs, in a stratum. The shapes are (C, G),
-    (C, C, G + m) and (C, G). In the second, the products of each group with itself come
-    first, then those of the m pairs of groups `first` and `second`.
+    A sample is a support that the metric needs, in a stratum, and M is the sum over
+    samples of the matrices of a group. The shapes are (C, G), (G,) and (m,): the last
+    is of pairs of groups, or without `pairs` of each group with itself.
     """
     n_strata, n_groups = sums.support.shape[1:]
     samples = [(k, s) for k in needs_of(finalize) for s in range(n_strata)]
     total = np.stack([sums.support[k, s] for k, s in samples])
     with np.errstate(divide="ignore"):
         scale = np.where(total > 0, 1 / total, 0.0)
-    square = np.zeros(total.shape)
-    sums_of = np.zeros((7, len(samples), len(samples), n_groups + first.size))
+    first, second = (np.arange(n_groups),) * 2 if pairs is None else pairs
+    square, of_groups = np.zeros(total.shape), np.zeros((2, *total.shape))
+    sums_of = np.zeros((7, len(samples), len(samples), first.size))
     for rows in sums.exact_rows.blocks(_BLOCK):
         shares = _shares(rows, sums, samples, scale)
         for i, a in enumerate(shares):
-            square[i] += a["h"].dot(a["h"])
+            square[i] += a["h"].products(a["h"])
+            of_groups[:, i] += a["v"].products(a["v"]), a["v"].products(a["u"])
             for j, b in enumerate(shares):
+                if pairs is None and samples[i][1] != samples[j][1]:
+                    continue  # no row of a group is in both
                 for number, (x, y) in enumerate(_PRODUCTS):
-                    if samples[i][1] == samples[j][1]:  # else no row is in both
-                        sums_of[number, i, j, :n_groups] += a[x].dot(b[y])
-                    if first.size:
-                        of_pairs = a[x].products(b[y], first, second)
-                        sums_of[number, i, j, n_groups:] += of_pairs
+                    sums_of[number, i, j] += a[x].products(b[y], pairs)
+    trace: Array = (1 + square) * of_groups[0] - 2 * of_groups[1]
     dd, de, ed, vu, uv, vv, uu = sums_of
-    alike = np.arange(len(samples))
-    trace: Array = (1 + square) * vv[alike, alike, :n_groups]
-    trace -= 2 * vu[alike, alike, :n_groups]
-    every = np.arange(n_groups)
-    first, second = np.append(every, first), np.append(every, second)
     c, c_other = square[:, None, first], square[None, :, second]
     products = (1 + c + c_other) * dd - 2 * (de + ed) + 2 * (vu * uv + vv * uu)
     products += c * c_other * vv**2 - 2 * vv * (c_other * uv + c * vu)
@@ -126,11 +119,11 @@ def _moments(
         remainder = sums.remainder
         more: Array = np.stack([remainder.square[k, s, :-1] for k, s in samples])
         chosen = np.array([k * n_strata + s for k, s in samples])
-        fourth = remainder.quartic_between(first, second)[chosen[:, None], chosen]
+        fourth = remainder.quartic_products(pairs)[chosen[:, None], chosen]
         left, right = scale[:, None, first], scale[None, :, second]
         square, trace = square + more * scale**2, trace + more * scale**2
         products = products + fourth * left**2 * right**2
-    return trace, products, square
+    return square, trace.sum(axis=0), products.sum(axis=(0, 1))
 
 
 def _shares(

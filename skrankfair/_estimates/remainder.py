@@ -7,6 +7,7 @@ it adds to the degrees of freedom from the powers of its supports (`Remainder`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.validation import Array
+from .entries import Pairs
 from .finalize import Finalize
 from .rows import Layout, Rows
 from .storage import stored
@@ -71,13 +73,14 @@ class Gram:
         """The number of columns of each group."""
         return int(self.matrix.shape[0] - self.n_shared) // max(1, self.n_groups)
 
-    def form(self, left: Array, right: Array, first: Array, second: Array) -> Array:
+    def products(self, left: Array, right: Array, pairs: Pairs | None = None) -> Array:
         """Return ``L_a · P_ab · R_b`` for pairs of groups (a, b), shape (m,).
 
         P_ab are the products of the columns of a and b; L is `left` and R `right`, the
-        slopes of two functions of shape (G, C + D). `first` has the numbers of the
-        groups a, and `second` of the groups b.
+        slopes of two functions of shape (G, C + D). Without `pairs` each group is
+        paired with itself.
         """
+        first, second = (np.arange(self.n_groups),) * 2 if pairs is None else pairs
         if not np.array_equal(first, second):
             check_complete(self.complete, self.n_groups)
         columns = self._columns()
@@ -92,21 +95,11 @@ class Gram:
             values[start : start + step] = np.einsum("mi,mij,mj->m", one, block, other)
         return values
 
-    def form_of_all(self, slopes: Array) -> Array:
-        """Return ``J_a · P_ab · J_b`` for every two groups, of slopes J, (G, G)."""
-        from scipy import sparse
-
-        check_complete(self.complete, self.n_groups)
-        columns = self._columns()
-        where = np.repeat(np.arange(self.n_groups), columns.shape[1]), columns.ravel()
-        shape = self.n_groups, self.matrix.shape[0]
-        gradient = sparse.csr_array((slopes.ravel(), where), shape=shape)
-        return np.asarray((gradient @ self.matrix @ gradient.T).toarray())
-
     def _columns(self) -> Array:
         """Return the numbers of own and shared columns of each group, (G, C + D)."""
         n_columns = self.n_columns
-        by_group = np.arange(self.n_groups * n_columns).reshape(-1, n_columns)
+        numbers = np.arange(self.n_groups * n_columns)
+        by_group = numbers.reshape(self.n_groups, n_columns)
         shared = self.n_groups * n_columns + np.arange(self.n_shared)
         return np.hstack([by_group, np.tile(shared, (self.n_groups, 1))])
 
@@ -222,15 +215,17 @@ class Remainder:
             np.abs(rows.shared).sum(axis=0),
         )
 
-    def quartic_between(self, first: Array, second: Array) -> Array:
-        """Return sums of products of squared supports, (S * M, S * M, m)."""
-        size = self.quartic.n_shared
-        products = np.empty((size, size, first.size))
+    def quartic_products(self, pairs: Pairs | None = None) -> Array:
+        """Return sums of products of squared supports, (S * M, S * M, m).
+
+        Those of two supports in two strata, for pairs of groups, or for each group.
+        """
+        size, products = self.quartic.n_shared, []
         # The square of a group is the sum of its own column and the shared one.
         slopes = np.tile(np.eye(size), 2)[:, None].repeat(self.quartic.n_groups, 1)
-        for i, j in np.ndindex(size, size):
-            products[i, j] = self.quartic.form(slopes[i], slopes[j], first, second)
-        return products
+        for one, other in itertools.product(slopes, slopes):
+            products.append(self.quartic.products(one, other, pairs))
+        return np.reshape(products, (size, size, -1))
 
     def renumbered(self, to: Layout) -> Remainder:
         """Return the sums with groups and columns renumbered."""
@@ -269,8 +264,7 @@ class Remainder:
         from scipy import sparse
 
         square = np.sqrt(self.square[..., :-1]).sum(-1, keepdims=True) ** 2
-        every = np.arange(self.square.shape[-1] - 1)
-        of_groups = np.einsum("ccg->cg", self.quartic_between(every, every))
+        of_groups = np.einsum("ccg->cg", self.quartic_products())
         fourth = (np.maximum(of_groups, 0.0) ** 0.25).sum(-1) ** 4
         size = fourth.size
         quartic = np.zeros((2 * size,) * 2)

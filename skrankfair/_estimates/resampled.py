@@ -14,7 +14,7 @@ Shares are resampled on the scale of the logit and ratios on that of the logarit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -24,9 +24,8 @@ from scipy import special
 
 from .._inputs.validation import Array, check_number, generator
 from .arrays import ReadOnlyArrays
-from .entries import Entries
+from .entries import Entries, Pairs
 from .finalize import Beside, Finalize, slopes_at
-from .remainder import Gram
 from .rows import Layout
 from .storage import stored
 from .sums import ClusterSums
@@ -291,22 +290,14 @@ class ResampledSums(ClusterSums):
         """Return the sums with groups and columns renumbered, to be resampled anew."""
         return replace(super().renumbered(to, groups), deviations=None)
 
-    def _moments(
-        self,
-        finalize: Finalize,
-        of_rows: Callable[[Entries], Array],
-        of_remainder: Callable[[Gram, Array], Array],
-    ) -> Array:
+    def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
         """Return sums of products of the deviations of resamples."""
-        return of_rows(Entries.of_all(self._deviations(finalize)))
+        rows = Entries.of_all(self._deviations(finalize))
+        return rows.products(rows, pairs)
 
-    def covariances(
-        self, finalize: Finalize, first: Array, second: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return variances and covariances of pairs of groups, given by number."""
-        variance, rows = self.variance(finalize), self._deviations(finalize)
-        between = np.einsum("bm,bm->m", rows[:, first], rows[:, second])
-        return variance[first], variance[second], between
+    def covariances(self, finalize: Finalize, first: Array, second: Array) -> Array:
+        """Return the covariance of pairs of groups, given by number, shape (m,)."""
+        return self.products(finalize, (first, second))
 
     def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
         """Return NaN for how much of the variance few rows make, which is unknown."""

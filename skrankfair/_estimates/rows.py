@@ -211,7 +211,8 @@ class Rows:
         row of the entry, as the jackknife needs it.
         """
         values = np.empty(self.row.size)
-        width = self.n_groups if self.complete else 1  # entries of a row at once
+        # Entries of a row are worked on at once.
+        width = max(1, self.n_groups) if self.complete else 1
         numbers = width * max(1, self.n_columns + self.shared.shape[1])
         step = width * max(1, _BLOCK // numbers)
         for start in range(0, self.row.size, step):

@@ -16,9 +16,9 @@ import numpy as np
 
 from .._inputs.groups import sort_labels
 from .._inputs.validation import Array
-from .entries import Entries
+from .entries import Entries, Pairs
 from .finalize import Finalize, needs_of, slopes_at, supports_of_both
-from .remainder import MOST_PRODUCTS, Gram, Remainder
+from .remainder import MOST_PRODUCTS, Remainder
 from .rows import Layout, Rows, matching_rows
 from .storage import stored
 
@@ -275,26 +275,22 @@ class ClusterSums:
             change *= weight
             yield rows.entries(change, rows.shared, right)
 
-    def _moments(
-        self,
-        finalize: Finalize,
-        of_rows: Callable[[Entries], Array],
-        of_remainder: Callable[[Gram, Array], Array],
-    ) -> Array:
-        """Return sums of products of influences over all rows, folded ones too.
+    def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
+        """Return sums over rows of products of influences, of pairs of groups.
 
-        `of_rows` sums over a block of rows, and `of_remainder` over the folded rows,
-        whose influence is the slopes times ``sqrt(n / (n - 1))``: without one of n
-        equal rows a mean moves n / (n - 1) times as far as its slope says, and the
-        jackknife's own factor is ``sqrt((n - 1) / n)``.
+        Without `pairs` each group is paired with itself. The influence of the folded
+        rows is the slopes times ``sqrt(n / (n - 1))``: without one of n equal rows a
+        mean moves n / (n - 1) times as far as its slope says, and the jackknife's own
+        factor is ``sqrt((n - 1) / n)``.
         """
         with np.errstate(invalid="ignore", over="ignore"):
-            total = np.sum([of_rows(rows) for rows in self.influence(finalize)], axis=0)
+            blocks = self.influence(finalize)
+            total = np.sum([rows.products(rows, pairs) for rows in blocks], axis=0)
             if self.remainder is not None:
                 number = self.active[list(needs_of(finalize))].max(axis=(0, 1))
                 factor = np.sqrt(number / np.maximum(number - 1, 1))
                 slopes = factor[:, None] * self.slopes(finalize)
-                total = total + of_remainder(self.remainder.scatter, slopes)
+                total = total + self.remainder.scatter.products(slopes, slopes, pairs)
         return np.asarray(total)
 
     def variance(self, finalize: Finalize) -> Array:
@@ -304,56 +300,31 @@ class ClusterSums:
         clusters with data of the group. Over items it is the same sum within the
         members of the group plus that within all others. NaN where `undefined`.
         """
-        every = np.arange(len(self.groups))
-        variance = self._moments(
-            finalize,
-            lambda rows: rows.dot(rows),
-            lambda scatter, slopes: scatter.form(slopes, slopes, every, every),
-        )
-        variance = np.maximum(variance, 0.0)  # below 0 is rounding
+        variance = np.maximum(self.products(finalize), 0.0)  # below 0 is rounding
         variance[~np.isfinite(variance) | self.undefined(finalize)] = np.nan
         return variance
 
+    def covariances(self, finalize: Finalize, first: Array, second: Array) -> Array:
+        """Return the covariance of pairs of groups, given by number, shape (m,)."""
+        used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
+        a, b = np.split(place, 2)
+        return self.of_groups(used).products(finalize, (a, b))
+
     def covariance(self, finalize: Finalize) -> Array:
         """Return the covariance whose diagonal is `variance`, shape (G, G)."""
-        if len(self.groups) > MOST_COVARIANCES:
+        n_groups = len(self.groups)
+        if n_groups > MOST_COVARIANCES:
             raise ValueError(
-                f"The covariance of {len(self.groups)} groups with each other is not "
-                f"computed for more than {MOST_COVARIANCES}: ask for standard_error, "
-                "or for the contrasts that matter."
+                f"The covariance of {n_groups} groups with each other is not computed "
+                f"for more than {MOST_COVARIANCES}: ask for standard_error, or for the "
+                "contrasts that matter."
             )
-        covariance = self._moments(finalize, Entries.gram, Gram.form_of_all)
-        unknown = ~np.isfinite(np.diag(covariance)) | self.undefined(finalize)
+        covariance = np.diag(self.variance(finalize))
+        a, b = np.triu_indices(n_groups, 1)
+        covariance[a, b] = covariance[b, a] = self.covariances(finalize, a, b)
+        unknown = np.isnan(np.diag(covariance))
         covariance[unknown] = covariance[:, unknown] = np.nan
         return covariance
-
-    def covariances(
-        self, finalize: Finalize, first: Array, second: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return variances and covariances of pairs of groups, given by number.
-
-        Parameters
-        ----------
-        finalize : callable
-        first, second : ndarray of shape (m,)
-
-        Returns
-        -------
-        of_first, of_second, between : ndarray of shape (m,)
-        """
-        if not first.size:
-            return np.zeros(0), np.zeros(0), np.zeros(0)
-        used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-        a, b = place[: first.size], place[first.size :]
-        some = self.of_groups(used)
-        variance = some.variance(finalize)
-        both = some._moments(
-            finalize,
-            lambda rows: rows.products(rows, a, b),
-            lambda scatter, slopes: scatter.form(slopes, slopes, a, b),
-        )
-        both[np.isnan(variance[a]) | np.isnan(variance[b])] = np.nan
-        return variance[a], variance[b], both
 
     def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
         """Return ``Σ u⁴ / (Σ u²)²`` of the influences u of rows, by group.

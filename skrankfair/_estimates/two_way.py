@@ -72,25 +72,21 @@ class TwoWaySums(ClusterSums):
         more = self.items.variance(finalize) - self.crossed.variance(finalize)
         return self.users.variance(finalize) + np.maximum(more, 0.0)
 
-    def covariance(self, finalize: Finalize) -> Array:
-        """Return the covariance whose diagonal is `variance`, shape (G, G)."""
-        users, items, crossed = (
-            sums.covariance(finalize) for sums in (*self.ways, self.crossed)
-        )
-        a = np.diag(users), np.diag(items - crossed)
-        b = a[0][:, None], a[1][:, None]
-        return _two_way_covariance(users, items - crossed, a, b)[2]
+    def covariances(self, finalize: Finalize, first: Array, second: Array) -> Array:
+        """Return the covariance of pairs of groups, given by number, shape (m,).
 
-    def covariances(
-        self, finalize: Finalize, first: Array, second: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return variances and covariances of pairs of groups, given by number."""
+        That of the items is at most what their variances allow, and at least so that
+        no variance of a difference or ratio is less than 0.
+        """
         users, items, crossed = (
-            np.array(sums.covariances(finalize, first, second))
+            sums.covariances(finalize, first, second)
             for sums in (*self.ways, self.crossed)
         )
-        a, b, between = zip(users, items - crossed, strict=True)
-        return _two_way_covariance(*between, a, b)
+        total = self.variance(finalize)
+        more = np.maximum(total - self.users.variance(finalize), 0.0)
+        most = np.sqrt(more[first] * more[second])
+        least = -np.sqrt(total[first] * total[second])
+        return np.maximum(users + np.minimum(items - crossed, most), least)
 
     def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
         """Return the larger of the concentrations over users and over items."""
@@ -153,18 +149,3 @@ def sums_of_rows(
     ways = rows.cluster, rows.item, rows.cluster.crossed_units(rows.item)
     one_way = [replace(rows, cluster=codes, item=None) for codes in ways]
     return TwoWaySums.of_ways(*map(sums_over, one_way))
-
-
-def _two_way_covariance(
-    users: Array, more: Array, a: tuple[Array, Array], b: tuple[Array, Array]
-) -> tuple[Array, Array, Array]:
-    """Return the two-way variances of groups a and b, and their covariance.
-
-    `a` and `b` are the variance over users, and what items add to it; `users` and
-    `more` are the same of the covariance. No variance of a difference or ratio is less
-    than that over users alone, and no correlation beyond -1 or 1.
-    """
-    more_a, more_b = np.maximum(a[1], 0.0), np.maximum(b[1], 0.0)
-    between = users + np.minimum(more, np.sqrt(more_a * more_b))
-    of_a, of_b = a[0] + more_a, b[0] + more_b
-    return of_a, of_b, np.maximum(between, -np.sqrt(of_a * of_b))

@@ -176,8 +176,8 @@ def _clusters(
         factors = weight, np.full(weight.shape, 1 / weight.shape[1])
         for i, (a, b) in enumerate(((0, 0), (0, 1), (1, 1))):
             for s, t in np.ndindex(weight.shape[1], weight.shape[1]):
-                both = slopes[a], slopes[b], place[:, s], place[:, t]
-                products = some.remainder.scatter.form(*both)
+                both = slopes[a], slopes[b], (place[:, s], place[:, t])
+                products = some.remainder.scatter.products(*both)
                 moments[:, i] += factors[a][:, s] * factors[b][:, t] * products
     return influence.T, shares.T, moments
 
