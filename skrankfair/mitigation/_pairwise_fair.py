@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -49,13 +49,12 @@ from ._pairwise_penalty import (
 )
 
 _FLOOR = 1e-12  # of the variance of A at the start
-#: Up to so many features, matrices of their products are held. Without them a fit of
-#: 300,000 rows takes nine times as long as one without the penalty, with them four.
+#: Up to so many features, the descent is scaled by the whole matrix of their products.
 _FEW_FEATURES = 256
 _SINGULAR = 1e-12
 _WITHOUT = "the model is fitted without their part of the penalty."
-# Rows whose features stay in the cache, and pairs whose differences do.
-_BLOCK, _PAIRS = 1 << 13, 1 << 12
+#: Rows whose products of features are added at once.
+_BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -74,42 +73,21 @@ class LinearObjective:
     terms: Sequence[Term]
     strength: float
 
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield rows and their features, so many at a time as stay in the cache.
-
-        Sparse rows, of which a part is a copy, all at once.
-        """
-        n_rows = self.loss.y.size
-        size = n_rows if sparse.issparse(self.X) else _BLOCK
-        for start in range(0, n_rows, size):
-            rows = slice(start, start + size)
-            yield rows, self.X[rows]
-
-    def without_penalty(self, parameters: Array) -> tuple[float, Array]:
-        """Return loss and ridge, up to a constant, and their gradient."""
-        if isinstance(self.loss, SquaredRows) and self.hessian.ndim == 2:
-            # The start is the minimum: what is left is the quadratic term.
-            step = parameters - self.start
-            slope = self.hessian @ step
-            return float(step @ slope) / 2, slope
+    def _score(self, parameters: Array) -> Array:
+        """Return the linear score of each row."""
         coef = parameters[:-1]
-        level = parameters[-1] - self.mean @ coef
-        value = self.alpha * float(coef @ coef) / 2
-        gradient = np.append(self.alpha * coef, 0.0)
-        for rows, X in self._blocks():
-            loss, by_row, _ = self.loss(X @ coef + level, rows)
-            total = by_row.sum()
-            value += loss
-            gradient[:-1] += X.T @ by_row - self.mean * total
-            gradient[-1] += total
-        return value, gradient
+        return np.asarray(self.X @ coef + (parameters[-1] - self.mean @ coef))
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         """Return the objective, up to a constant, and its gradient."""
-        value, gradient = self.without_penalty(parameters)
-        penalty, slope = absolute_correlations(self.terms, parameters[:-1])
-        gradient[:-1] += self.strength * slope
-        return value + self.strength * penalty, gradient
+        coef = parameters[:-1]
+        loss, by_row, _ = self.loss(self._score(parameters))
+        penalty, slope = absolute_correlations(self.terms, coef)
+        total = by_row.sum()
+        by_coef = self.X.T @ by_row - self.mean * total
+        by_coef += self.alpha * coef + self.strength * slope
+        value = loss + self.alpha * float(coef @ coef) / 2 + self.strength * penalty
+        return value, np.append(by_coef, total)
 
     def penalty(self, parameters: Array) -> float:
         """Return the sum of absolute correlations."""
@@ -119,11 +97,10 @@ class LinearObjective:
     @cached_property
     def hessian(self) -> Array:
         """The Hessian of loss and ridge at the start; its diagonal of many features."""
-        coef, X, mean = self.start[:-1], self.X, self.mean
-        is_sparse = bool(sparse.issparse(X))
-        weight = self.loss(X @ coef + self.start[-1] - mean @ coef)[2]
+        X, mean, is_sparse = self.X, self.mean, bool(sparse.issparse(self.X))
+        weight = self.loss(self._score(self.start))[2]
         ridge = np.append(np.full(mean.size, self.alpha), 0.0)
-        if coef.size > _FEW_FEATURES:
+        if mean.size > _FEW_FEATURES:
             squares = X.multiply(X) if is_sparse else X**2
             total = weight.sum()
             about_mean = squares.T @ weight - mean * (2 * (X.T @ weight) - total * mean)
@@ -176,51 +153,8 @@ class LinearObjective:
         return start + scale @ result.x, np.array(path), max(1, int(result.nit))
 
 
-@dataclass(frozen=True)
-class LinearCorrelation:
-    """The correlation of a linear score, from the moments of feature differences.
-
-    Corr(w) = c · w / sqrt(wᵀ V w + floor), whose time does not depend on the pairs.
-    """
-
-    covariance: Array  # shape (d,): c, of the features of A with B in deviations
-    variance: Array  # shape (d, d): V, the covariance of the features of A
-
-    @classmethod
-    def of_pairs(cls, X: Any, pairs: PreferencePairs) -> LinearCorrelation:
-        """Sum the moments over pairs, a chunk of them at a time."""
-        size, is_sparse = X.shape[1], bool(sparse.issparse(X))
-        mean, square, cross = np.zeros(size), np.zeros((size, size)), np.zeros(size)
-        root = np.sqrt(pairs.weight)
-        scale, b = pairs.margin * root, pairs.direction / root
-        for start in range(0, root.size, _PAIRS):
-            chunk = slice(start, start + _PAIRS)
-            i, j = pairs.better[chunk], pairs.worse[chunk]
-            if is_sparse:
-                difference = (X[i] - X[j]).toarray()
-            else:  # Twice as fast as an index.
-                difference = np.take(X, i, axis=0) - np.take(X, j, axis=0)
-            difference *= scale[chunk, None]
-            mean += root[chunk] @ difference
-            cross += b[chunk] @ difference
-            square += difference.T @ difference
-        return cls(cross, square - np.outer(mean, mean))
-
-    def __call__(self, coef: Array, floor: float = 0.0) -> tuple[float, Array]:
-        """Return the correlation and its gradient with respect to the coefficients."""
-        slope = self.variance @ coef
-        deviation = np.sqrt(max(0.0, float(coef @ slope)) + floor)
-        value = float(self.covariance @ coef) / deviation
-        gradient = (self.covariance - value * slope / deviation) / deviation
-        return float(value), gradient
-
-
 def _term(X: Any, pairs: PreferencePairs, start: Array) -> Term | None:
     """Return the correlation by the coefficients; None if scores are equal."""
-    if start.size <= _FEW_FEATURES:
-        linear = LinearCorrelation.of_pairs(X, pairs)
-        floor = _FLOOR * float(start @ linear.variance @ start)
-        return (pairs.share, partial(linear, floor=floor)) if floor > 0 else None
     floor = _FLOOR * pairs.spread(np.asarray(X @ start))
 
     def term(coef: Array) -> tuple[float, Array]:

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from .._inputs.columns import read_labels
 from .._inputs.groups import Groups
@@ -530,7 +530,6 @@ def pairwise_penalty(
 
 
 LEAST_HESSIAN = 1e-6
-_ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -539,10 +538,6 @@ class _Rows:
 
     y: Array
     weight: Array | None = None
-
-    def weights(self, rows: slice) -> Any:
-        """Return the weights of rows, or 1."""
-        return 1.0 if self.weight is None else self.weight[rows]
 
 
 class SquaredRows(_Rows):
@@ -559,12 +554,10 @@ class SquaredRows(_Rows):
         square = (self.y - self.constant) ** 2
         return float(np.sqrt(np.average(square, weights=self.weight)))
 
-    def __call__(self, score: Array, rows: slice = _ALL) -> tuple[float, Array, Array]:
-        """Return the loss, its gradient, and the diagonal of its Hessian.
-
-        `rows` are those of the scores.
-        """
-        residual, w = score - self.y[rows], self.weights(rows)
+    def __call__(self, score: Array) -> tuple[float, Array, Array]:
+        """Return the loss, its gradient, and the diagonal of its Hessian."""
+        residual = score - self.y
+        w = 1.0 if self.weight is None else self.weight
         loss = float((w * residual**2).sum()) / 2
         return loss, w * residual, w * np.ones_like(score)
 
@@ -580,14 +573,9 @@ class LogisticRows(_Rows):
         rate = float(np.average(self.y, weights=self.weight))
         return float(logit(rate)) if 0 < rate < 1 else 0.0
 
-    def __call__(self, score: Array, rows: slice = _ALL) -> tuple[float, Array, Array]:
-        """Return the loss, its gradient, and the diagonal of its Hessian.
-
-        `rows` are those of the scores, of each of which there is one exponential.
-        """
-        y, small = self.y[rows], np.exp(-np.abs(score))
-        loss = np.log1p(small) + np.maximum(score, 0) - y * score
-        p = np.where(score > 0, 1.0, small) / (1 + small)
-        w = self.weights(rows)
+    def __call__(self, score: Array) -> tuple[float, Array, Array]:
+        """Return the loss, its gradient, and the diagonal of its Hessian."""
+        p, loss = expit(score), np.logaddexp(0, score) - self.y * score
+        w = 1.0 if self.weight is None else self.weight
         curvature = np.maximum(w * p * (1 - p), LEAST_HESSIAN)
-        return float((w * loss).sum()), w * (p - y), curvature
+        return float((w * loss).sum()), w * (p - self.y), curvature

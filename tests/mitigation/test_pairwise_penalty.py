@@ -11,7 +11,6 @@ from skrankfair.mitigation import (
     pairwise_fairness_objective,
     pairwise_penalty,
 )
-from skrankfair.mitigation._pairwise_fair import LinearCorrelation
 from skrankfair.mitigation._pairwise_penalty import (
     WIDTH,
     candidates,
@@ -63,16 +62,12 @@ def test_drawn_pairs_are_balanced_and_uniform(comparison):
 def test_correlation_is_corrcoef_and_its_gradient_finite_differences(comparison):
     X, y, group, query = problem(grades=4)
     rng = np.random.default_rng(0)
-    member, coef = group == 1, rng.normal(size=4)
-    score = X @ coef
+    member, score = group == 1, X @ rng.normal(size=4)
     pairs = draw_preferences(y, query, member, comparison, 10**6, rng)
     naive = naive_correlation(y, score, query, member, comparison)
     assert pairs.correlation(score)[0] == pytest.approx(naive, rel=1e-9)
     for floor in (0.0, 0.3):
-        value, gradient = pairs.correlation(score, floor)
-        linear, by_coef = LinearCorrelation.of_pairs(X, pairs)(coef, floor)
-        assert linear == pytest.approx(value, rel=1e-10)
-        np.testing.assert_allclose(by_coef, X.T @ gradient, atol=1e-12)
+        _, gradient = pairs.correlation(score, floor)
         numeric = approx_fprime(
             score, lambda s, f=floor: pairs.correlation(s, f)[0], 1e-7
         )
