@@ -401,7 +401,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
             narrow_error = np.sqrt(sums.variance(square))
         noise = sums.estimate(metric.noise)
         scale = RootScale(estimate, error, noise, narrow, narrow_error)
-    resampler = Resampler(sums, metric.finalize, np.arange(df.size))
+    resampler = Resampler(sums, metric.finalize, np.arange(df.size)[:, None])
     return Estimates(result.groups, scale, df, metric.fair_value, "value", resampler)
 
 
@@ -468,7 +468,8 @@ def contrasts_of(
         of_shares = RatioScale if kind == "ratio" else DifferenceScale
         scale = of_shares(value, error, *sides, correlation_of(shared, one, other))
     null_value = 1.0 if kind == "ratio" else 0.0
-    resampler = Resampler(result.sums, finalize, first, second, kind == "ratio")
+    both = np.stack([first, second], axis=1)
+    resampler = Resampler(result.sums, finalize, both, kind == "ratio")
     return Estimates(tuple(names), scale, df, null_value, kind, resampler)
 
 

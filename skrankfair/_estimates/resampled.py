@@ -235,28 +235,19 @@ class ResampledSums(ClusterSums):
                 "A paired comparison needs the tables of both results, or replicates: "
                 "compare before compact(), or call compact(n_replicates=200)."
             )
-        return cls.of_pair(
-            a.compact_among(1),
-            np.concatenate([a.by_group, b.by_group], axis=1),
-            np.concatenate([a.shared, b.shared]),
-            one.join_columns(other),
-        )
-
-    @classmethod
-    def of_pair(
-        cls, first: ClusterSums, by_group: Array, shared: Array, replicates: Replicates
-    ) -> Self:
-        """Return the totals of a pair, whose first result has the first columns."""
+        drawn, first = one.join_columns(other), a.compact_among(1)
+        by_group = np.concatenate([a.by_group, b.by_group], axis=1)
+        shared = np.concatenate([a.shared, b.shared])
         sizes = {"n_columns": by_group.shape[1], "n_shared": shared.size}
-        size = first.by_group.shape[1], first.shared.size
+        size = a.by_group.shape[1], a.shared.size
         return cls.of_sums(
-            first.renumbered(replace(first.layout, **sizes), first.groups),
+            first.renumbered(replace(first.layout, **sizes), a.groups),
             by_group=by_group,
             shared=shared,
-            supports=tuple(Beside(each, *size) for each in first.supports),
-            replicates=replicates,
-            n_resamples=replicates.size,
-            bias=first.bias if isinstance(first, ResampledSums) else 0.0,
+            supports=tuple(Beside(each, *size) for each in a.supports),
+            replicates=drawn,
+            n_resamples=drawn.size,
+            bias=a.bias if isinstance(a, ResampledSums) else 0.0,
         )
 
     @cached_property
@@ -338,18 +329,15 @@ class Resampler(ReadOnlyArrays):
     ----------
     sums : ClusterSums
     finalize : callable
-    first : ndarray of shape (m,)
-        Numbers of the groups.
-    second : ndarray of shape (m,) or None
-        Numbers of the groups that they are compared with; None: no contrasts.
+    sides : ndarray of shape (m, 1) or (m, 2)
+        Numbers of the groups; those that are compared with each other in two columns.
     ratio : bool
-        Whether the contrasts are ratios, and not differences.
+        Whether contrasts are ratios, and not differences.
     """
 
     sums: ClusterSums
     finalize: Finalize
-    first: Array
-    second: Array | None = None
+    sides: Array
     ratio: bool = False
 
     def ends(
@@ -406,11 +394,11 @@ class Resampler(ReadOnlyArrays):
 
     def _combined(self, values: Array) -> Array:
         """Return estimates, or contrasts, of values of all groups (B, G)."""
-        if self.second is None:
-            return values[:, self.first]
-        a, b = values[:, self.first], values[:, self.second]
+        first, second = values[:, self.sides[:, 0]], values[:, self.sides[:, -1]]
+        if self.sides.shape[1] == 1:
+            return first
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(a / b if self.ratio else a - b)
+            return np.asarray(first / second if self.ratio else first - second)
 
     def _studentised(
         self, scale: PlainScale, tail: float, n_resamples: int, rng: np.random.Generator
@@ -429,7 +417,7 @@ class Resampler(ReadOnlyArrays):
         with np.errstate(divide="ignore", invalid="ignore"):
             middle = link.forward(estimate)
             t = (link.forward(values) - middle) / (errors * link.slope(values))
-            low_t, high_t = _quantiles(np.where(np.isfinite(t), t, np.nan), tail)
+            low_t, high_t = _quantiles(t, tail)
             error = np.atleast_1d(scale.standard_error) * link.slope(estimate)
             return link.back(middle - high_t * error), link.back(middle - low_t * error)
 
@@ -453,42 +441,28 @@ class Resampler(ReadOnlyArrays):
         of_sides : list of tuple
             The rows with data of the groups of each estimate, and their columns.
         """
-        rows = self.sums.bootstrap_table()
-        n_columns, squares = rows.n_columns, np.empty((len(counts), self.first.size))
+        rows, count = self.sums.bootstrap_table(), self.sums.count
+        squares = np.empty((len(counts), len(self.sides)))
         of_shared = np.einsum("qi,qj->qij", rows.shared, rows.shared)
         products = np.tensordot(counts, of_shared, 1)
-        count = self.sums.count
-        factor = count / (count - 1) if count > 1 else np.nan
         with np.errstate(invalid="ignore"):
             for i, (sides, data) in enumerate(zip(self.sides, of_sides, strict=True)):
                 j = self.slopes_of_sides(values[:, sides])[..., None] * slopes[:, sides]
-                by_side = j[..., :n_columns].reshape(len(counts), -1)
-                common = j[..., n_columns:].sum(axis=1)
+                by_side = j[..., : rows.n_columns].reshape(len(counts), -1)
+                common = j[..., rows.n_columns :].sum(axis=1)
                 # Rows without data of the groups differ in shared columns only.
                 squares[:, i] = np.einsum("bi,bij,bj->b", common, products, common)
                 numbers, columns = data
                 linear = by_side @ columns.T
-                if common.any():
-                    linear *= linear + 2 * common @ rows.shared[numbers].T
-                else:
-                    linear *= linear
+                linear *= linear + 2 * common @ rows.shared[numbers].T
                 squares[:, i] += np.einsum("bq,bq->b", counts[:, numbers], linear)
+            factor = count / (count - 1) if count > 1 else np.nan
             return np.sqrt(np.maximum(factor * squares, 0.0))
-
-    @property
-    def sides(self) -> Array:
-        """The numbers of the groups of each estimate, shape (m, 1) or (m, 2)."""
-        if self.second is None:
-            return self.first[:, None]
-        return np.stack([self.first, self.second], axis=1)
 
     def slopes_of_sides(self, values: Array) -> Array:
         """Return derivatives of estimates by the values of their groups, (m, s)."""
-        one = np.ones((len(values), 1))
-        if self.second is None:
-            return one
         if not self.ratio:
-            return np.hstack([one, -one])
+            return np.broadcast_to([1.0, -1.0][: values.shape[1]], values.shape)
         a, b = values.T
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack([1 / b, -a / b**2], axis=1)
@@ -504,9 +478,8 @@ def _expanded(tail: float, count: float) -> float:
 
 def _quantiles(values: Array, tail: float) -> Ends:
     """Return the lower and upper quantiles of resamples; NaN if many are undefined."""
-    unknown = ~np.isfinite(values)
+    values = np.where(np.isfinite(values), values, np.nan)
     quantiles = np.full((2, values.shape[1]), np.nan)
-    for column in np.flatnonzero(unknown.mean(0) <= _MOST_UNDEFINED):
-        known = values[~unknown[:, column], column]
-        quantiles[:, column] = np.quantile(known, [tail, 1 - tail])
+    known = np.isnan(values).mean(axis=0) <= _MOST_UNDEFINED
+    quantiles[:, known] = np.nanquantile(values[:, known], [tail, 1 - tail], axis=0)
     return quantiles[0], quantiles[1]

@@ -73,7 +73,8 @@ class TestBootstrap:
                 linear = linear - linear[..., second]
             factor = rows.n_rows / (rows.n_rows - 1)
             expected = factor * np.einsum("bq,bqg->bg", counts, linear**2)
-            resampler = Resampler(sums_of(table), entropy, first, second)
+            sides = [first] if second is None else [first, second]
+            resampler = Resampler(sums_of(table), entropy, np.transpose(sides))
             of_sides = [table.with_data_of(sides) for sides in resampler.sides]
             errors = resampler._errors(counts, values, slopes, of_sides)
             np.testing.assert_allclose(errors**2, expected, atol=1e-10)
