@@ -100,7 +100,7 @@ def call(metric, **changed):
         good["y_true"] = CLICKED
     if good.get("y_true") and metric in (*OF_ROWS, metrics.precision_at_k):
         good["y_true"] = BINARY
-    return metric(**{**good, **OPTIONS[metric], **changed})
+    return metric(**{**good, **OPTIONS.get(metric, {}), **changed})
 
 
 def every(*kinds, chosen=METRICS):

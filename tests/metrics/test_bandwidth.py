@@ -127,15 +127,6 @@ def test_bandwidth_has_the_unit_of_the_score():
             assert other.first_pass["epsilon"][group] == pytest.approx(8 * epsilon)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"estimator": "local_linear", "average": "queries"}]
-)
-def test_mse_is_for_regressions_over_all_pairs(options):
-    y, s, who = drawn(np.sqrt, 4)
-    with pytest.raises(ValueError, match="epsilon='mse' is the bandwidth of a local"):
-        matched_pair_calibration(y, s, epsilon="mse", **options, **who)
-
-
 def test_smallest_epsilon_finds_the_gap():
     y, s, who = drawn(lambda s: s, 300)
     curve = matched_pair_curve(y, s, **who, epsilon=np.geomspace(0.005, 0.5, 10))

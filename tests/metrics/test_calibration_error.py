@@ -9,7 +9,7 @@ from scipy import stats
 from skrankfair.inference import compare
 from skrankfair.metrics import GroupEstimates, calibration_error
 from skrankfair.smoothing import nadaraya_watson
-from tests.metrics.test_calibration import EDGES, METHODS, assert_same
+from tests.metrics.test_calibration import EDGES, METHODS
 from tests.metrics.test_calibration import rows as rows_of_queries
 from tests.reference import predictive_parity as naive
 
@@ -51,16 +51,6 @@ class TestReference:
             own = group == name
             expected = naive.binned_error(y[own].tolist(), s[own].tolist(), bins)
             assert r.estimate[g] == pytest.approx(expected, rel=1e-9)
-
-    def test_percentiles_are_the_rows_in_a_hundred_parts(self):
-        """CE_NP of §8 is the same curve at the percentiles of the scores."""
-        s = np.random.default_rng(0).beta(2, 3, 5000)
-        y = np.random.default_rng(1).random(5000) < s**1.5
-        r = calibration_error(y, s, bandwidth=0.05)
-        points = np.quantile(s, (np.arange(100) + 0.5) / 100)
-        curve = nadaraya_watson(y, s, points, bandwidth=0.05)
-        error = np.sqrt(np.mean((curve.estimate - points) ** 2))
-        assert r.estimate[0] == pytest.approx(error, rel=0.01)
 
     @pytest.mark.parametrize("ties", [False, True])
     def test_sweep(self, ties):
@@ -188,19 +178,6 @@ def test_error_is_that_of_leaving_clusters_out(options):
         influence.append((up - down) / (2 * step))
     expected = np.sqrt(np.square(influence).sum(axis=0))
     np.testing.assert_allclose(r.standard_error, expected, rtol=0.15)
-
-
-def test_fixed_edges_add_up():
-    columns = rows(labels="abc")
-    *_, group, cluster = columns
-    keep = (group != "c") | (cluster >= 20)
-    whole = measure(columns, keep, **METHODS[2])
-    parts = [keep & part for part in (cluster < 20, cluster >= 20)]
-    total = sum(measure(columns, part, **METHODS[2]) for part in parts)
-    assert total.groups == whole.groups
-    assert_same(total, whole)
-    intervals = [r.confidence_interval() for r in (total, whole)]
-    np.testing.assert_allclose(*intervals)
 
 
 @pytest.mark.parametrize("method", ["smooth", "binned", "sweep"])

@@ -94,21 +94,3 @@ def test_the_truth_at_equal_prices():
     assert np.mean(hidden) > 0.5
     assert abs(np.mean(found) - 0.1) < 4 * np.std(found) / np.sqrt(40) + 0.005
     assert sum(covered) >= 33  # 38 are expected, 4 standard deviations are 5.5
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "^epsilon must be given; got None"),
-        ({"epsilon": "mse"}, "^epsilon must be a number in .*; got 'mse'"),
-        ({"epsilon": {0: 0.1, 1: 0.2}}, "^epsilon must be a number"),
-        ({"epsilon": np.inf}, "^epsilon must be a number"),
-        ({"epsilon": 0.1, "adjacent": True}, "^adjacent must be False with covar"),
-        ({"epsilon": 0.1, "covariates": [1, 2]}, "rows; got y_score: 720, covaria"),
-        ({"epsilon": 0.1, "covariates": [np.nan] * 720}, "^covariates must be finite"),
-    ],
-)
-def test_refused(options, message):
-    y, score, price, who = made(0, 60)
-    with pytest.raises(ValueError, match=message):
-        matched_pair_calibration(y, score, **{"covariates": price, **who, **options})

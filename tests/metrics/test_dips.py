@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.metrics import roc_auc_score
 
 from skrankfair.inference import compare
 from skrankfair.metrics import (
@@ -15,7 +14,6 @@ from skrankfair.metrics import (
     item_dissatisfaction,
 )
 from tests import seeds
-from tests.calls import call
 from tests.metrics.common import assert_same
 from tests.metrics.naive_rules import (
     assert_close,
@@ -122,16 +120,6 @@ def test_normaliser_is_the_largest_numerator_of_all_permutations(seed):
         [(largest, largest_of_rest), (largest_of_rest, largest)]
     ):
         assert_close(r.sums.by_group[row, [1, 3]], expected, 1e-12)
-    # And the ranking that has it is as bad as can be.
-    if largest:
-        cost = [sum(y[in_group] > v) + tie_cost * sum(y[in_group] == v) for v in y]
-        worst = dips(
-            *(y, np.where(in_group, -1.0, cost)),
-            sensitive_features=member,
-            position_weight=position_weight,
-            tie_cost=tie_cost,
-        )
-        assert 1 - 1e-12 <= worst.estimate[0] <= 1 + 1e-12
 
 
 @undefined_is_fine
@@ -229,16 +217,9 @@ def test_pairs_with_one_other_group_add_up():
     assert_same(parts[0] + parts[1], of(q >= 0), tolerance=1e-9)
 
 
-def test_one_other_group_is_no_group_of_the_result():
-    who = {"sensitive_features": np.eye(3, dtype=bool), "against": 0}
-    with pytest.raises(ValueError, match="sensitive_features must be disjoint"):
-        dips([1, 2, 3], [3, 2, 1], **who)
+def test_items_of_groups_that_overlap_are_refused():
     with pytest.raises(ValueError, match="sensitive_features must be disjoint"):
         item_dissatisfaction([1, 2], [2, 1], sensitive_features=np.eye(2, dtype=bool))
-    with pytest.raises(ValueError, match="against must leave other groups"):
-        dips([1, 2], [2, 1], sensitive_features=["a", "a"], against="a")
-    with pytest.raises(ValueError, match="comparison must be"):
-        call(dips, against="f", comparison="all")
 
 
 @undefined_is_fine
@@ -259,18 +240,6 @@ def test_many_tied_scores_far_down_a_long_list():
         numerator = visit(np.arange(n - 4)).sum() + 3 * tied
         estimate = numerator / visit(np.arange(n - 1)).sum()
         assert r.estimate[1] == pytest.approx(estimate, rel=1e-13)
-
-
-@undefined_is_fine
-@pytest.mark.parametrize("ties", [False, True])
-def test_relevant_items_of_one_group_are_an_auc(ties):
-    rng = np.random.default_rng(0)
-    relevant = rng.random(500) < 0.3
-    score = relevant + rng.normal(size=500)
-    score = score.round(1) if ties else score
-    r = dips(relevant, score, sensitive_features=np.where(relevant, "a", "b"))
-    assert r.estimate[0] == pytest.approx(1 - roc_auc_score(relevant, score))
-    assert np.isnan(r.estimate[1])
 
 
 @undefined_is_fine
@@ -331,26 +300,3 @@ def test_random_ranking():
         blind.test()
     drawn = dips(y, rng.normal(size=4000), position_weight="dcg", **who)
     assert (compare(drawn, blind).test().pvalue > 0.01).all()
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        (
-            "position_weight",
-            [1, 0.5, 0.6],
-            "not increase.*0.5 at rank 2 and 0.6 at",
-        ),
-        ("position_weight", [0, 0, 0], "be positive at rank 1; got 0"),
-        ("position_weight", lambda rank: 1.0 * (rank > 1), "be positive at rank 1"),
-        ("comparison", "intra", "be one of 'inter', 'all'"),
-        ("divisor", None, "be one of 'maximum', 'pairs'"),
-        *(
-            ("tie_cost", bad, r"be a number in \[0, 1\]")
-            for bad in (-0.1, 1.1, "0", None, True)
-        ),
-    ],
-)
-def test_bad_options(name, value, said):
-    with pytest.raises(ValueError, match=f"^{name} must {said}"):
-        call(dips, **{name: value})

@@ -179,12 +179,6 @@ def test_query_weight_is_repetition_within_a_cluster(case, make):
     assert_same(r, replace(again, sums=counted))
 
 
-@by_case_and_data
-def test_equal_weights_are_none(case, make):
-    c = make()
-    assert_same(case(c.but(w=np.full(c.y.size, 3.0))), case(c))
-
-
 @by_cluster
 def test_unequal_weights_lower_the_effective_number(case, make):
     c = make()
@@ -192,19 +186,6 @@ def test_unequal_weights_lower_the_effective_number(case, make):
     r = case(c.but(w=weight))
     there = ~np.isnan(r.standard_error) & (case(c).support > r.support.min())
     assert (r.n_effective[there] <= case(c).n_effective[there] + 1e-9).all()
-
-
-@one_in(
-    3,
-    rare=is_rare,
-    at_once=10,
-    case=EVERY_CASE,
-    make=DATA,
-    factor={"1024": 1024.0, "third": 1 / 3, "small": 1 / 70},
-)
-def test_weights_have_no_scale(case, make, factor):
-    c = with_weights(make())
-    assert_same(case(c.but(w=factor * c.w)), case(c))
 
 
 @by_case_and_data

@@ -394,33 +394,3 @@ def test_regression_takes_nothing_from_pairs_at_the_threshold(copies):
             **options,
         )
         assert np.isnan(r.estimate).all(), (r.estimate, options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"adjacent": 2}, r"^adjacent must be one of False, True; got 2\.$"),
-        (
-            {"estimator": "ols"},
-            "^estimator must be one of 'mean', 'local_linear', 'loc",
-        ),
-        ({"position_weight": [0, 0]}, "^position_weight must be positive at some rank"),
-        (
-            {"position_weight": np.ones(9999)},
-            "^position_weight must be 0 after rank",
-        ),
-        (
-            {"position_weight": "dcg", "variance": "item"},
-            "^position_weight needs variance='cluster'",
-        ),
-        (
-            {"n_pairs": 3, "item_weight": [1, 2, 3]},
-            r"^n_pairs counts pairs.*got 3",
-        ),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        matched_pair_calibration(
-            [0, 1, 1], [1, 2, 3], sensitive_features=list("aba"), **options
-        )

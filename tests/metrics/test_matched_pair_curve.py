@@ -169,22 +169,3 @@ def test_undefined_points_are_warned_of_once():
     assert caught[0].filename == __file__
     assert np.isnan(found.estimate).sum(0).tolist() == [2, 2]
     assert "–" in repr(found)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"epsilon": 0.1}, "epsilon must be 1-dimensional"),
-        ({"epsilon": []}, "epsilon must have at least one row"),
-        ({"epsilon": [0.1, -0.2]}, r"epsilon must not be negative; got -0\.2"),
-        ({"epsilon": [0.1, np.nan]}, "epsilon must be finite"),
-        ({"epsilon": ["a"]}, "epsilon must be numeric"),
-        ({"direction": "above"}, "direction must be one of"),
-        ({"quantile": 0.1}, "Only one of epsilon, n_pairs and quantile"),
-        ({"y_score": None}, "y_score must be given"),
-        ({"y_true": None}, "y_true must be given"),
-    ],
-)
-def test_bad_input_raises(changes, message):
-    with pytest.raises(ValueError, match=message):
-        curve(**changes)

@@ -113,21 +113,6 @@ def test_the_plain_test_finds_a_group_that_is_shown_late():
     assert r.against_rest().estimate[0] > 0.5
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"y_true": [0, 1, 2]}, "y_true must be 0 or 1 .*for mean_position"),
-        ({"comparison": "both"}, "comparison must be one of"),
-        ({"engagement": [np.nan] * 3}, "engagement must be known .* in row 1"),
-        ({"cluster": np.ones((3, 2))}, "cluster must"),
-    ],
-)
-def test_bad_options(options, message):
-    good = {"y_true": [0, 1, 0], "y_score": [1, 2, 3]}
-    with pytest.raises(ValueError, match=message):
-        mean_position(**{**good, **options})
-
-
 def test_a_group_without_a_click_has_no_position():
     clicked, score, query = [1, 0, 1, 0], [1, 2, 3, 4], [0, 0, 1, 1]
     with pytest.warns(UserWarning, match="without clicked items: b"):

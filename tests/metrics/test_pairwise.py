@@ -268,12 +268,6 @@ class TestGapsByEngagement:
         assert "gap" not in preference.breakdown()
         assert not preference.hidden_gaps
 
-    def test_exposures_of_two_groups_add_up_to_one_at_each_level(self):
-        columns, options = self.data(-0.6, 0.6)
-        for measure in (pairwise_exposure, pairwise_preference):
-            table = measure(*columns, **options).breakdown()
-            assert_close(table.groupby("bucket")["estimate"].sum(), [1.0, 1.0], 1e-12)
-
     def test_exposure_by_engagement_needs_outcomes(self):
         (_, score), options = self.data(0, 0, 5)
         with pytest.raises(ValueError, match="y_true must be given with engagement"):
@@ -329,29 +323,6 @@ def test_whole_weights_are_repeated_items(seeds, chosen):
         once = {**p.who, "item_weight": times > 0}
         equal = matched_pair_calibration(p.y, p.s, **once, **options)
         np.testing.assert_array_equal(weighed.support, equal.support)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"item_weight": [1.0, -1.0, 2.0]},
-            "item_weight must not be .*-1.0 in row 1",
-        ),
-        ({"item_weight": [0.0, 0.0, 0.0]}, "item_weight must have a positive value"),
-        ({"item_weight": [1.0, 2.0]}, "item_weight: 2"),
-        ({"item_weight": [1.0, np.nan, 2.0]}, "item_weight must be finite"),
-        (
-            {"item_weight": [1, 0, 0], "sample_weight": [0, 1, 1], "qid": [0, 1, 1]},
-            "must both be positive in some row",
-        ),
-        ({"k": 1, "variance": "item"}, "k needs variance='cluster'"),
-        ({"k": 0}, r"k must be an integer in \[1, inf\]; got 0"),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        pairwise_exposure(None, [1, 2, 3], sensitive_features=list("aba"), **options)
 
 
 def test_items_are_summed_block_by_block(monkeypatch):

@@ -166,24 +166,6 @@ def test_exposure_and_curves_take_positions():
     assert_allclose(curve.estimate[1], one.estimate)
 
 
-@pytest.mark.parametrize(
-    ("position", "message"),
-    [
-        ([1, 2, 2], "position must differ between the items of a query.* position 2"),
-        ([0, 1, 2], r"position must be a rank, an integer in \[1, 10,000,000\].*got 0"),
-        ([1, 2.5, 3], "position must be a rank.*got 2.5"),
-        ([1, 2, 1e8], r"position must be a rank.*got 1e\+08"),
-        ([1, 2], "same number of rows.*position: 2"),
-        ([1, 2, np.nan], "position must be finite"),
-    ],
-)
-def test_positions_are_ranks(position, message):
-    with pytest.raises(ValueError, match=message):
-        exposure(
-            None, [0.3, 0.2, 0.1], sensitive_features=list("aba"), position=position
-        )
-
-
 def test_every_metric_that_takes_positions_is_looked_at():
     import inspect
 

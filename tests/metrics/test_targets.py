@@ -146,41 +146,7 @@ def test_parts_add_up_and_are_stored(metric, options, average):
             of(q < 4, target="equal") + of(q >= 4, target="equal")
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        (
-            "half",
-            "target must be None, 'equal' for disjoint groups, or a .* got 'half'",
-        ),
-        (0.5, "got 0.5"),
-        ({"a": 1.0}, "a share by group; it has none of b"),
-        ({"a": 0.5, "b": 0.6}, "that sum to 1"),
-        ({"a": 0.0, "b": 1.0}, "shares between 0 and 1"),
-        ({"a": -0.5, "b": 1.5}, "target must be"),
-        ({"a": "x", "b": 0.5}, "target must be"),
-    ],
-)
-def test_bad_targets(target, message):
-    for metric, options in METRICS.items():
-        with pytest.raises(ValueError, match=message):
-            metric(
-                None,
-                range(4),
-                sensitive_features=list("abab"),
-                target=target,
-                **options,
-            )
-
-
-def test_equal_shares_of_groups_that_overlap():
+def test_shares_of_groups_that_overlap():
     member = np.array([[True, True], [False, True], [True, False]])
-    with pytest.raises(ValueError, match="'equal' for disjoint groups"):
-        ndkl(None, range(3), sensitive_features=member, target="equal")
     r = ndkl(None, range(3), sensitive_features=member, target={0: 0.5, 1: 0.9})
     assert np.isfinite(r.estimate).all()
-
-
-def test_k_and_step_exclude_each_other():
-    with pytest.raises(ValueError, match="k must be None with a step"):
-        skew_at_k(None, range(4), sensitive_features=list("abab"), k=1, step=1)

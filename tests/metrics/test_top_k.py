@@ -145,31 +145,11 @@ class TestNdcgByGroup:
             ndcg(c.y, c.s, sensitive_features=c.group, qid=c.q)
 
 
-class TestErrors:
-    def test_of_outcomes(self):
-        for metric in (auc, precision_at_k, recall_at_k):
-            message = (
-                rf"^y_true must be 0 or 1 for {metric.__name__}; got 2 in row 1\.$"
-            )
-            with pytest.raises(ValueError, match=message):
-                metric([1, 2, 0], [1, 2, 3], qid=[1, 1, 2])
-
-    def test_of_options(self):
-        for bad in (0, 2.0, None, "3"):
-            with pytest.raises(ValueError, match="^k must be an integer"):
-                precision_at_k([1, 0], [1, 2], k=bad)
-        with pytest.raises(ValueError, match="^average must be one of 'items', 'quer"):
-            share_at_k(None, [1, 2], average="pairs")
-
-    def test_undefined(self):
-        rows = ([1, 0, 1, 1, 0, 0], [3, 2, 1, 3, 2, 1])
-        who = {"sensitive_features": list("aababa"), "qid": [0, 0, 0, 1, 1, 1]}
-        nobody = {**who, "sensitive_features": list("aabaab")}
-        with pytest.warns(
-            UndefinedMetricWarning, match="without items in the top k: b"
-        ):
-            assert np.isnan(precision_at_k(*rows, **nobody, k=1).estimate[1])
-        with pytest.warns(UndefinedMetricWarning, match="without relevant items: b"):
-            assert np.isnan(
-                recall_at_k([1, 0, 0, 1, 0, 0], rows[1], **nobody).estimate[1]
-            )
+def test_undefined():
+    rows = ([1, 0, 1, 1, 0, 0], [3, 2, 1, 3, 2, 1])
+    who = {"sensitive_features": list("aababa"), "qid": [0, 0, 0, 1, 1, 1]}
+    nobody = {**who, "sensitive_features": list("aabaab")}
+    with pytest.warns(UndefinedMetricWarning, match="without items in the top k: b"):
+        assert np.isnan(precision_at_k(*rows, **nobody, k=1).estimate[1])
+    with pytest.warns(UndefinedMetricWarning, match="without relevant items: b"):
+        assert np.isnan(recall_at_k([1, 0, 0, 1, 0, 0], rows[1], **nobody).estimate[1])

@@ -25,13 +25,3 @@ def boosts(y, s, q, in_group, boost, weight, normalize):
             after, before = (value_of(y, one, rows, weight) for one in (raised, s))
             found[label] = (after - before) / best
     return found
-
-
-def swapped(s, rows, in_group, boost):
-    """Pairs (i, j) that the boost swaps: j above i before, and i above j after."""
-    return [
-        (i, j)
-        for i in rows
-        for j in rows
-        if in_group[i] and not in_group[j] and 0 < s[j] - s[i] < boost
-    ]
