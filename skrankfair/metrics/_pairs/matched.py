@@ -194,7 +194,7 @@ class MatchedPairs(NearPairs):
             return np.searchsorted(numbers, cell * width + rows, side="right")
 
         low = members_before(ranges.high)
-        high = np.maximum(members_before(matching.below), low)
+        high = np.maximum(members_before(matching.level.high), low)
         numbers = members.cell * width + members.rows
 
         def place(at: Array) -> Array:

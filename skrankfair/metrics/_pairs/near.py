@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
-from .cluster_rows import sum_between, times
+from .cluster_rows import count_dtype, sum_between, times
 
 #: With a longer average query a first guess by `np.searchsorted` is worth a loop.
 _LONG = 1000
@@ -27,15 +27,13 @@ _LONG = 1000
 _ROUNDED = 1 - 1e-12
 #: Rounding of a difference of scores, as a share of the larger of score and threshold.
 _ROUNDING = 4 * np.finfo(float).eps
+#: A guess of a difference of scores falls short of it by this share.
+_GUESSED = 16 * np.finfo(float).eps
+#: Memberships that are worked on at once: so few stay in the processor's cache.
+_BLOCK = 1 << 15
 #: Multiples of the golden ratio fill the unit interval evenly.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _SAMPLE = 1 << 16
-#: Memberships that are worked on at once: so few stay in the processor's cache.
-_BLOCK = 1 << 15
-#: The search starts at the inner ranges where these lack at most this many rows each.
-_FEW = 4
-#: The search takes groups with about this fraction (1 / _PARTS) of the rows at once.
-_PARTS = 6
 
 
 def reach(
@@ -53,46 +51,25 @@ def reach(
     but `values` have shape (k,). `start` itself is not looked at: it is the result if
     no place after it is near.
     """
-    place = start + step
-    inside = place <= bound if step > 0 else place >= bound
-    np.clip(place, 0, values.size - 1, out=place)
-    inside &= np.abs(values[place] - origin) <= limits
     near = start.copy()
-    # Most ranges end here when the threshold is small; the others go on alone.
-    further = np.flatnonzero(inside)
-    place, bound, origin, limits = (
-        column[further] for column in (place, bound, origin, limits)
-    )
-    near[further] = _gallop(values, place, bound, origin, limits, step)
-    return near
 
+    def advance(rows: Any, jump: int) -> Array:
+        """Jump where the place is near; return the numbers of these rows."""
+        place = near[rows] + step * jump
+        inside = step * place <= step * bound[rows]
+        np.clip(place, 0, values.size - 1, out=place)
+        inside &= np.abs(values[place] - origin[rows]) <= limits[rows]
+        at = np.flatnonzero(inside)
+        moved = at if isinstance(rows, slice) else rows[at]
+        near[moved] = place[at]
+        return moved
 
-def _gallop(
-    values: Array, near: Array, bound: Array, origin: Array, limits: Array, step: int
-) -> Array:
-    """Return the last near place by doubling steps, then by halving them."""
-    stop = bound + step  # the nearest place known to be out of reach
-    room = np.flatnonzero(near != bound)
-    jump = 1
-    while room.size:
-        place = near[room] + step * jump
-        if step > 0:
-            np.minimum(place, bound[room], out=place)
-        else:
-            np.maximum(place, bound[room], out=place)
-        inside = np.abs(values[place] - origin[room]) <= limits[room]
-        stop[room[~inside]] = place[~inside]
-        room, place = room[inside], place[inside]
-        near[room] = place
-        room = room[place != bound[room]]
-        jump *= 2
-    room = np.flatnonzero(np.abs(stop - near) > 1)
-    while room.size:
-        place = (near[room] + stop[room]) >> 1
-        inside = np.abs(values[place] - origin[room]) <= limits[room]
-        near[room[inside]] = place[inside]
-        stop[room[~inside]] = place[~inside]
-        room = room[np.abs(stop[room] - near[room]) > 1]
+    # Most ranges end soon when the threshold is small; the others go on alone.
+    jumping = [advance(slice(None), 1)]
+    while jumping[-1].size:
+        jumping.append(advance(jumping[-1], 2 ** len(jumping)))
+    for back in range(len(jumping) - 2, -1, -1):
+        advance(jumping[back], 2**back)
     return near
 
 
@@ -107,15 +84,6 @@ def with_rounding(limits: Array, origin: Array) -> Array:
     np.minimum(slack, 1e-6 * limits, out=slack)
     slack += limits
     return slack
-
-
-def _search(values: Array, wanted: Array, side: Any = "left") -> Array:
-    """Return ``np.searchsorted(values, wanted, side)``, fast if `wanted` are near."""
-    if not wanted.size:
-        return np.zeros(0, dtype=np.int64)
-    ends = np.fmin.reduce(wanted), np.max(wanted)
-    low, high = np.searchsorted(values, ends, side=side)
-    return low + np.searchsorted(values[low:high], wanted, side=side)
 
 
 @dataclass(frozen=True)
@@ -195,25 +163,41 @@ class Matching:
         cells, sizes = self.members.cells, self.members.sizes
         return np.repeat(cells.group.astype(np.int32), sizes)
 
-    @cached_property
-    def _dtype(self) -> type:
+    def _ranges(self, *ends: Array) -> Ranges:
+        """Return ranges of these ends in small integers."""
         most = max(self.ranking.n_rows, self.members.rows.size)
-        return np.int32 if most < 2**31 - 1 else np.int64
+        return Ranges(*(end.astype(count_dtype(most), copy=False) for end in ends))
 
     @cached_property
-    def below(self) -> Array:
-        """For each membership, the first row after it with a lower score."""
-        below = self.ranking.tie_bounds(self.members.rows)[1]
-        return below.astype(self._dtype)
-
-    @cached_property
-    def _own_below(self) -> Array:
-        """For each membership, the first one of its cell with a lower score."""
-        size, starts = self.members.rows.size, self.members.tie_starts(self.ranking)
+    def level(self) -> Ranges:
+        """The ranges of rows with the score of each membership, itself included."""
+        first, last = self.ranking.tie_bounds(self.members.rows)
+        starts = self.members.tie_starts(self.ranking)
         if starts is None:
-            return np.arange(1, size + 1, dtype=self._dtype)
-        ends: Array = np.append(starts, size)[1:].astype(self._dtype)
-        return np.repeat(ends, np.diff(starts, append=size))
+            starts = np.arange(first.size)
+        size = np.diff(starts, append=first.size)
+        own = np.repeat(starts, size), np.repeat(starts + size, size)
+        return self._ranges(first, last, *own)
+
+    @cached_property
+    def empty(self) -> Ranges:
+        """Ranges without rows, between those of higher or equal and of lower scores."""
+        below, own_below = self.level.high, self.level.own_high
+        return Ranges(below, below, own_below, own_below)
+
+    @cached_property
+    def outermost(self) -> Ranges:
+        """The ranges of all possible partners, at any distance."""
+        members, starts = self.members, self.ranking.starts
+        of_query, sizes = members.cells.query, members.sizes
+        of_rows = starts[of_query], starts[of_query + 1]
+        edges = *of_rows, members.starts[:-1], members.starts[1:]
+        ranges = self._ranges(*(np.repeat(edge, sizes) for edge in edges))
+        return self.upper_part(ranges) if self.direction == "below" else ranges
+
+    def upper_part(self, ranges: Ranges) -> Ranges:
+        """Return the partners whose score is at least that of the member."""
+        return replace(ranges, high=self.level.high, own_high=self.level.own_high)
 
     @cached_property
     def _numbers(self) -> Array:
@@ -223,32 +207,7 @@ class Matching:
     def own(self, place: Array, some: Array) -> Array:
         """Return the first membership of the same cell at row `place` or later."""
         begin = self.members.cell[some] * np.int64(self.ranking.n_rows + 1)
-        return _search(self._numbers, begin + place)
-
-    def _of_cells(self, values: Array) -> Array:
-        return np.repeat(values.astype(self._dtype), self.members.sizes)
-
-    @cached_property
-    def outermost(self) -> Ranges:
-        """The ranges of all possible partners, at any distance."""
-        members, starts = self.members, self.ranking.starts
-        low = self._of_cells(starts[members.cells.query])
-        own_low = self._of_cells(members.starts[:-1])
-        if self.direction == "below":
-            return Ranges(low, self.below, own_low, self._own_below)
-        high = self._of_cells(starts[members.cells.query + 1])
-        return Ranges(low, high, own_low, self._of_cells(members.starts[1:]))
-
-    @property
-    def itself(self) -> Ranges:
-        """Ranges without partners: the row itself, or empty where it is tied."""
-        alone = self.below - self.ranking.tie_bounds(self.members.rows)[0] == 1
-        low, own_low = self.below - alone, self._own_below - alone
-        return Ranges(low, self.below, own_low, self._own_below)
-
-    def upper_part(self, ranges: Ranges) -> Ranges:
-        """Return the partners whose score is at least that of the member."""
-        return Ranges(ranges.low, self.below, ranges.own_low, self._own_below)
+        return np.searchsorted(self._numbers, begin + place)
 
     @np.errstate(over="ignore")  # infinitely far apart is far
     def windows(
@@ -258,84 +217,66 @@ class Matching:
 
         Differences are compared exactly, or up to the rounding of the scores. The
         search starts at the ends of the ranges `within`, which must not be wider than
-        the wanted ones; None starts at a guess.
+        the wanted ones.
         """
-        limits = np.where(thresholds >= 0, thresholds, np.nan)  # no negative difference
-        low, own_low = np.empty_like(self.below), np.empty_like(self.below)
-        high, own_high = self.below, self._own_below
-        both = self.direction == "both"
-        if both:
-            high, own_high = np.empty_like(low), np.empty_like(low)
-        for first in range(0, low.size, _BLOCK):
-            some = slice(first, first + _BLOCK)
-            start = None if within is None else within.low[some]
-            limit = limits[self.group[some]]
-            if not exact:
-                origin = self.ranking.score[self.members.rows[some]]
-                limit = with_rounding(limit, origin)
-            low[some], own_low[some] = self._reached(limit, some, start, above=True)
-            if both:
-                start = None if within is None else within.high[some]
-                ends = self._reached(limit, some, start, above=False)
-                high[some], own_high[some] = ends
+        limits = thresholds[self.group]
+        if not exact:
+            limits = with_rounding(limits, self.ranking.score[self.members.rows])
+        if within is None:  # no difference is negative
+            within = self.level.where(limits >= 0, self.empty)
+        low, own_low = self._reached(limits, -1, within.low, within.own_low)
+        high, own_high = within.high, within.own_high
+        if self.direction == "both":
+            high, own_high = self._reached(limits, 1, high, own_high)
         return Ranges(low, high, own_low, own_high)
 
     def _reached(
-        self, limit: Array, some: slice, start: Array | None, *, above: bool
+        self, limits: Array, step: int, start: Array, own: Array
     ) -> tuple[Array, Array]:
-        """Return one end of the ranges of some memberships, among rows and in cells."""
-        ranking, members = self.ranking, self.members
-        rows, below, own = members.rows[some], self.below[some], self._own_below[some]
-        query, origin = ranking.query[rows], ranking.score[rows]
-        if start is None:
-            start = self._guess(query, below, origin, limit, above)
-        start = start.astype(np.int64)
-        if above:
-            bound = ranking.starts[query]
-            end = reach(ranking.score, start, bound, origin, limit, -1)
-            itself = np.arange(some.start, some.start + rows.size)
-            own = np.where(end <= rows, itself, own)
-            further = np.flatnonzero(end < rows)
-        else:
-            bound = ranking.starts[1:][query] - 1
-            end = reach(ranking.score, start - 1, bound, origin, limit, 1) + 1
-            own, further = own.copy(), np.flatnonzero(end > below)
-        number = further + some.start
-        several = members.sizes[members.cell[number]] > 1
-        further, number = further[several], number[several]
-        own[further] = self.own(end[further], number)
+        """Return the upper (step -1) or lower ends of ranges, of rows and of members.
+
+        `start` and `own` are ends of ranges that are not wider.
+        """
+        ranking, end, own = self.ranking, start.copy(), own.copy()
+        guess = start
+        if ranking.n_rows >= _LONG * ranking.n_queries:
+            guess = self._guess(limits, step, start)
+        for first in range(0, start.size, _BLOCK):
+            some = slice(first, first + _BLOCK)
+            rows, near = self.members.rows[some], guess[some].astype(np.int64)
+            query, origin = ranking.query[rows], ranking.score[rows]
+            if step < 0:
+                bound = ranking.starts[query]
+                near = reach(ranking.score, near, bound, origin, limits[some], step)
+            else:
+                bound = ranking.starts[1:][query] - 1
+                near -= 1
+                near = reach(ranking.score, near, bound, origin, limits[some], step) + 1
+            moved = first + np.flatnonzero(near != start[some])
+            end[some] = near
+            own[moved] = self.own(end[moved], moved)
         return end, own
 
-    @cached_property
-    def _descending(self) -> Array:
-        return -self.ranking.score
+    def _guess(self, limits: Array, step: int, start: Array) -> Array:
+        """Return ends within reach that are close to the wanted ones.
 
-    def _guess(
-        self, query: Array, below: Array, origin: Array, limit: Array, above: bool
-    ) -> Array:
-        """Return a row within reach to start from: close to the end in long lists.
-
-        The sum of a score and the threshold rounds, so the guess keeps a little clear
-        of the end, and the search goes on from there with exact differences.
+        The difference of a score and the threshold rounds, so the guess keeps a little
+        clear of the end, and the search goes on from there with exact differences.
         """
-        ranking = self.ranking
-        if ranking.n_rows < _LONG * ranking.n_queries:
-            return below
-        finite = np.minimum(limit, np.finfo(float).max)
-        target = np.maximum(np.abs(origin), finite)
-        target *= -16 * np.finfo(float).eps
-        target += finite
-        np.maximum(target, 0.0, out=target)
-        target = -(origin + target) if above else target - origin
-        place = np.empty(query.size, dtype=np.int64)
-        side = "left" if above else "right"
-        edges = np.append(np.flatnonzero(np.diff(query, prepend=-1)), query.size)
-        for begin, end in itertools.pairwise(edges):
-            low, high = ranking.starts[query[begin] : query[begin] + 2]
-            values, some = self._descending[low:high], slice(begin, end)
-            place[some] = low + _search(values, target[some], side)
-        place = np.minimum(place, below) if above else np.maximum(place, below)
-        return np.where(np.isnan(limit), below, place)
+        ranking, rows = self.ranking, self.members.rows
+        origin, far = ranking.score[rows], np.minimum(limits, np.finfo(float).max)
+        far = far - _GUESSED * np.maximum(np.abs(origin), far)
+        wanted = step * np.maximum(far, 0.0) - origin
+        edges = np.searchsorted(rows, ranking.starts)
+        guess = start.copy()
+        for (low, high), (begin, end) in zip(
+            itertools.pairwise(ranking.starts), itertools.pairwise(edges), strict=True
+        ):
+            side: Any = "left" if step < 0 else "right"
+            place = np.searchsorted(-ranking.score[low:high], wanted[begin:end], side)
+            guess[begin:end] = low + place
+        further = (limits >= 0) & (step * guess > step * start)
+        return np.where(further, guess, start)
 
     @np.errstate(over="ignore", under="ignore")  # the next after largest and smallest
     def kth_smallest(
@@ -344,21 +285,9 @@ class Matching:
         """Return the K-th smallest score difference of every group, shape (G,).
 
         It is NaN for a group without pairs. K is `n_pairs`, but at most all pairs, or
-        else the share `quantile` of the pairs (of their weight), rounded up. Groups are
-        taken in batches, since the search keeps many numbers for each membership.
+        else the share `quantile` of the pairs (of their weight), rounded up.
         """
-        cells = self.members.cells
-        thresholds = np.full(cells.n_groups, np.nan)
-        size = np.bincount(cells.group, self.members.sizes, minlength=cells.n_groups)
-        at_once = max(self.ranking.n_rows / _PARTS, _SAMPLE)
-        batch = ((np.cumsum(size) - size) // at_once).astype(np.int64)
-        for number in np.unique(batch):
-            some = batch == number
-            _, members = self.members.of_cells(some[cells.group])
-            matching = replace(self, members=members)
-            search = _Selection(matching, n_pairs, quantile, weight)
-            thresholds[some] = search.thresholds()[some]
-        return thresholds
+        return _Selection(self, n_pairs, quantile, weight).thresholds()
 
 
 class _Selection:
@@ -391,7 +320,7 @@ class _Selection:
         self.weight = weight
         self.outer = matching.outermost
         total = self._weigh(self.outer)
-        self.inner = matching.itself
+        self.inner = matching.empty
         self.outer = self.outer.where((total > 0)[self.group], self.inner)
         self.total = total
         self.rank = wanted_rank(total, n_pairs, quantile, weight)
@@ -411,7 +340,7 @@ class _Selection:
 
     def thresholds(self) -> Array:
         """Return the thresholds of all groups, NaN for one without pairs."""
-        limit = max(2 * self.group.size, _SAMPLE)
+        limit = max(3 * self.group.size, _SAMPLE)
         rng, stuck = np.random.default_rng(0), False
         while (between := self._between().sum()) > limit:
             for guess in self._guesses(rng, stuck):
@@ -430,9 +359,7 @@ class _Selection:
         """Make ranges within thresholds the outer or the inner ones of each group."""
         thresholds = np.fmax(thresholds, self.below)
         thresholds = np.where(self._done, self.above, thresholds)
-        few = np.sum(self.rank - self.passed) <= _FEW * self.group.size
-        within = self.inner if few else None
-        ranges = self.matching.windows(thresholds, within, exact=True)
+        ranges = self.matching.windows(thresholds, self.inner, exact=True)
         weight = self._weigh(ranges)
         enough = (weight >= self.rank) & (self.total > 0)
         nearer = enough & (thresholds < self.above)
