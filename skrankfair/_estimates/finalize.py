@@ -42,6 +42,19 @@ _RELATIVE_STEP = 1e-3
 NOTHING = 1e-12
 
 
+def quotient(numerator: Array, denominator: Array) -> Array:
+    """Return ratios; NaN where the denominator is 0."""
+    ratio = np.full_like(numerator, np.nan)  # in the order of the rows in memory
+    return np.divide(numerator, denominator, out=ratio, where=denominator.real != 0)
+
+
+def mean_of_defined(values: Array, weights: Any) -> Array:
+    """Return weighted means over the last axis of the values that are no NaN."""
+    weight = np.where(np.isnan(values), 0.0, weights)
+    total = (np.where(weight > 0, values, 0) * weight).sum(-1)
+    return quotient(total, weight.sum(-1))
+
+
 @stored("MeanOfRatios")
 @dataclass(frozen=True)
 class MeanOfRatios:
@@ -63,20 +76,12 @@ class MeanOfRatios:
             denominator = denominator + everyone
             nothing = np.abs(denominator.real) <= NOTHING * np.abs(everyone.real)
             denominator = np.where(nothing, 0.0, denominator)
-        ratio = np.full_like(numerator, np.nan)  # in the order of the rows in memory
-        np.divide(numerator, denominator, out=ratio, where=denominator.real != 0)
-        return ratio, denominator
+        return quotient(numerator, denominator), denominator
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the estimates, shape (..., G)."""
-        ratio, denominator = self.parts(by_group, shared)
-        if self.n_buckets == 1:
-            return ratio[..., 0]
-        defined = denominator.real != 0
-        total = np.where(defined, ratio, 0).sum(-1)
-        mean = np.full(total.shape, np.nan, dtype=total.dtype)
-        np.divide(total, defined.sum(-1), out=mean, where=defined.any(-1))
-        return mean
+        ratio, _ = self.parts(by_group, shared)
+        return ratio[..., 0] if self.n_buckets == 1 else mean_of_defined(ratio, 1.0)
 
 
 @dataclass(frozen=True)
@@ -101,10 +106,7 @@ class ColumnSum:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the sums, shape (..., G)."""
-        if self.stop == self.start + 1:  # a sum of one number is slow
-            total = +by_group[..., self.start]
-        else:
-            total = by_group[..., self.start : self.stop].sum(-1)
+        total = by_group[..., self.start : self.stop].sum(-1)
         if self.shared is not None:
             total = total + shared[..., None, self.shared].sum(-1)
         return total
@@ -167,13 +169,8 @@ class PositionMean:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the estimates, shape (..., G)."""
-        value = self.by_position.parts(by_group, shared)[0]
-        weight = np.where(np.isnan(value), 0.0, self.weights)
-        total = np.where(weight > 0, value, 0) * weight
-        mean = np.full(value.shape[:-1], np.nan, dtype=value.dtype)
-        some = weight.sum(-1)
-        np.divide(total.sum(-1), some, out=mean, where=some > 0)
-        return mean
+        value, _ = self.by_position.parts(by_group, shared)
+        return mean_of_defined(value, self.weights)
 
 
 @stored("SlopeTerm")
@@ -196,9 +193,8 @@ class SlopeTerm:
         distance = self.of(np.concatenate([total, number], axis=-1), shared)
         value, base = shared[..., None, 0], shared[..., None, 1]
         # A placebo that is only rounding has no slope.
-        some = np.abs(base.real) > NOTHING * np.abs(total.real).sum(-1)
-        slope = np.full(some.shape, np.nan, dtype=distance.dtype)
-        np.divide(value + 0 * distance, base, out=slope, where=some)
+        nothing = np.abs(base.real) <= NOTHING * np.abs(total.real).sum(-1)
+        slope = quotient(value + 0 * distance, np.where(nothing, 0.0, base))
         return np.where(distance.real == 0, distance, distance * slope)
 
 

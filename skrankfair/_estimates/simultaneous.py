@@ -109,11 +109,9 @@ def simultaneous(
     variance = np.array(covariance if covariance.ndim == 1 else np.diag(covariance))
     known = variance[variance > 0]
     variance[variance == 0] = known.mean() if known.size else 1.0
-    blocks: Sequence[Array] | Array = variance
-    if covariance.ndim == 2:
-        scaled = covariance.copy()
-        np.fill_diagonal(scaled, variance)
-        blocks = (scaled,)
+    blocks = [covariance.copy()] if covariance.ndim == 2 else []
+    for block in blocks:
+        np.fill_diagonal(block, variance)
     alone = np.stack([np.arange(variance.size), np.full(variance.size, -1)], axis=1)
     estimate = np.where(np.isnan(variance), np.nan, 1.0)
     return Simultaneous(
@@ -142,9 +140,9 @@ class Simultaneous:
     standard_error: Array  # shape (T,)
     df: Array  # shape (T,)
     #: Covariance of the values whose differences the contrasts are, in blocks of shape
-    #: (K, K) that count as independent of each other; NaN where undefined. Or their
-    #: variances, of shape (K,), if all of them count as independent.
-    covariance: Sequence[Array] | Array
+    #: (K, K) that count as independent of each other; NaN where undefined. Without
+    #: blocks all of the contrasts count as independent.
+    covariance: Sequence[Array]
     #: Shape (T, 2), int64: numbers of the two values whose difference each contrast is,
     #: sorted by block; -1 where there is no second one.
     contrasts: Array
@@ -184,7 +182,7 @@ class Simultaneous:
         known = np.flatnonzero(unsure & ~np.isnan(self.estimate))
         if not known.size:
             return np.zeros(self.n_resamples)
-        if isinstance(self.covariance, np.ndarray):
+        if not self.covariance:
             # The quantiles of the largest of independent deviates.
             level = (np.arange(self.n_resamples) + 0.5) / self.n_resamples
             return -special.ndtri(-np.expm1(np.log(level) / known.size) / 2)
@@ -196,21 +194,21 @@ class Simultaneous:
             inside = known[ends[number] : ends[number + 1]]
             if not inside.size:
                 continue
-            first, second = np.maximum(self.contrasts[inside] - starts[number], -1).T
-            used = np.unique(np.concatenate([first, second[second >= 0]]))
+            contrasts = np.maximum(self.contrasts[inside] - starts[number], -1)
+            used = np.unique(contrasts[contrasts >= 0])
             values, vectors = np.linalg.eigh(covariance[np.ix_(used, used)])
             kept = values > _NOISE * values[-1]  # smooth curves are of a low rank
             # The symmetric root is unique: signs of eigenvectors are the processor's.
             root = vectors[:, kept] * np.sqrt(values[kept]) @ vectors[:, kept].T
-            place = np.zeros(int(used.max()) + 2, dtype=int)
-            place[used] = np.arange(used.size)
+            root = np.pad(root, [(0, 0), (0, 1)])  # a last 0, if there is no second one
+            place = np.searchsorted(used, contrasts)
+            place[contrasts < 0] = -1
+            first, second = place.T
             step = max(1, min(_CHUNK, _MOST_DRAWS // inside.size))
             for start in range(0, self.n_resamples, step):
                 stop = min(start + step, self.n_resamples)
                 draws = rng.standard_normal((stop - start, len(root))) @ root
-                drawn = draws[:, place[first]]
-                drawn -= np.where(second >= 0, draws[:, place[second]], 0.0)
-                drawn /= spread[inside]
+                drawn = (draws[:, first] - draws[:, second]) / spread[inside]
                 most = (np.abs(drawn) if self.sides == 2 else drawn).max(1)
                 largest[start:stop] = np.maximum(largest[start:stop], most)
         return np.sort(largest)
