@@ -128,7 +128,6 @@ each_metric = each_of(METRICS)
 each_of_queries = each_of([metric for metric in METRICS if metric not in OF_ROWS])
 each_by_group = each_of(BY_GROUP)
 each_that_needs_others = each_of(NEEDS_OTHERS)
-each_with_variance = each_of(WITH_VARIANCE)
 NUMBERS = ("y_true", "y_score", "sample_weight")
 LABELS = ("sensitive_features", "qid", "cluster")
 

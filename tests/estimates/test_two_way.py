@@ -106,17 +106,6 @@ def test_shares_of_exposure(average):
         number = len(set(cluster[group == "a", way]))
         expected = (number - 1) / number * np.sum(np.square(change))
         assert_allclose(sums.variance(result.metric.finalize)[0], expected)
-    more = result.sums.items.variance(result.metric.finalize)
-    more -= result.sums.crossed.variance(result.metric.finalize)
-    one = exposure(
-        y,
-        score,
-        position_weight="reciprocal",
-        average=average,
-        **columns | {"cluster": cluster[:, 0]},
-    )
-    expected = one.standard_error**2 + np.maximum(more, 0)
-    assert_allclose(result.standard_error**2, expected)
 
 
 def test_comparisons():

@@ -101,37 +101,29 @@ def lacking_of(name):
 
 
 @each_metric
+@pytest.mark.parametrize("missing", ["drop", "group"])
 @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
-def test_drop_measures_the_complete_rows_and_counts_the_others(name):
+def test_rows_are_left_out_or_a_group_and_counted(name, missing):
     lacking = lacking_of(name)
-    dropped = np.any([*lacking.values(), NO_GROUP], axis=0)
-    with pytest.warns(UserWarning, match="rows are left out") as said:
-        result = measured(name, "drop")
-    assert sum("left out:" in str(one.message) for one in said) == 1
-    expected = measured(name, rows=~dropped)
-    counts = {"dropped": dropped.sum(), "sensitive_features": 10}
-    counts |= {n: m.sum() for n, m in lacking.items()}
+    dropped, labels = np.any([*lacking.values(), np.zeros(N)], axis=0), {}
+    counts = {n: m.sum() for n, m in lacking.items()}
+    if missing == "drop":
+        dropped |= NO_GROUP
+        counts |= {"dropped": dropped.sum(), "sensitive_features": 10}
+    else:
+        labels["sensitive_features"] = np.where(NO_GROUP, "missing", GROUP)
+        counts |= {"dropped": dropped.sum(), "labelled": (NO_GROUP & ~dropped).sum()}
+    with pytest.warns(UserWarning, match="left out|no label") as said:
+        result = measured(name, missing)
+    if missing == "drop":
+        assert sum("left out:" in str(one.message) for one in said) == 1
+    expected = measured(name, rows=~dropped, **labels)
     for mine, other in zip(parts_of(result), parts_of(expected), strict=True):
         if name not in PLACED:
             assert_identical(mine, other)
-        assert mine.missing == counts
         assert not other.missing
-
-
-@each_metric
-@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
-@pytest.mark.filterwarnings("ignore:.*(left out|no label):UserWarning")
-def test_group_makes_rows_without_a_label_a_group(name):
-    dropped = np.any(list(lacking_of(name).values()), axis=0)
-    labels = np.where(NO_GROUP, "missing", GROUP)
-    result = measured(name, "group")
-    expected = measured(name, rows=~dropped, sensitive_features=labels)
-    for mine, other in zip(parts_of(result), parts_of(expected), strict=True):
-        if name not in PLACED:
-            assert_identical(mine, other)
-        assert "missing" in mine.groups
-        assert mine.missing["labelled"] == (NO_GROUP & ~dropped).sum()
-        assert mine.missing["dropped"] == dropped.sum()
+        assert missing == "drop" or "missing" in mine.groups
+        assert mine.missing == {n: count for n, count in counts.items() if count}
 
 
 @each_metric

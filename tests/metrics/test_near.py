@@ -11,6 +11,7 @@ from skrankfair._inputs.ranking import Memberships, Ranking, ranked_data
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.metrics._pairs import near
 from skrankfair.metrics._pairs.near import Matching, PairWeight
+from tests.metrics.problems import make_problem
 from tests.seeds import one_in, rarely
 
 pytestmark = pytest.mark.filterwarnings(
@@ -114,22 +115,8 @@ def test_kth_difference_of_unbalanced_groups(direction):
 @pytest.mark.parametrize("seed", [*range(5), *rarely(*range(5, 20))])
 def test_thresholds_of_all_groups_are_those_of_each(monkeypatch, seed):
     monkeypatch.setattr(near, "_SAMPLE", 64)  # several rounds of the search
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(20, 700))
-    query = rng.integers(0, rng.integers(1, 8), n) if seed % 5 else None
-    score = rng.normal(size=n)
-    if seed % 3:  # heavy ties, of scores and of differences
-        score = rng.integers(0, rng.integers(2, 40), n) * 0.1
-    n_groups = int(rng.integers(2, 7))
-    group = rng.integers(0, n_groups, n)
-    if seed % 2:
-        group = rng.random((n, n_groups)) < 0.4
-    weight = None
-    if query is not None and seed % 4 == 0:
-        weight = rng.integers(1, 5, 9)[query] * 0.7
-    data = ranked_data(
-        None, score, sensitive_features=group, qid=query, sample_weight=weight
-    )
+    p = make_problem(seed, (20, 700))
+    data = ranked_data(None, p.s, **p.who)
     ranking, groups = data.ranking, data.groups
     members = Memberships.of(ranking, groups)
     for direction in DIRECTIONS:

@@ -6,17 +6,21 @@ import pytest
 
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
+    boost_value,
+    dips,
     matched_pair_calibration,
     ndcg,
     pairwise_accuracy,
 )
 from tests.calls import (
     GOOD,
+    OF_ITEMS,
+    WITH_VARIANCE,
     call,
     columns_of,
     each_by_group,
+    each_of,
     each_that_needs_others,
-    each_with_variance,
     lacking,
 )
 
@@ -92,16 +96,20 @@ def test_queries_of_one_item(metric, qid):
     assert (r.support == 0).all()
 
 
-@each_with_variance
+@each_of([*WITH_VARIANCE, dips, *OF_ITEMS])
 @pytest.mark.parametrize("average", ["pairs", "queries"])
 def test_one_cluster_has_no_error(metric, average):
+    average = "queries" if metric in OF_ITEMS else average
+    options = {"variance": "cluster"} if metric in WITH_VARIANCE else {}
+    if metric is not boost_value:
+        options["average"] = average
     with pytest.warns(UndefinedMetricWarning, match=r"standard error.*: f, m\.$"):
-        r = call(metric, qid=None, variance="cluster", average=average)
+        r = call(metric, qid=None, **options)
     assert np.isfinite(r.estimate).all()
     assert np.isnan(r.standard_error).all()
     assert r.n_clusters == 1
     with pytest.warns(UndefinedMetricWarning, match=r"standard error.*: f, m\.$"):
-        r = call(metric, cluster=["only"] * 6, average=average)
+        r = call(metric, **{**options, "cluster": ["only"] * 6})
     assert np.isnan(r.standard_error).all()
 
 

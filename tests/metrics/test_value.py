@@ -76,15 +76,3 @@ def test_theorem_1():
         )
         assert r.estimate[0] > 3 * r.standard_error[0]
         assert r.estimate[1] < -3 * r.standard_error[1]
-
-
-def test_a_fair_ranking_is_best_without_a_boost():
-    data = make_confounded_queries(
-        4000, bias=((1.3, 1.3), (0.8, 0.8)), share=(1 / 7, 5 / 7), random_state=0
-    )
-    who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
-    for boost in (-0.1, 0.1):
-        r = boost_value(data.expected, data.y_score, boost=boost, **who)
-        assert (r.estimate < 0).all()
-    r = boost_value(data.expected, data.y_score, boost=0.0, **who)
-    assert not r.estimate.any()

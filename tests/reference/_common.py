@@ -1,7 +1,6 @@
-"""What the references share: queries, their weights, and the two averages."""
+"""What the references share: queries, their weights, and orders of ties."""
 
 import itertools
-import math
 
 NAN = float("nan")
 
@@ -44,33 +43,3 @@ def query_weights(q, w=None):
         if weights.setdefault(label, weight) != weight:
             raise ValueError(f"the weight varies within query {label!r}")
     return weights
-
-
-def average_of_pairs(pairs, q, average="pairs", w=None):
-    """Mean of the values of (i, j, value), and the number of pairs.
-
-    ``average="pairs"``: sum of w * value over sum of w. ``average="queries"``: the
-    mean of the queries' own means, over queries with pairs, times w. The
-    number of pairs does not count weights; a query of weight 0 is absent.
-    """
-    if average not in ("pairs", "queries"):
-        raise ValueError(average)
-    weights = query_weights(q, w)
-    values = {}
-    for i, _, value in pairs:
-        values.setdefault(q[i], []).append(value)
-    numerators, denominators, n_pairs = [], [], 0
-    for label, of_query in values.items():
-        weight = weights[label]
-        if weight == 0:
-            continue
-        n_pairs += len(of_query)
-        if average == "pairs":
-            numerators.append(weight * math.fsum(of_query))
-            denominators.append(weight * len(of_query))
-        else:
-            numerators.append(weight * math.fsum(of_query) / len(of_query))
-            denominators.append(weight)
-    if not denominators:
-        return NAN, 0
-    return math.fsum(numerators) / math.fsum(denominators), n_pairs

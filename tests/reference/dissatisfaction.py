@@ -10,6 +10,7 @@ from tests.reference._common import (
     rows_by_query,
     tied_blocks,
 )
+from tests.reference.variance import ratio_estimates
 
 
 def visit(position_weight, k):
@@ -153,15 +154,13 @@ def table_of_pair(
     return table
 
 
+def ratio_of(table):
+    """Return the ratio of the sums of both columns of a table; nan if it is empty."""
+    return ratio_estimates({0: table})[0]
+
+
 def dips(
-    y,
-    s,
-    q,
-    member,
-    position_weight="uniform",
-    tie_cost=0.0,
-    average="pairs",
-    w=None,
+    y, s, q, member, position_weight="uniform", tie_cost=0.0, average="pairs", w=None
 ):
     """M_AB of every group A against the rest B; equation 5 with our normaliser.
 
@@ -172,10 +171,8 @@ def dips(
     for group, in_a in member.items():
         args = y, s, q, in_a, [not inside for inside in in_a]
         table = table_of_pair(*args, average=average, **options)
-        top = math.fsum(weight * num for _, _, num, _, weight in table)
-        bottom = math.fsum(weight * den for _, _, _, den, weight in table)
         n_pairs = sum(n for *_, n, _ in _of_queries(*args, **options))
-        result[group] = (top / bottom if bottom > 0 else NAN), n_pairs
+        result[group] = ratio_of(table), n_pairs
     return result
 
 
@@ -252,41 +249,35 @@ def exposures(s, q, position_weight="dcg"):
     return result
 
 
+def table_of_shares(amounts, q, in_group, average="queries", w=None, use=None):
+    """Lines (row, row, amount of the group, of all, weight), one per query.
+
+    "queries": amounts are shares of those of the query. A query whose amounts sum to 0
+    has no shares and is left out, as is every query not in ``use``.
+    """
+    weights, table = query_weights(q, w), []
+    for label, rows in rows_by_query(q).items():
+        total = math.fsum(amounts[row] for row in rows)
+        own = math.fsum(amounts[row] for row in rows if in_group[row])
+        if weights[label] and total and (use is None or label in use):
+            scale = {"queries": total, "amortized": 1.0}[average]
+            table.append((rows[0], rows[0], own / scale, total / scale, weights[label]))
+    return table
+
+
 def shares_of(amounts, q, member, average="queries", w=None, use=None):
     """{group: (share of the amount that is the group's, queries)}.
 
-    "queries": mean over queries of the group's share in it, queries in which the
-    group has no item included as 0; "amortized": amounts are summed over queries
-    first. A query whose amounts sum to 0 has no shares and is left out, as is every
-    query not in ``use``. A group without any item, or no query: nan.
+    Queries in which the group has no item are included as 0. A group without any item,
+    or no query: nan.
     """
-    weights = query_weights(q, w)
-    result = {}
+    weights, result = query_weights(q, w), {}
     for group, in_group in member.items():
-        numerators, denominators, n_queries = [], [], 0
-        for label, rows in rows_by_query(q).items():
-            total = math.fsum(amounts[row] for row in rows)
-            own = math.fsum(amounts[row] for row in rows if in_group[row])
-            skipped = use is not None and label not in use
-            if weights[label] == 0 or total == 0 or skipped:
-                continue
-            n_queries += 1
-            if average == "queries":
-                numerators.append(weights[label] * own / total)
-                denominators.append(weights[label])
-            elif average == "amortized":
-                numerators.append(weights[label] * own)
-                denominators.append(weights[label] * total)
-            else:
-                raise ValueError(average)
+        table = table_of_shares(amounts, q, in_group, average, w, use)
         there = any(
             inside and weights[q[row]] > 0 for row, inside in enumerate(in_group)
         )
-        if not denominators or not there:
-            result[group] = NAN, n_queries
-        else:
-            share = math.fsum(numerators) / math.fsum(denominators)
-            result[group] = share, n_queries
+        result[group] = (ratio_of(table) if there else NAN), len(table)
     return result
 
 
@@ -313,14 +304,7 @@ def target_amounts(y, q, target, position_weight="dcg"):
 
 
 def exposure_gap(
-    y,
-    s,
-    q,
-    member,
-    target="expected",
-    position_weight="dcg",
-    average="queries",
-    w=None,
+    y, s, q, member, target="expected", position_weight="dcg", average="queries", w=None
 ):
     """{group: (share of exposure minus target share, queries)}.
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from tests.reference._common import (
     NAN,
-    average_of_pairs,
     query_weights,
     ranks_of_ties,
     rows_by_query,
@@ -88,8 +87,6 @@ def epsilon_for(
     there are: the largest difference. Pairs count by the weight of their query for a
     quantile, and once for ``n_pairs``. No eligible pair: nan.
     """
-    if (n_pairs is None) == (quantile is None):
-        raise ValueError("give one of n_pairs and quantile")
     if adjacent:
         direction = "both"
     weights = query_weights(q, w)
@@ -110,19 +107,6 @@ def epsilon_for(
         if seen >= n_pairs:
             return difference
     return differences[-1][0]
-
-
-def _group_epsilon(y, s, q, in_group, epsilon, n_pairs, quantile, w, **which):
-    given = [v for v in (epsilon, n_pairs, quantile) if v is not None]
-    if len(given) > 1:
-        raise ValueError("give one of epsilon, n_pairs and quantile")
-    if epsilon is not None:
-        return epsilon
-    if not given:
-        quantile = 0.01
-    return epsilon_for(
-        *(y, s, q, in_group), n_pairs=n_pairs, quantile=quantile, w=w, **which
-    )
 
 
 # Weights by position of the lower item, section 4.1.2
@@ -231,29 +215,21 @@ def estimate_and_pairs(
     adjacent=False,
     position_weight=None,
     estimator="mean",
-    left=None,
+    without=(),
     v=None,
 ):
     """Estimate of one group and the pairs (i, j) behind it, epsilon a number.
 
-    ``left`` {row: share}: how much is left of the pairs of a row, for the jackknife;
-    ranks and neighbours stay those of all rows. ``v`` are the weights of the items,
-    whose product is part of the frequency. For averages over queries only those with
-    an estimate of their own have pairs.
+    ``without`` are rows that are left out, for the jackknife; ranks and neighbours stay
+    those of all rows. ``v`` are the weights of the items, whose product is part of the
+    frequency. For averages over queries only those with an estimate have pairs.
     """
     weights = query_weights(q, w)
-    left = left or {}
+    which = in_group, direction, adjacent
     pairs = [
-        (
-            *(i, j, value),
-            weights[q[i]]
-            * min(left.get(i, 1), left.get(j, 1))
-            * (v[i] * v[j] if v else 1),
-        )
-        for i, j, value in matched_pairs(
-            y, s, q, in_group, direction, adjacent, epsilon=epsilon
-        )
-        if weights[q[i]] * min(left.get(i, 1), left.get(j, 1)) > 1e-12
+        (i, j, value, weights[q[i]] * (v[i] * v[j] if v else 1))
+        for i, j, value in matched_pairs(y, s, q, *which, epsilon=epsilon)
+        if weights[q[i]] and i not in without and j not in without
     ]
     options = s, q, epsilon, adjacent, position_weight, estimator
     if average == "pairs":
@@ -294,15 +270,18 @@ def matched_pair_calibration(
     number counts every pair within epsilon, also where the kernel is 0.
     """
     which = {"direction": direction, "adjacent": adjacent}
-    result = {}
+    weights, result = query_weights(q, w), {}
     for group, in_group in member.items():
-        eps = _group_epsilon(y, s, q, in_group, epsilon, n_pairs, quantile, w, **which)
+        eps = epsilon
+        if eps is None:
+            rank = {"n_pairs": n_pairs, "quantile": quantile}
+            rank |= {} if n_pairs or quantile else {"quantile": 0.01}
+            eps = epsilon_for(y, s, q, in_group, w=w, **rank, **which)
         pairs = matched_pairs(y, s, q, in_group, epsilon=eps, **which)
-        mean, number = average_of_pairs(pairs, q, average, w)
-        if position_weight is not None or estimator != "mean":
-            mean, _ = estimate_and_pairs(
-                *(y, s, q, in_group, eps, direction, average),
-                *(w, adjacent, position_weight, estimator),
-            )
+        number = sum(weights[q[i]] > 0 for i, *_ in pairs)
+        mean, _ = estimate_and_pairs(
+            *(y, s, q, in_group, eps, direction, average),
+            *(w, adjacent, position_weight, estimator),
+        )
         result[group] = mean, number, eps
     return result
