@@ -12,6 +12,7 @@ from .._estimates.formatting import label
 from . import _style as draw
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from ..inference._monotonicity import MonotonicityTest
@@ -166,19 +167,14 @@ class MonitorDisplay:
 
         monitor, margin = self.monitor, self.monitor.settings.margin
         name = monitor.result(last=1).name.replace("_", " ")
-        groups, looks = list(monitor.groups), monitor.to_frame().to_dict("records")
-        tables: dict[Hashable, list[Any]] = {group: [] for group in groups}
-        for look in looks:
-            tables[look["group"]].append(look)
-        tables = {group: table for group, table in tables.items() if table}
+        by_group = monitor.to_frame().groupby("group", sort=False)
+        tables: dict[Hashable, pd.DataFrame] = dict(iter(by_group))
         gap, low, high = (
-            [np.array([look[column] for look in table]) for table in tables.values()]
+            [table[column].to_numpy() for table in tables.values()]
             for column in ("gap", "gap_low", "gap_high")
         )
-        days = [
-            np.array([look["when"] for look in table], dtype="datetime64[ns]")
-            for table in tables.values()
-        ]
+        days = [table["when"].to_numpy("datetime64[ns]") for table in tables.values()]
+        places = [monitor.groups.index(group) for group in tables]
         ax = self.ax_ = draw.axes_for(ax)
         self.figure_ = ax.figure
         draw.frame(ax, "", f"gap of {name}")
@@ -189,7 +185,6 @@ class MonitorDisplay:
                 -margin, margin, zorder=0, label="margin", **shade
             )
         draw.mark(ax, 0)
-        places = [groups.index(group) for group in tables]
         self.lines_, self.bands_ = draw.curves(
             ax, [*tables], days, gap, low, high, places=places
         )
@@ -203,7 +198,7 @@ class MonitorDisplay:
                 marker="v",
                 markersize=draw.dot(9),
                 linestyle="none",
-                color=draw.look(groups.index(alarm.group))["color"],
+                color=draw.look(places[place])["color"],
                 markeredgecolor="white",
                 zorder=4,
             )

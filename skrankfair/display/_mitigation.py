@@ -161,7 +161,7 @@ def _new_axes(n_rows: int, n_costs: int) -> list[Axes]:
     """Return the axes of three panels, one below the other in a narrow figure."""
     moved, cost = draw.heights_of(n_rows, n_costs)
     mosaic, heights = [["moved", "change"], ["cost", "cost"]], [moved, cost]
-    if draw.figure_size()[0] < _NARROW:
+    if draw.setting("figure.figsize")[0] < _NARROW:
         mosaic, heights = [["moved"], ["change"], ["cost"]], [moved, moved, cost]
     panels = draw.new_panels(mosaic, heights)
     return [panels[name] for name in ("moved", "change", "cost")]

@@ -13,6 +13,7 @@ from .._inputs.validation import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import Collection
+    from matplotlib.font_manager import FontProperties
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
@@ -65,11 +66,6 @@ def dot(size: float, n_rows: int = 1, ax: Axes | None = None) -> float:
     return size if ax is None else min(size, _pitch(ax, n_rows))
 
 
-def figure_size() -> tuple[float, float]:
-    """Return the width and the height of a new figure in inches."""
-    return tuple(setting("figure.figsize"))
-
-
 def heights_of(*n_rows: int) -> list[float]:
     """Return the heights of panels with these numbers of rows, in inches."""
     scale = setting("font.size") / 10
@@ -83,7 +79,9 @@ def axes_for(ax: Axes | None, n_rows: int | None = None) -> Axes:
         return ax
     import matplotlib.pyplot as plt
 
-    size = None if n_rows is None else (figure_size()[0], *heights_of(n_rows))
+    size = (
+        None if n_rows is None else (setting("figure.figsize")[0], *heights_of(n_rows))
+    )
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
@@ -93,7 +91,9 @@ def new_panels(
     """Return the axes of a new figure by their names."""
     import matplotlib.pyplot as plt
 
-    figure = plt.figure(figsize=(figure_size()[0], sum(heights)), layout="constrained")
+    figure = plt.figure(
+        figsize=(setting("figure.figsize")[0], sum(heights)), layout="constrained"
+    )
     return figure.subplot_mosaic(mosaic, height_ratios=list(heights), **options)
 
 
@@ -121,13 +121,6 @@ def _room(ax: Any) -> tuple[float, float]:
     )
 
 
-def _points(name: str) -> float:
-    """Return a font size of the user's settings in points."""
-    from matplotlib.font_manager import FontProperties
-
-    return FontProperties(size=setting(name)).get_size_in_points()
-
-
 def _pixels(ax: Axes, points: float) -> float:
     return points * ax.figure.dpi / 72
 
@@ -140,39 +133,46 @@ def _pitch(ax: Axes, n_rows: int) -> float:
     return max(height, taken) / max(n_rows, 2)
 
 
-def _width(ax: Axes, text: str, size: Any) -> float:
+def _font(size: Any) -> FontProperties:
+    """Return the font of the user's settings in a size in points or in words."""
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(size=size)
+
+
+def _width(ax: Axes, text: str, font: FontProperties) -> float:
     """Return the width of a text in pixels."""
     from matplotlib.text import Text
 
-    drawn = Text(0, 0, text, fontsize=size, parse_math=False)
+    drawn = Text(0, 0, text, fontproperties=font, parse_math=False)
     drawn.set_figure(ax.figure)
     return drawn.get_window_extent().width
 
 
-def _cut(ax: Axes, text: str, size: Any, limit: float, *, middle: bool = False) -> str:
-    """Return a text, cut at its end (or in its middle) if it is too wide."""
-    width = _width(ax, text, size)
+def _cut(ax: Axes, text: str, font: FontProperties, limit: float) -> str:
+    """Return a text, cut in its middle if it is too wide."""
+    width = _width(ax, text, font)
     keep = len(text) if width <= limit else int(len(text) * limit / width) + 2
     short = text
-    while keep > 1 and _width(ax, short, size) > limit:
+    while keep > 1 and _width(ax, short, font) > limit:
         keep -= 1
-        last = keep // 2 if middle else 0
+        last = keep // 2
         short = text[: keep - last].rstrip() + "…" + text[len(text) - last :].lstrip()
     return short
 
 
-def _wrapped(ax: Axes, text: str, size: Any, limit: float) -> str:
+def _wrapped(ax: Axes, text: str, font: FontProperties, limit: float) -> str:
     """Return a text with line breaks, so that no line is too wide."""
     lines = []
     for paragraph in text.split("\n"):
         line = ""
         for word in paragraph.split(" "):
             longer = f"{line} {word}" if line else word
-            if line and _width(ax, longer, size) > limit:
+            if line and _width(ax, longer, font) > limit:
                 lines.append(line)
                 longer = word
             line = longer
-        lines.append(_cut(ax, line, size, limit))
+        lines.append(_cut(ax, line, font, limit))
     return "\n".join(lines)
 
 
@@ -210,10 +210,10 @@ def frame(
         ax.grid(axis=grid, color=GRID, linewidth=thick(0.8))
     ax.set_axisbelow(True)
     wide, high = _room(ax)
-    size = ax.xaxis.label.get_fontsize()
+    font = ax.xaxis.label.get_fontproperties()
     room = 0.95 * wide - left if left else 0.8 * wide
-    ax.set_xlabel(_wrapped(ax, xlabel, size, room), color=LINE, parse_math=False)
-    ax.set_ylabel(_wrapped(ax, ylabel, size, 0.6 * high), color=LINE, parse_math=False)
+    ax.set_xlabel(_wrapped(ax, xlabel, font, room), color=LINE, parse_math=False)
+    ax.set_ylabel(_wrapped(ax, ylabel, font, 0.6 * high), color=LINE, parse_math=False)
 
 
 def row_frame(
@@ -231,14 +231,15 @@ def row_frame(
     """
     rows = np.arange(len(labels))
     pitch = _pitch(ax, len(labels))
-    size = min(_points("ytick.labelsize"), max(0.8 * pitch, _SMALLEST))
+    chosen = _font(setting("ytick.labelsize")).get_size_in_points()
+    size = min(chosen, max(0.8 * pitch, _SMALLEST))
     every = int(np.ceil(_SMALLEST / (0.8 * pitch)))
     limit = _LABELS_SHARE * _room(ax)[0]
     # Both ends, since labels of crossed groups often begin alike.
     whole = [label(text, longest) for text in labels]
-    texts = [_cut(ax, text, size, limit, middle=True) for text in whole]
+    texts = [_cut(ax, text, _font(size), limit) for text in whole]
     ax.set_yticks(rows[::every], labels=texts[::every], parse_math=False, size=size)
-    left = max((_width(ax, text, size) for text in texts), default=0.0)
+    left = max((_width(ax, text, _font(size)) for text in texts), default=0.0)
     frame(ax, xlabel, grid=None, left=left + _pixels(ax, size))
     ax.spines["left"].set_visible(False)
     ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
@@ -404,6 +405,7 @@ def sample(name: str, **options: Any) -> Line2D:
 
 _SPACES = {"handlelength": 1.8, "handletextpad": 0.4, "columnspacing": 1.2}
 _LINE_SPACING, _BORDER = 0.3, 0.3
+_FEWEST_LETTERS = 6  # of a label that is cut, about
 
 
 def legend(
@@ -421,27 +423,36 @@ def legend(
     There are as many columns as fit. Labels that are too wide are cut. Handles without
     room, or beyond the first `most`, are only counted; the `notes` are always shown.
     """
-    from matplotlib.font_manager import FontProperties
-
-    handles, notes = list(handles), list(notes)
-    if not shown or not (handles or notes):
+    entries, notes = list(handles), list(notes)
+    if not shown or not (entries or notes):
         return None
     chosen = setting("legend.fontsize")
-    font = FontProperties(size="small" if chosen == "medium" else chosen)
-    size = font.get_size_in_points()
+    font = _font("small" if chosen == "medium" else chosen)
+    em = _pixels(ax, font.get_size_in_points())
     wide, high = _room(ax)
-    limit = 0.93 * wide
-    line = _pixels(ax, size) * (1 + _LINE_SPACING)
-    rows = max(int(_LEGEND_SHARE * high / line) - bool(title), 1)
-    n_left = max(len(handles) - most, 0)
-    kept, texts, columns, taken = _entries(
-        ax, handles[:most], notes, size, limit, rows, n_left
-    )
+    limit = 0.93 * wide - 2 * em * _BORDER
+    rows = max(int(_LEGEND_SHARE * high / (em * (1 + _LINE_SPACING))) - bool(title), 1)
+    handle = em * (_SPACES["handlelength"] + _SPACES["handletextpad"])
+    gap = em * _SPACES["columnspacing"]
+    most_columns = max(int((limit + gap) / (handle + _FEWEST_LETTERS * em + gap)), 1)
+    cells = most_columns * rows - len(notes)
+    if len(entries) > min(most, cells):
+        named = max(min(most, cells - 1), 0)
+        more = sample(f"and {len(entries) - named} more", linestyle="none")
+        entries, notes = entries[:named], [more, *notes]
+    entries += notes
+    least = min(-(-len(entries) // rows), most_columns)
+    texts = [str(entry.get_label()) for entry in entries]
+    columns, taken = _columns(ax, texts, font, handle, gap, least, limit)
+    if taken > limit:
+        room = (limit + gap) / least - gap - handle
+        texts = [_cut(ax, text, font, room) for text in texts]
+        columns, taken = _columns(ax, texts, font, handle, gap, least, limit)
     right = right or taken > 0.66 * wide  # a wide legend begins above the labels
     drawn = ax.legend(
-        handles=kept,
+        handles=entries,
         # Matplotlib leaves out labels that begin with "_", so the texts follow later.
-        labels=["group"] * len(kept),
+        labels=["group"] * len(entries),
         loc="lower right" if right else "lower left",
         bbox_to_anchor=(int(right), 1),
         ncols=columns,
@@ -451,7 +462,7 @@ def legend(
         borderaxespad=0.2,
         borderpad=_BORDER,
         labelspacing=_LINE_SPACING,
-        title=_wrapped(ax, title, size, limit) or None,
+        title=_wrapped(ax, title, font, limit) or None,
         title_fontproperties=font,
         alignment="left",
         **_SPACES,
@@ -463,45 +474,20 @@ def legend(
     return drawn
 
 
-def _entries(
+def _columns(
     ax: Axes,
-    handles: list[Any],
-    notes: list[Any],
-    size: float,
+    texts: list[str],
+    font: FontProperties,
+    handle: float,
+    gap: float,
+    least: int,
     limit: float,
-    rows: int,
-    n_left: int,
-) -> tuple[list[Any], list[str], int, float]:
-    """Return the entries that fit into a legend, their texts, columns and width."""
-    em = _pixels(ax, size)
-    handle = em * (_SPACES["handlelength"] + _SPACES["handletextpad"])
-    gap, limit = em * _SPACES["columnspacing"], limit - 2 * em * _BORDER
-
-    if n_left:
-        notes = [sample(f"and {n_left} more", linestyle="none"), *notes]
-    kept = handles + notes
-    texts = [str(h.get_label()) for h in kept]
-    widths = [_width(ax, text, size) + handle for text in texts]
-    for columns in range(len(kept), 0, -1):
-        groups = np.array_split(widths, columns)
-        width = sum(max(group) for group in groups) + gap * (columns - 1)
-        if width <= limit and -(-len(kept) // columns) <= rows:
-            return kept, texts, columns, width
-    # The most columns that leave a few letters of each label; long labels are cut.
-    most = max(int((limit + gap) / (handle + 6 * em + gap)), 1)
-    columns = min(max(-(-len(kept) // rows), 1), most)
-    if len(kept) > columns * rows:
-        notes = notes[bool(n_left) :]
-        room_for = max(columns * rows - len(notes) - 1, 0)
-        n_left += len(handles) - room_for
-        more = sample(f"and {n_left} more", linestyle="none")
-        kept = [*handles[:room_for], more, *notes]
-    texts = [str(h.get_label()) for h in kept]
-    groups = np.array_split([_width(ax, t, size) + handle for t in texts], columns)
-    widest = [max(group) for group in groups]
-    for room in np.linspace(max(widest), handle + 2 * em, 60):
-        width = np.minimum(widest, room).sum() + gap * (columns - 1)
-        if width <= limit:
+) -> tuple[int, float]:
+    """Return the most columns of a legend that fit, and the width of all of them."""
+    widths = [handle + _width(ax, text, font) for text in texts]
+    for columns in range(len(widths), least - 1, -1):
+        widest = [max(column) for column in np.array_split(widths, columns)]
+        taken = sum(widest) + gap * (columns - 1)
+        if taken <= limit:
             break
-    texts = [_cut(ax, text, size, room - handle, middle=True) for text in texts]
-    return kept, texts, columns, float(width)
+    return columns, taken
