@@ -43,7 +43,6 @@ from .catalog import (
 )
 from .findings import (
     CORRECTION_NAMES,
-    GroupFinding,
     MetricFinding,
     answers,
     conflicts,
@@ -77,12 +76,10 @@ _SECTION = ("title", "paragraphs", "header", "rows")
 
 #: Columns by which rows are not ordered.
 _NOT_ORDERED = ("qid", "engagement", "within")
-#: What the findings depend on: level, correction, margins, task and favorable end.
-Settings: TypeAlias = tuple[float, str, Mapping[str, float], str, str | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditReport:
+class AuditReport(exports.Formats):
     """All metrics of a ranking by group: what `skrankfair.audit` returns.
 
     It prints as a table and a verdict for each metric, and notebooks show it as HTML.
@@ -136,8 +133,6 @@ class AuditReport:
     provenance : dict of str to str
         Where the numbers come from, such as a file, and how to repeat them; the command
         line says it.
-    recorded : tuple or None
-        What `from_json` read: the settings of the audit, and by metric a row per group.
 
     See Also
     --------
@@ -181,30 +176,30 @@ class AuditReport:
     rates: GroupEstimates | None = None
     references: Mapping[Hashable, Hashable] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
-    recorded: tuple[Settings, Mapping[str, tuple[GroupFinding, ...]]] | None = None
     #: Which texts of `metrics.toml` are about the whole report.
     texts: ClassVar[str] = "audit"
+
+    @property
+    def _page(self) -> AuditReport:
+        """The report itself, in all its formats."""
+        return self
 
     @cached_property
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
-        level, correction, margins, task, favorable = self.settings
-        known, rows = self.recorded or (None, {})
         return tuple(
             MetricFinding(
-                self.made.get(name) or catalog()[name].read_as(task, favorable),
-                *(result, level, correction, margins.get(name), self.by or "group"),
-                rows.get(name) if known == self.settings else None,
+                self.made.get(name)
+                or catalog()[name].read_as(self.task, self.favorable),
+                result,
+                self.confidence_level,
+                self.correction,
+                self.margin.get(name),
+                self.by or "group",
                 references=self.references,
             )
             for name, result in self.results.items()
         )
-
-    @property
-    def settings(self) -> Settings:
-        """What the findings depend on beside the results."""
-        level, correction = self.confidence_level, self.correction
-        return level, correction, dict(self.margin), self.task, self.favorable
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
@@ -477,26 +472,6 @@ class AuditReport:
         """
         return exports.report_of_json(text, AuditReport)
 
-    def to_markdown(self) -> str:
-        """Return the report as Markdown, such as for a pull request.
-
-        Returns
-        -------
-        str
-            Tables are pipe tables, as GitHub and pandoc read them.
-        """
-        return exports.markdown(self)
-
-    def to_latex(self) -> str:
-        """Return the report as sections and tables of LaTeX.
-
-        Returns
-        -------
-        str
-            The body of a document that has the package booktabs.
-        """
-        return exports.latex(self)
-
     def to_html(
         self,
         path: str | os.PathLike[str],
@@ -696,13 +671,6 @@ class AuditReport:
     def provenance_lines(self) -> list[str]:
         """What is known of the origin of the report, each fact on a line."""
         return [f"{name}: {fmt.label(text)}" for name, text in self.provenance.items()]
-
-    def __repr__(self) -> str:
-        """Return a table and a verdict for each metric."""
-        return exports.text(self)
-
-    def _repr_html_(self) -> str:
-        return exports.notebook(self)
 
 
 @dataclass(frozen=True)

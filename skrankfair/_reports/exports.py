@@ -35,7 +35,7 @@ _NUMBERS = (
 )
 SCHEMA = "skrankfair.AuditReport"
 # Fields that are stored in another form, or not at all.
-_OTHERS = {"results", "made", "recorded", "rates"}
+_OTHERS = {"results", "made", "rates"}
 # Of a row of the findings, what is no number.
 _WORDS = {"side", "missing", "within"}
 
@@ -64,50 +64,62 @@ def flat(report: AuditReport) -> dict[str, float]:
     return numbers
 
 
-def text(report: AuditReport) -> str:
-    """Return a table and a verdict for each metric."""
-    head = (f"{report.title}: {report.counts}", report.reading, report.headline)
-    blocks = ["\n".join(head)]
-    for question, findings in groupby(report.findings, lambda f: f.metric.question):
-        for i, finding in enumerate(findings):
-            table = fmt.text_table(*finding.cells())
-            title = "" if i else f"{question}\n\n"
-            verdict = f"=> {finding.verdict}"
-            blocks.append(f"{title}{finding.metric.name}\n{table}\n{verdict}")
-    for section in report.sections:
-        table = fmt.text_table(section.header, section.rows)
-        blocks.append("\n".join((section.title, *section.paragraphs, table)))
-    blocks += [f"Note: {note}" for note in report.all_notes]
-    if report.provenance:
-        blocks.append("\n".join(report.provenance_lines))
-    return "\n\n".join(blocks)
+class Formats:
+    """A report as text, in notebooks, and as Markdown and LaTeX."""
 
+    @property
+    def _page(self) -> AuditReport:
+        """The report in the form of an audit."""
+        raise NotImplementedError
 
-def notebook(report: AuditReport) -> str:
-    """Return the report as HTML for a notebook, in which labels are text."""
-    said = "<p>{}</p>", "<p>{}</p>", "<p><strong>{}</strong></p>"
-    marks = "<h3>{}</h3>", "<h4>{}</h4>", *said
-    return _marked(report, escape, fmt.html_table, *marks)
+    def __repr__(self) -> str:
+        """Return a table and a verdict for each metric, and the tables of sections."""
+        page = self._page
+        head = (f"{page.title}: {page.counts}", page.reading, page.headline)
+        blocks = ["\n".join(head)]
+        for question, findings in groupby(page.findings, lambda f: f.metric.question):
+            for i, finding in enumerate(findings):
+                table = fmt.text_table(*finding.cells())
+                title = "" if i else f"{question}\n\n"
+                verdict = f"=> {finding.verdict}"
+                blocks.append(f"{title}{finding.metric.name}\n{table}\n{verdict}")
+        for section in page.sections:
+            table = fmt.text_table(section.header, section.rows)
+            blocks.append("\n".join((section.title, *section.paragraphs, table)))
+        blocks += [f"Note: {note}" for note in page.all_notes]
+        if page.provenance:
+            blocks.append("\n".join(page.provenance_lines))
+        return "\n\n".join(blocks)
 
+    def _repr_html_(self) -> str:
+        """Return the report as HTML for a notebook, in which labels are text."""
+        said = "<p>{}</p>", "<p>{}</p>", "<p><strong>{}</strong></p>"
+        marks = "<h3>{}</h3>", "<h4>{}</h4>", *said
+        return _marked(self._page, escape, fmt.html_table, *marks)
 
-def markdown(report: AuditReport) -> str:
-    """Return the report as Markdown with pipe tables, in which labels are text."""
+    def to_markdown(self) -> str:
+        """Return the report as Markdown, such as for a pull request.
 
-    def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-        marks = ["---", *["---:"] * (len(header) - 1)]
-        lines = [list(map(_markdown, header)), marks]
-        lines += [list(map(_markdown, row)) for row in rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        Returns
+        -------
+        str
+            Tables are pipe tables, as GitHub and pandoc read them.
+        """
+        marks = "# {}", "## {}", "- {}"
+        return _marked(self._page, _markdown, _markdown_table, *marks)
 
-    return _marked(report, _markdown, table, "# {}", "## {}", "- {}")
+    def to_latex(self) -> str:
+        """Return the report as sections and tables of LaTeX.
 
-
-def latex(report: AuditReport) -> str:
-    """Return the report as LaTeX, whose tables need the package booktabs."""
-    marks = r"\section*{{{}}}", r"\subsection*{{{}}}", "{}"
-    return "% needs \\usepackage{booktabs}\n" + _marked(
-        report, fmt.latex_text, fmt.latex_table, *marks
-    )
+        Returns
+        -------
+        str
+            The body of a document that has the package booktabs.
+        """
+        marks = r"\section*{{{}}}", r"\subsection*{{{}}}", "{}"
+        return "% needs \\usepackage{booktabs}\n" + _marked(
+            self._page, fmt.latex_text, fmt.latex_table, *marks
+        )
 
 
 def workbook(report: AuditReport) -> bytes:
@@ -164,6 +176,14 @@ def _markdown(text: str) -> str:
     return re.sub(r"([\\`*_|<>&~]|\[(?![-–\d]))", r"\\\1", text)
 
 
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    marks = ["---", *["---:"] * (len(header) - 1)]
+    lines = [list(map(_markdown, line)) for line in (header, *rows)]
+    return "\n".join(
+        f"| {' | '.join(line)} |" for line in (lines[0], marks, *lines[1:])
+    )
+
+
 def json_text(report: AuditReport) -> str:
     """Return the report as JSON: numbers for readers, and the report to load again.
 
@@ -215,7 +235,11 @@ def report_of_json(text: Any, kind: type[AuditReport]) -> AuditReport:
             )
             for finding in document["metrics"]
         }
-        report = replace(report, recorded=(report.settings, recorded))
+        # The findings are cached as they were; a changed copy computes its own.
+        vars(report)["findings"] = tuple(
+            replace(finding, recorded=recorded[finding.metric.name])
+            for finding in report.findings
+        )
         known = results.keys()
         if not (known <= catalog().keys() and known == recorded.keys()):
             raise TypeError("unknown metrics, or others than the numbers")
@@ -256,47 +280,25 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
     path = Path(path)
     if path.exists() and not path.is_file():
         path.write_bytes(content)
-    else:
-        _replace(Path(os.path.realpath(path)), content)
-    return path
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Replace a file by a complete one, or leave it as it is."""
+        return path
+    target = Path(os.path.realpath(path))
     # The name is known before the file is there: no interrupt can come in between.
-    unfinished = path.with_name(f".skrankfair-{os.urandom(8).hex()}.tmp")
+    unfinished = target.with_name(f".skrankfair-{os.urandom(8).hex()}.tmp")
     try:
-        for left in path.parent.glob(".skrankfair-*.tmp"):  # by processes now dead
-            with suppress(OSError), left.open("rb") as file:
-                if _locked(file, wait=False) and left.stat().st_size:
-                    left.unlink()
         with unfinished.open("xb") as file:
-            # Locked while it is empty, it is never taken for one that was left.
-            _locked(file, wait=True)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            if os.name == "nt":
-                file.close()  # Windows renames no open file
-            if path.exists():
-                if not os.access(path, os.W_OK):
-                    # A folder would allow what the file forbids.
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-                shutil.copymode(path, unfinished)
-            unfinished.replace(path)
+        if target.exists():
+            if not os.access(target, os.W_OK):
+                # A folder would allow what the file forbids.
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            shutil.copymode(target, unfinished)
+        unfinished.replace(target)
     except OSError as error:
         # The error names the file that the caller knows.
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         with suppress(OSError):
             unfinished.unlink()
-
-
-def _locked(file: Any, *, wait: bool) -> bool:
-    """Lock an open file, or return False where others have it or there are no locks."""
-    with suppress(ImportError, OSError):
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        return True
-    return False
+    return path

@@ -32,6 +32,7 @@ from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit, of_users_alone
 from .catalog import catalog, chosen_metrics, not_named, note
+from .exports import Formats
 from .findings import FairnessDistances
 from .html import ForestPlot
 from .sections import ReportSection
@@ -75,7 +76,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MitigationReport:
+class MitigationReport(Formats):
     """What a mitigation changed, and what it cost; from `skrankfair.mitigation_report`.
 
     Attributes
@@ -237,26 +238,6 @@ class MitigationReport:
             margin={},
         )
 
-    def to_markdown(self) -> str:
-        """Return the report as Markdown, such as for a pull request.
-
-        Returns
-        -------
-        str
-            Tables are pipe tables, as GitHub and pandoc read them.
-        """
-        return self._page.to_markdown()
-
-    def to_latex(self) -> str:
-        """Return the report as sections and tables of LaTeX.
-
-        Returns
-        -------
-        str
-            The body of a document that has the package booktabs.
-        """
-        return self._page.to_latex()
-
     def to_html(
         self, path: str | os.PathLike[str], *, title: str | None = None
     ) -> Path:
@@ -307,13 +288,6 @@ class MitigationReport:
             confidence_level=self.confidence_level,
         )
         return display.plot(axes=axes, **kwargs)
-
-    def __repr__(self) -> str:
-        """Return the summary, a table of disparities, and one of costs."""
-        return repr(self._page)
-
-    def _repr_html_(self) -> str:
-        return self._page._repr_html_()
 
 
 def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
