@@ -54,10 +54,13 @@ from .groupings import (
     members_of,
     name_of,
     references_of,
+)
+from .sections import (
+    ReportSection,
+    further_sections,
+    impact_sections,
     within_section,
 )
-from .impact import impact_sections
-from .sections import ReportSection, further_sections
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -743,8 +746,7 @@ class AuditRows:
         Rows of a query depend on each other. Those without an outcome have a place in
         the ranking, and are in nothing else.
         """
-        original = given
-        groupings = groupings_of(original["sensitive_features"], cross)
+        groupings = groupings_of(given["sensitive_features"], cross)
         if groupings:
             given = {**given, "sensitive_features": members_of(groupings)}
         others = {n: v for n, v in given.items() if n not in _NOT_ORDERED}
@@ -755,11 +757,10 @@ class AuditRows:
             known = ~np.isnan(as_numbers(given["y_true"], "y_true", allow_nan=True))
             kept = np.cumsum(known)[data.kept] - 1
             data = replace(data, kept=kept, n_input=int(known.sum()), missing={})
-            original, given = (
+            given, groupings = (
                 {n: v if v is None else v[known] for n, v in columns.items()}
-                for columns in (original, given)
+                for columns in (given, groupings)
             )
-            groupings = groupings_of(original["sensitive_features"], cross)
         names = ("y_true", "y_score", "sensitive_features", "cluster", "sample_weight")
         columns = {name: given.get(name) for name in names}
         if columns["cluster"] is None:
@@ -769,11 +770,7 @@ class AuditRows:
             of_row[data.kept] = data.pair_weight
             columns["sample_weight"] = of_row
         cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
-        return cls(columns, given["qid"], data, cluster, original, lists, groupings)
-
-    def of_groups(self, labels: Any) -> AuditRows:
-        """Return the rows with other labels of groups in their columns."""
-        return replace(self, columns={**self.columns, "sensitive_features": labels})
+        return cls(columns, given["qid"], data, cluster, given, lists, groupings)
 
     def within(self, level: Codes, groups: Array, kept: Array) -> AuditRows:
         """Return some rows with other groups, which are compared within a level only.

@@ -108,30 +108,6 @@ class AuditMetric:
         function = self.ordered or self.function
         return parameter in inspect.signature(function).parameters
 
-    def unfit(
-        self,
-        lowest: float = 0.0,
-        binary: bool = True,
-        *,
-        weighed: bool = False,
-        of_models: bool = False,
-        several: bool = False,
-    ) -> str:
-        """Return the name of a note on why it does not fit data, or nothing.
-
-        Known are the lowest outcome, and whether outcomes are 0 or 1, items have
-        weights, lists are those of models, and lists have several clusters.
-        """
-        of_query = self.per == "query"
-        reasons = {
-            "no_items": of_query and weighed,
-            "of_queries": of_query and of_models,
-            "negative": self.needs == "not negative" and lowest < 0,
-            "not_binary": self.needs == "binary" and not binary,
-            "several": of_query and several and self.cut != "required",
-        }
-        return next((name for name, applies in reasons.items() if applies), "")
-
     def at(self, k: int | None, threshold: float | None = None) -> AuditMetric:
         """Return the metric of the first k places, or of decisions by a threshold."""
         if self.decided and threshold is not None:
@@ -196,9 +172,19 @@ def catalog() -> Mapping[str, AuditMetric]:
 
 
 def without_unfit(
-    chosen: Sequence[AuditMetric], may_leave_out: bool, **facts: Any
+    chosen: Sequence[AuditMetric],
+    may_leave_out: bool,
+    *,
+    lowest: float = 0.0,
+    binary: bool = True,
+    weighed: bool = False,
+    of_models: bool = False,
+    several: bool = False,
 ) -> tuple[tuple[AuditMetric, ...], list[str]]:
     """Return the metrics that fit data, and notes on those that are left out.
+
+    Known are the lowest outcome, and whether outcomes are 0 or 1, items have weights,
+    lists are those of models, and lists have several clusters.
 
     Raises
     ------
@@ -206,19 +192,25 @@ def without_unfit(
         If none may be left out, for those that would ignore weights or queries; what
         others need they say on their own.
     """
-    reasons = {metric: metric.unfit(**facts) for metric in chosen}
-    if not may_leave_out:
-        for metric, reason in reasons.items():
-            if reason in _MUST:
-                why = f"{note(reason)}; name other metrics."
-                raise ValueError(f"{_MUST[reason]} for {metric.name}: {why}")
-        return tuple(chosen), []
-    notes = [
-        f"{metric.title} is left out: {note(reason, **facts)}."
-        for metric, reason in reasons.items()
-        if reason
-    ]
-    return tuple(metric for metric in chosen if not reasons[metric]), notes
+    fitting, notes = list[AuditMetric](), list[str]()
+    for metric in chosen:
+        of_query = metric.per == "query"
+        reasons = {
+            "no_items": of_query and weighed,
+            "of_queries": of_query and of_models,
+            "negative": metric.needs == "not negative" and lowest < 0,
+            "not_binary": metric.needs == "binary" and not binary,
+            "several": of_query and several and metric.cut != "required",
+        }
+        reason = next((name for name, applies in reasons.items() if applies), "")
+        if reason and may_leave_out:
+            notes.append(f"{metric.title} is left out: {note(reason, lowest=lowest)}.")
+        elif reason in _MUST:
+            why = f"{note(reason)}; name other metrics."
+            raise ValueError(f"{_MUST[reason]} for {metric.name}: {why}")
+        else:
+            fitting.append(metric)
+    return tuple(fitting), notes
 
 
 def not_named(metrics: Any) -> bool:

@@ -311,24 +311,20 @@ def _catalogue(X: Any, columns: Mapping[str, Any]) -> list[str]:
     if users is None or frame is None:
         return []
     labels = as_columns(columns["sensitive_features"], "sensitive_features")[0]
-    group = pd.MultiIndex.from_arrays(labels).factorize()[0]
-    user = pd.factorize(to_numpy(users, "cluster"))[0]
-
-    def count(*codes: Array) -> int:
-        return len(pd.MultiIndex.from_arrays(codes).unique())
-
+    rows = pd.DataFrame({"group": pd.MultiIndex.from_arrays(labels).factorize()[0]})
+    rows["user"] = pd.factorize(to_numpy(users, "cluster"))[0]
+    if rows.groupby("user")["group"].nunique().max() < 2:
+        return []
     sizes = {}
     for column, name in zip(*frame, strict=True):
         values = to_numpy(column, "X")
-        if values.dtype.kind not in "iuOU" or count(user, group) == count(user):
-            continue
-        value = pd.factorize(values)[0]
-        size = count(value)
-        if (
-            count(value, group) == size > count(group)
-            and count(value, user) >= 2 * size
-        ):
-            sizes[name] = size
+        if values.dtype.kind in "iuOU":
+            number = rows.groupby(pd.factorize(values)[0]).nunique()
+            recurs = (
+                number["user"].mean() >= 2 and len(number) > rows["group"].nunique()
+            )
+            if recurs and number["group"].max() == 1:
+                sizes[name] = len(number)
     return [note("recurring", name=max(sizes, key=sizes.__getitem__))] if sizes else []
 
 

@@ -563,9 +563,10 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
         return (("", note("too_little")),)
     said, undirected = [], False
     for question in dict.fromkeys(f.metric.question for f in tested):
+        asked = [f for f in tested if f.metric.question == question]
         sentences: list[str] = []
         known = set[tuple[str, Hashable]]()  # two metrics may find the same
-        for f in (f for f in tested if f.metric.question == question):
+        for f in asked:
             more = f.named(len(tested), but=known)
             known |= {
                 (words, row.group)
@@ -574,7 +575,7 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
             }
             undirected |= bool(more) and not f.directed
             sentences += more
-        hints = any(f.conclusions for f in tested if f.metric.question == question)
+        hints = any(f.conclusions for f in asked)
         silent = note("hinted", number=len(tested)) if hints else note("silent")
         said.append((question, " ".join(sentences) or silent))
     if undirected:
@@ -648,9 +649,8 @@ def margins_of(
             f"confidence_level must be above 0.5 with a margin; got {confidence_level}."
         )
     tested = [metric.name for metric in metrics if not metric.untested]
-    named = isinstance(margin, Mapping)
-    margins = dict(margin) if named else dict.fromkeys(tested, margin)
-    for name, size in margins.items():
+    given = margin if isinstance(margin, Mapping) else dict.fromkeys(tested, margin)
+    for name, size in given.items():
         if name not in tested:
             raise ValueError(
                 f"margin must be of metrics of this audit ({', '.join(tested)}); got "
@@ -659,7 +659,7 @@ def margins_of(
         margin_bounds(size, "difference")
         if np.ndim(size):
             raise ValueError(f"margin must be one number per metric; got {size!r}.")
-    return {name: float(size) for name, size in margins.items()}
+    return {name: float(size) for name, size in given.items()}
 
 
 def jsonable(value: Any) -> Any:

@@ -1,38 +1,24 @@
-"""Several groupings in one audit, references, and gaps within levels of a column."""
+"""Several groupings in one audit, and references."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .._estimates import formatting as fmt
-from .._estimates.estimates import corrected_pvalues
-from .._estimates.scales import PlainScale, t_quantile
-from .._estimates.sums import MOST_COVARIANCES
-from .._inputs.groups import Codes, as_groups, encode, frame_columns, sort_labels
+from .._inputs.groups import as_groups, frame_columns
 from .._inputs.validation import (
     Array,
     check_choice,
-    check_lengths,
-    collected_warnings,
     to_numpy,
 )
-from .catalog import note
-from .findings import DIFFERENCE, GroupFinding, MetricFinding, is_rest
-from .sections import ReportSection, made_section
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .audit import AuditRows
-    from .catalog import AuditMetric
 
 #: What becomes of several columns of labels.
 CROSS = (True, False, "both")
-_WHOLE = "within all levels"
 
 
 def crossed_columns(groups: Any) -> dict[str, Array]:
@@ -121,131 +107,3 @@ def references_of(
             f"one by column, such as {{'race': 'white'}}; got {reference!r}."
         )
     return of
-
-
-def within_section(
-    rows: AuditRows,
-    findings: Iterable[MetricFinding],
-    chosen: Iterable[AuditMetric],
-) -> tuple[ReportSection, list[str]]:
-    """Return the gaps within levels of another column, and notes on what has none.
-
-    Those of a level compare a group with others of the level. The gap within all levels
-    is their mean with the weights of Mantel and Haenszel.
-    """
-    held = encode(rows.given["within"], "within")
-    check_lengths(within=held.codes.size, y_score=rows.data.n_input)
-    if 2 * held.size > MOST_COVARIANCES:
-        raise ValueError(
-            f"within must have at most {MOST_COVARIANCES // 2} levels; got "
-            f"{held.size:,}. Put values together into fewer."
-        )
-    named = getattr(rows.given["within"], "name", None)
-    by = "the levels" if named is None else fmt.label(named)
-    compared = [f for f in findings if f.tested and f.metric.by_group]
-    tested = [f for f in compared if f.metric.per != "query"]
-    without = [f.metric.title for f in compared if f not in tested]
-    measured = {metric.name: metric for metric in chosen}
-    cells, remaining, known = list[tuple[str, ...]](), list[str](), False
-    for finding in tested:
-        metric, apart = finding.metric, list[GroupFinding]()
-        for row in finding.ordered:
-            same = any(is_rest(row, other) for other in apart)
-            if not same and row.group not in finding.references.values():
-                apart.append(row)
-        with collected_warnings():
-            of_groups = [
-                _gaps(rows, held, finding, measured[metric.name], row) for row in apart
-            ]
-        # Of all levels over the groups, and of single levels over all of them.
-        pooled = corrected_pvalues(np.array([gaps[0].pvalue for gaps in of_groups]))
-        single = [gap.pvalue for gaps in of_groups for gap in gaps[1:]]
-        of_levels = iter(corrected_pvalues(np.array(single)))
-        for row, whole, gaps in zip(apart, pooled, of_groups, strict=True):
-            said = ["", fmt.pvalue(whole)]
-            said += [fmt.pvalue(next(of_levels)) for _ in gaps[1:]]
-            for gap, p in zip(
-                (replace(row, group="as it is"), *gaps), said, strict=True
-            ):
-                size = finding.says(gap.difference), finding.reach(gap) or "–"
-                number = fmt.count(gap.support)
-                cells.append((metric.short, row.label, gap.label, *size, number, p))
-            known |= not np.isnan(whole)
-            if whole < (1 - finding.confidence_level) / len(
-                tested
-            ):  # as in all answers
-                size_of = f"{metric.title}, {finding.says(gaps[0].difference)}"
-                remaining.append(f"{row.label} ({size_of})")
-    words = {"by": by, "groups": fmt.some(remaining)}
-    shown = bool(remaining) if known else None
-    section = made_section("within", cells, shown=shown, **words)
-    notes = [note("no_gap", title=title, by=by) for title in without]
-    return replace(section, answer=section.paragraphs[0] if known else ""), notes
-
-
-def _gaps(
-    rows: AuditRows,
-    held: Codes,
-    finding: MetricFinding,
-    metric: AuditMetric,
-    row: GroupFinding,
-) -> list[GroupFinding]:
-    """Return the gap of a group within all levels, and that of each of them."""
-    groups = as_groups(rows.columns["sensitive_features"])
-    own = groups.mask(groups.labels.index(row.group))
-    others = ~own
-    if (reference := finding.references.get(row.group)) is not None:
-        others = groups.mask(groups.labels.index(reference))
-    # The cells of the group come first, and then those of the others.
-    cell = np.where(own, 0, held.size) + held.codes
-    result = rows.within(held, cell, own | others).measured(metric)
-    place = {int(label): i for i, label in enumerate(np.array(result.groups))}
-    labels = held.labels.tolist()
-    levels = [
-        level
-        for level in map(labels.index, sort_labels(labels))
-        if {level, held.size + level} <= place.keys()
-    ]
-    first, second = (
-        np.array([place[at + level] for level in levels], dtype=int)
-        for at in (0, held.size)
-    )
-    pairs = {
-        result.groups[a]: result.groups[b] for a, b in zip(first, second, strict=True)
-    }
-    compared = replace(finding, result=result, references=pairs, recorded=None).rows
-    gaps = [
-        replace(compared[a], group=labels[k])
-        for a, k in zip(first, levels, strict=True)
-    ]
-    weight, number = result.support[first], result.support[second]
-    if finding.against_rest:
-        weight = weight * number / np.maximum(weight + number, 1.0)
-    share = np.where([np.isnan(gap.difference_low) for gap in gaps], 0.0, weight)
-    share /= max(share.sum(), 1e-300)
-    pooled = np.nansum(share * [gap.difference for gap in gaps])
-    pooled = pooled if share.any() else np.nan
-    tested = result if finding.against_rest else result.as_gap()
-    cells = np.append(first, second)
-    times = np.append(share, -share if finding.against_rest else 0.0 * share)
-    # Of a combination, by Satterthwaite from the variances of its parts.
-    covariance = np.nan_to_num(tested.covariance[np.ix_(cells, cells)])
-    parts = times**2 * np.diag(covariance)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        df = np.array([parts.sum() ** 2 / np.nansum(parts**2 / tested.df[cells])])
-    error = np.sqrt(np.maximum([times @ covariance @ times], 0.0))
-    scale = PlainScale(np.array([pooled]), error)
-    (low,), (high,) = scale.ends(t_quantile(finding.confidence_level, df), df)
-    whole = replace(
-        row,
-        group=_WHOLE,
-        **dict(zip(DIFFERENCE, (pooled, low, high), strict=True)),
-        support=sum(gap.support for gap in gaps),
-        n_effective=df[0] + 1,
-        pvalue=scale.test(0.0, df)[1][0],
-    )
-    few = fmt.FEW_EFFECTIVE - 1e-9
-    return [
-        gap if gap.n_effective >= few else replace(gap, pvalue=np.nan)
-        for gap in (whole, *gaps)
-    ]

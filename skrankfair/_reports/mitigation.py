@@ -117,14 +117,11 @@ class MitigationReport(Formats):
                 fair = (first.fair_value or 0.0) if kind == "disparity" else 0.0
                 distances = FairnessDistances.of_change(change, second, first, fair)
                 low, high = change.ends(t_quantile(self.confidence_level, change.df))
-                groups = np.empty(len(change.groups), dtype=object)
-                groups[:] = change.groups
-                if kind == "cost":
-                    groups[:] = "all"
+                groups = ["all"] if kind == "cost" else list(change.groups)
                 columns = {
                     "kind": kind,
                     "metric": name,
-                    "group": groups,
+                    "group": pd.Series(groups, dtype=object),
                     "before": distances.before,
                     "after": distances.now,
                     "change": change.estimate,
@@ -137,7 +134,7 @@ class MitigationReport(Formats):
                     "pvalue_before": corrected_pvalues(first.pvalue),
                     "pvalue_after": corrected_pvalues(second.pvalue),
                     "pvalue_distance": distances.pvalues(change),
-                    "again": one_test(change.pvalue) & (np.arange(groups.size) == 1),
+                    "again": one_test(change.pvalue) & (np.arange(len(groups)) == 1),
                 }
                 frames.append(pd.DataFrame(columns))
         frame = pd.concat(frames, ignore_index=True)

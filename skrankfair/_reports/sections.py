@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,26 +11,39 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._estimates.estimates import corrected_pvalues
-from .._estimates.scales import t_quantile
+from .._estimates.scales import PlainScale, t_quantile
 from .._estimates.storage import stored
-from .._inputs.validation import Array, collected_warnings
+from .._estimates.sums import MOST_COVARIANCES
+from .._inputs.columns import LABEL
+from .._inputs.groups import Codes, as_groups, encode, sort_labels
+from .._inputs.validation import Array, check_lengths, collected_warnings, to_numpy
 from ..inference import (
     marginal_outcome_test,
     monotonicity_test,
     outcome_inequality_test,
     predictive_parity_test,
 )
-from ..metrics import matched_pair_curve, positive_rate_shift
+from ..metrics import (
+    GroupEstimates,
+    matched_pair_curve,
+    positive_rate_shift,
+    selection_rate,
+)
 from .catalog import not_named, note, table
-from .findings import MANY_GROUPS
+from .findings import DIFFERENCE, MANY_GROUPS, GroupFinding, MetricFinding, is_rest
+from .groupings import crossed_columns, name_of
 from .html import ForestPlot
 
 if TYPE_CHECKING:
     from .audit import AuditOptions, AuditRows
+    from .catalog import AuditMetric
 
 #: More groups than this are each compared with the rest and not in pairs: of 50 groups
 #: and 5,000 rows the 1,225 pairs take 25 s, the 50 comparisons 3 s.
 _MOST_IN_PAIRS = 32
+#: Of impact ratios: a category with a smaller share of the rows may be left out.
+_SMALL = 0.02
+_FOUR_FIFTHS = 0.8
 _SHOWN = 5  # thresholds of a curve, or pairs of places, in their tables
 _RESAMPLES = 999
 _MOST_DRAWN = 20_000_000  # clusters that the tests of monotonicity draw, in all
@@ -106,7 +119,12 @@ def further_sections(
     if of_places and rows.are_of_models:
         return sections, [note("no_places")]
     several = {} if of_places else rows.groupings
-    named = {f", by {by}": rows.of_groups(labels) for by, labels in several.items()}
+    named = {
+        f", by {by}": replace(
+            rows, columns={**rows.columns, "sensitive_features": labels}
+        )
+        for by, labels in several.items()
+    }
     for (name, contents), (by, part) in product(
         of_task.items(), (named or {"": rows}).items()
     ):
@@ -245,3 +263,233 @@ _SECTIONS = {
     "ranking": _PLACES,
     "risk": {"parity": _parity, "marginal": _marginal, "shift": _shift},
 }
+
+
+def impact_sections(
+    rows: AuditRows, options: AuditOptions
+) -> tuple[list[ReportSection], GroupEstimates]:
+    """Return a table of impact ratios per column and one of all crossed, with rates.
+
+    The selection rate of a category over that of the most selected category; of scores,
+    the scoring rate: the share of those who score above the median (New York City,
+    Local Law 144 of 2021, and § 5-300 of the rules of its department of consumer
+    protection).
+    """
+    selected, rate, meaning = _selected(rows, options)
+    weight = rows.columns["sample_weight"]
+    units = {"cluster": rows.cluster, "sample_weight": weight}
+    groups = rows.given["sensitive_features"]
+    by_name = rows.groupings or {**crossed_columns(groups), name_of(groups): groups}
+    words = [meaning, table()["sections"]["impact"]["method"]]
+    sections = []
+    with collected_warnings():
+        for by, labels in by_name.items():
+            rates = selection_rate(None, selected, sensitive_features=labels, **units)
+            level = options.confidence_level
+            cells, said = _impact_table(rates, selected.size, level, by)
+            said["paragraphs"] = [*words, *said["paragraphs"]]
+            named = f" by {by}" if by else ""
+            sections.append(made_section("impact", cells, by=named, rate=rate, **said))
+            words = []
+    return sections, rates
+
+
+def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
+    """Return who is selected, or spared where that is good, the rate, and its words."""
+    score: Any = np.asarray(rows.columns["y_score"], dtype=float)
+    low, cut = options.favorable == "low", options.threshold
+    kind, rate = "threshold", "spared" if low else "selection rate"
+    scores = "all scores" if rows.qid is None else "the scores of its query"
+    if options.task == "decision":
+        kind, cut = "decision", 1
+    elif cut is None:
+        import pandas as pd
+
+        kind, rate, queries = "median", "scoring rate", np.zeros(score.size)
+        if rows.qid is not None:
+            queries = pd.factorize(to_numpy(rows.qid, "qid"))[0]
+        median = pd.Series(score).groupby(queries).transform("median").to_numpy()
+        # A score at the median is on neither side.
+        score, cut = np.sign(score - median), 0 if low else 1
+    words = table()["rates"][kind]["low" if low else "high"]
+    said = words.format(threshold=fmt.number(cut), scores=scores)
+    return (score < cut if low else score >= cut) * 1.0, rate, said
+
+
+def _impact_table(
+    rates: GroupEstimates, size: int, confidence_level: float, by: str
+) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
+    """Return the rows of the table of rates, and what is said of them.
+
+    The highest rate comes first. Which category has it is an accident of the data too:
+    the intervals of the ratios hold for all pairs of which one could be it.
+    """
+    labels = [group if isinstance(group, tuple) else (group,) for group in rates.groups]
+    known = np.array([LABEL not in label for label in labels])
+    # Groups that do not overlap have shares of all their rows.
+    share = rates.support / max(min(rates.support.sum(), size), 1)
+    large = known & ~np.isnan(rates.estimate)
+    if (large & (share >= _SMALL)).any():
+        large &= share >= _SMALL
+    unknown = rates.support[~known].sum()
+    said = [note("no_category", count=fmt.count(unknown))] if unknown else []
+    if not large.any():
+        return [], {"paragraphs": said, "conclusion": note("no_rate")}
+    order = np.argsort(-rates.estimate, kind="stable")
+    order = order[known[order]]
+    best = int(order[large[order]][0])
+    n_pairs = large.sum() * (order.size - 1) - large.sum() * (large.sum() - 1) // 2
+    level = 1 - (1 - confidence_level) / max(1, n_pairs)
+    ratios = rates.contrasts("ratio", rates.groups[best], "holm", level)
+    ratio, low, high = (
+        np.insert(ratios[name].to_numpy(dtype=float), best, 1.0)
+        for name in ("estimate", "ci_low", "ci_high")
+    )
+    ends = rates.ends(t_quantile(confidence_level, rates.df))
+    cells, below, beyond = list[tuple[str, ...]](), list[str](), list[str]()
+    for i, *of_rate in zip(order, *(end[order] for end in ends), strict=True):
+        name, remarks = fmt.label(rates.groups[i]), list[str]()
+        if i == best:
+            remarks.append("highest rate")
+        if ratio[i] < _FOUR_FIFTHS:
+            below.append(name)
+            clear = high[i] < _FOUR_FIFTHS
+            remarks.append(f"below four fifths{' beyond chance' if clear else ''}")
+            beyond += [f"{name} ({ratio[i]:.3f})"] if clear else []
+        if share[i] < _SMALL:
+            remarks.append(f"small ({share[i]:.1%} of the rows)")
+        number, rate = fmt.count(rates.support[i]), fmt.number(rates.estimate[i])
+        of_ratio = "" if i == best else fmt.interval(low[i], high[i])
+        numbers = (fmt.interval(*of_rate), fmt.number(ratio[i]), of_ratio)
+        cells.append((name, number, rate, *numbers, ", ".join(remarks)))
+    words = {"paragraphs": said, "conclusion": note("none_below")}
+    if below:
+        best_name = fmt.label(rates.groups[best])
+        values = {"below": fmt.some(below), "best": best_name, "by": by or "group"}
+        values["beyond"] = fmt.some(beyond) if beyond else "none"
+        words["conclusion"] = note("below", **values)
+        words["answer"] = note("below_by", **values) if beyond else ""
+    return cells, words
+
+
+def within_section(
+    rows: AuditRows,
+    findings: Iterable[MetricFinding],
+    chosen: Iterable[AuditMetric],
+) -> tuple[ReportSection, list[str]]:
+    """Return the gaps within levels of another column, and notes on what has none.
+
+    Those of a level compare a group with others of the level. The gap within all levels
+    is their mean with the weights of Mantel and Haenszel.
+    """
+    levels = encode(rows.given["within"], "within")
+    check_lengths(within=levels.codes.size, y_score=rows.data.n_input)
+    if 2 * levels.size > MOST_COVARIANCES:
+        raise ValueError(
+            f"within must have at most {MOST_COVARIANCES // 2} levels; got "
+            f"{levels.size:,}. Put values together into fewer."
+        )
+    named = getattr(rows.given["within"], "name", None)
+    by = "the levels" if named is None else fmt.label(named)
+    compared = [f for f in findings if f.tested and f.metric.by_group]
+    tested = [f for f in compared if f.metric.per != "query"]
+    notes = [
+        note("no_gap", title=f.metric.title, by=by) for f in compared if f not in tested
+    ]
+    measured = {metric.name: metric for metric in chosen}
+    cells, remaining, known = list[tuple[str, ...]](), list[str](), False
+    for finding in tested:
+        metric, alone = finding.metric, list[GroupFinding]()
+        for row in finding.ordered:
+            same = any(is_rest(row, other) for other in alone)
+            if not same and row.group not in finding.references.values():
+                alone.append(row)
+        with collected_warnings():
+            gaps = [
+                _gaps(rows, levels, finding, measured[metric.name], row)
+                for row in alone
+            ]
+        # Of all levels over the groups, and of single levels over all of them.
+        pooled = corrected_pvalues(np.array([whole.pvalue for whole, *_ in gaps]))
+        single = [gap.pvalue for _, *of_levels in gaps for gap in of_levels]
+        of_level = iter(corrected_pvalues(np.array(single)))
+        for row, p, (whole, *of_levels) in zip(alone, pooled, gaps, strict=True):
+            lines = [(replace(row, group="as it is"), ""), (whole, fmt.pvalue(p))]
+            lines += [(gap, fmt.pvalue(next(of_level))) for gap in of_levels]
+            for gap, said in lines:
+                size = finding.says(gap.difference), finding.reach(gap) or "–"
+                names = metric.short, row.label, gap.label
+                cells.append((*names, *size, fmt.count(gap.support), said))
+            known |= not np.isnan(p)
+            if p < (1 - finding.confidence_level) / len(tested):  # as in all answers
+                size_of = f"{metric.title}, {finding.says(whole.difference)}"
+                remaining.append(f"{row.label} ({size_of})")
+    words = {"by": by, "groups": fmt.some(remaining)}
+    shown = bool(remaining) if known else None
+    section = made_section("within", cells, shown=shown, **words)
+    return replace(section, answer=section.paragraphs[0] if known else ""), notes
+
+
+def _gaps(
+    rows: AuditRows,
+    levels: Codes,
+    finding: MetricFinding,
+    metric: AuditMetric,
+    row: GroupFinding,
+) -> list[GroupFinding]:
+    """Return the gap of a group within all levels, and that of each of them."""
+    groups = as_groups(rows.columns["sensitive_features"])
+    members = groups.mask(groups.labels.index(row.group))
+    others = ~members
+    if (reference := finding.references.get(row.group)) is not None:
+        others = groups.mask(groups.labels.index(reference))
+    # The cells of the group come first, and then those of the others.
+    cell = np.where(members, 0, levels.size) + levels.codes
+    result = rows.within(levels, cell, members | others).measured(metric)
+    place = {int(label): i for i, label in enumerate(np.array(result.groups))}
+    labels = levels.labels.tolist()
+    both = [
+        level
+        for level in map(labels.index, sort_labels(labels))
+        if {level, levels.size + level} <= place.keys()
+    ]
+    first = np.array([place[level] for level in both], dtype=int)
+    second = np.array([place[levels.size + level] for level in both], dtype=int)
+    cells = result.groups
+    pairs = {cells[a]: cells[b] for a, b in zip(first, second, strict=True)}
+    compared = replace(finding, result=result, references=pairs, recorded=None).rows
+    gaps = [
+        replace(compared[a], group=labels[level])
+        for a, level in zip(first, both, strict=True)
+    ]
+    weight, number = result.support[first], result.support[second]
+    if finding.against_rest:
+        weight = weight * number / np.maximum(weight + number, 1.0)
+    share = np.where([np.isnan(gap.difference_low) for gap in gaps], 0.0, weight)
+    share /= max(share.sum(), 1e-300)
+    pooled = np.nansum(share * [gap.difference for gap in gaps])
+    pooled = pooled if share.any() else np.nan
+    tested = result if finding.against_rest else result.as_gap()
+    sides = np.append(first, second)
+    times = np.append(share, -share if finding.against_rest else 0.0 * share)
+    # Of a combination, by Satterthwaite from the variances of its parts.
+    covariance = np.nan_to_num(tested.covariance[np.ix_(sides, sides)])
+    parts = times**2 * np.diag(covariance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = np.array([parts.sum() ** 2 / np.nansum(parts**2 / tested.df[sides])])
+    error = np.sqrt(np.maximum([times @ covariance @ times], 0.0))
+    scale = PlainScale(np.array([pooled]), error)
+    (low,), (high,) = scale.ends(t_quantile(finding.confidence_level, df), df)
+    whole = replace(
+        row,
+        group="within all levels",
+        **dict(zip(DIFFERENCE, (pooled, low, high), strict=True)),
+        support=sum(gap.support for gap in gaps),
+        n_effective=df[0] + 1,
+        pvalue=scale.test(0.0, df)[1][0],
+    )
+    few = fmt.FEW_EFFECTIVE - 1e-9
+    return [
+        gap if gap.n_effective >= few else replace(gap, pvalue=np.nan)
+        for gap in (whole, *gaps)
+    ]
