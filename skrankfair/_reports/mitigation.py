@@ -223,9 +223,14 @@ class MitigationReport(Formats):
         for name, rows in self._parts.items():
             costs = name == _COST
             header = ("cost" if costs else "disparity", *_HEADER, level, "verdict")
-            parts = header, _cells(rows), None if costs else _plot(rows)
+            cells = tuple(
+                (_title(row.metric, "short"), fmt.label(row.group), *_numbers(row))
+                for row in rows.itertuples()
+            )
+            names = [", ".join(cell[:2]) for cell in cells]
+            plot = None if costs else _plot(names, rows)
             answer = " ".join(self._said(name, rows))
-            sections.append(ReportSection(name, (), *parts, answer))
+            sections.append(ReportSection(name, (), header, cells, plot, answer))
         return replace(
             self.audit_after,
             results={},
@@ -290,9 +295,7 @@ class MitigationReport(Formats):
 def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
     """Return sentences that say which disparities moved, or what became of all."""
     # Of two groups, each the rest of the other, one says all.
-    change = rows.groupby("metric")["change"]
-    again = np.isclose(rows["change"], -change.shift(), rtol=1e-6)
-    moved = rows[~again].groupby("verdict")
+    moved = rows[~rows["again"]].groupby("verdict")
     still = ("no change shown",) if whole else ()
     return [
         f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
@@ -301,20 +304,8 @@ def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
     ] or ["No disparity moved beyond chance."]
 
 
-def _cells(rows: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
-    """Return the rows of a table as text."""
-    return tuple(
-        (_title(row.metric, "short"), fmt.label(row.group), *_numbers(row))
-        for row in rows.itertuples()
-    )
-
-
-def _plot(rows: pd.DataFrame) -> ForestPlot:
+def _plot(labels: list[str], rows: pd.DataFrame) -> ForestPlot:
     """Return the plot of changes of disparities."""
-    labels = [
-        f"{_title(row.metric, 'short')}, {fmt.label(row.group)}"
-        for row in rows.itertuples()
-    ]
     still = rows["verdict"] == "no change shown"
     colors = np.where(still, look.UNCLEAR, look.DIFFERENT).tolist()
     change, low, high = (rows[n].to_numpy() for n in ("change", "ci_low", "ci_high"))
@@ -497,8 +488,7 @@ def mitigation_report(
         _scored(model, X, y_true, columns, name)
         for model, name in ((before, "before"), (after, "after"))
     )
-    chosen: Any = metrics
-    notes: list[str] = []
+    notes, chosen = list[str](), metrics
     if not not_named(metrics):
         known = chosen_metrics(chosen, task, k)
         chosen = [metric.name for metric in known if metric.name != "ndcg"]
@@ -506,19 +496,15 @@ def mitigation_report(
             chosen.append("ndcg")
         else:
             notes.append(note("no_ndcg"))
+    options: dict[str, Any] = {
+        "task": task,
+        "favorable": favorable,
+        "threshold": threshold,
+        "k": k,
+    }
+    options |= {"confidence_level": confidence_level, "impact_ratio": impact_ratio}
     audits = [
-        audit(
-            y,
-            score,
-            **columns,
-            task=task,
-            favorable=favorable,
-            threshold=threshold,
-            k=k,
-            metrics=chosen,
-            confidence_level=confidence_level,
-            impact_ratio=impact_ratio,
-        )
+        audit(y, score, **columns, **options, metrics=chosen)
         for score in (first, second)
     ]
     first_results, second_results = (report.results for report in audits)
