@@ -1,7 +1,5 @@
 """metrics.toml: complete, read once, true for both ends; and metrics of one's own."""
 
-import subprocess
-import sys
 from dataclasses import fields, replace
 
 import numpy as np
@@ -62,76 +60,47 @@ def test_metrics_are_in_the_order_of_the_questions():
 DOWN, UP, BLURRED, SHARPENED = "moved down", "moved up", "blurred", "sharpened"
 
 
-def both(lower, higher, done=(DOWN, UP)):
-    return dict(zip(done, (lower, higher), strict=True))
+def both(sentence, lower="less", higher="more", done=(DOWN, UP)):
+    """What is true of the group after each of two things done to it."""
+    return dict(
+        zip(done, (sentence.format(lower), sentence.format(higher)), strict=True)
+    )
 
 
 SELECTED = {
-    "true_positive_rate": both(
-        "selected less often among those with the outcome",
-        "selected more often among those with the outcome",
-    ),
-    "false_positive_rate": both(
-        "selected less often among those without the outcome",
-        "selected more often among those without the outcome",
-    ),
-    "selection_rate": both("selected less often", "selected more often"),
+    "true_positive_rate": both("selected {} often among those with the outcome"),
+    "false_positive_rate": both("selected {} often among those without the outcome"),
+    "selection_rate": both("selected {} often"),
 }
+WITHIN = {"done": (BLURRED, SHARPENED)}
 #: One row per metric, task and thing done: what is then true of the group.
 SAID = {
     "ranking": {
-        "pairwise_accuracy": both("ranked less accurately", "ranked more accurately"),
-        "intra_group_accuracy": both(
-            "ranked less accurately within the group",
-            "ranked more accurately within the group",
-            (BLURRED, SHARPENED),
-        ),
-        "inter_group_accuracy": both(
-            "beaten by worse items more often", "beaten by worse items less often"
-        ),
-        "recall_at_k": both(
-            "good items shown less often", "good items shown more often"
-        ),
-        "pairwise_exposure": both("ranked lower", "ranked higher"),
-        "exposure_gap": both(
-            "shown less than its outcomes merit", "shown more than its outcomes merit"
-        ),
-        "matched_pair_calibration": both("undervalued", "overvalued"),
-        "precision_at_k": both(
-            "more often good in the first places", "less often good in the first places"
-        ),
+        "pairwise_accuracy": both("ranked {} accurately"),
+        "intra_group_accuracy": both("ranked {} accurately within the group", **WITHIN),
+        "inter_group_accuracy": both("beaten by worse items {} often", "more", "less"),
+        "recall_at_k": both("good items shown {} often"),
+        "pairwise_exposure": both("ranked {}", "lower", "higher"),
+        "exposure_gap": both("shown {} than its outcomes merit"),
+        "matched_pair_calibration": both("{}valued", "under", "over"),
+        "precision_at_k": both("{} often good in the first places", "more", "less"),
     },
     "risk": {
-        "pairwise_accuracy": both(
-            "has its higher outcomes recognised less often",
-            "has its higher outcomes recognised more often",
-        ),
-        "intra_group_accuracy": both(
-            "scored less accurately within the group",
-            "scored more accurately within the group",
-            (BLURRED, SHARPENED),
-        ),
+        "pairwise_accuracy": both("has its higher outcomes recognised {} often"),
+        "intra_group_accuracy": both("scored {} accurately within the group", **WITHIN),
         "inter_group_accuracy": both(
-            "scored below people with lower outcomes more often",
-            "scored below people with lower outcomes less often",
+            "scored below people with lower outcomes {} often", "more", "less"
         ),
-        "pairwise_exposure": both("scored lower", "scored higher"),
-        "calibration_in_the_large": both(
-            "scored lower than others for its outcomes",
-            "scored higher than others for its outcomes",
-        ),
-        "matched_pair_calibration": both(
-            "scored lower than others for its outcomes",
-            "scored higher than others for its outcomes",
+        "pairwise_exposure": both("scored {}", "lower", "higher"),
+        **dict.fromkeys(
+            ("calibration_in_the_large", "matched_pair_calibration"),
+            both("scored {} than others for its outcomes", "lower", "higher"),
         ),
         **SELECTED,
     },
     "decision": {
         **SELECTED,
-        "precision": both(
-            "selected with the outcome more often",
-            "selected with the outcome less often",
-        ),
+        "precision": both("selected with the outcome {} often", "more", "less"),
     },
 }
 ROWS = [
@@ -207,18 +176,6 @@ def check_sentences(report, name, done):
     assert f"{true}: a (" in report.headline or f"{false}: b (" in report.headline
     assert f"{true}: b (" not in report.headline
     assert f"{false}: a (" not in report.headline
-
-
-def test_the_table_is_read_where_it_is_needed_and_once():
-    assert table() is table()
-    code = (
-        "import skrankfair, sys; from skrankfair import audit;"
-        "from skrankfair._reports import catalog;"
-        "print(catalog.table.cache_info().misses, catalog.catalog.cache_info().misses)"
-    )
-    run = [sys.executable, "-c", code]
-    found = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-    assert found.split() == ["0", "0"]
 
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from skrankfair import audit
-from skrankfair._reports import html
 from skrankfair._reports.catalog import catalog
 from skrankfair._reports.html import ForestPlot, _environment, _ticks
 from skrankfair.display import _style as look
@@ -211,25 +210,13 @@ def test_a_row_without_a_number_says_so_and_one_without_error_is_open():
 def test_labels_in_plots_are_data_and_cut_where_they_are_long():
     labels = ["<b>&\"'", "_x", "$x$"]
     assert texts(drawn(plot(labels=labels)))[:3] == labels
-    element = drawn(plot(labels=["long " * 20, "日本" * 40, "{{ 7 * 7 }}"]))
+    # Letter by letter the second would take minutes.
+    element = drawn(plot(labels=["long " * 20, "日本" * 100_000, "{{ 7 * 7 }}"]))
     shown = [part.text for part in element if part.tag.endswith("text")]
     assert shown[0].endswith("…")
     assert shown[1].endswith("…")
     assert len(shown[1]) < len(shown[0]) < 40
     assert texts(element)[0] == shown[0] + "long " * 20
-
-
-def test_a_label_is_cut_in_a_time_that_does_not_depend_on_its_length(monkeypatch):
-    lengths = []
-
-    def width(text, width=html._text_width):
-        lengths.append(len(text))
-        return width(text)
-
-    monkeypatch.setattr(html, "_text_width", width)
-    shown = [html._shortened(letter * 100_000)[0] for letter in "x日"]
-    assert all(text.endswith("…") and len(text) < 50 for text in shown)
-    assert sum(lengths) < 2 * 100_000 + 10_000
 
 
 @pytest.mark.parametrize(
