@@ -295,7 +295,9 @@ class MitigationReport(Formats):
 def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
     """Return sentences that say which disparities moved, or what became of all."""
     # Of two groups, each the rest of the other, one says all.
-    moved = rows[~rows["again"]].groupby("verdict")
+    change = rows.groupby("metric")["change"]
+    again = np.isclose(rows["change"], -change.shift(), rtol=1e-6)
+    moved = rows[~again].groupby("verdict")
     still = ("no change shown",) if whole else ()
     return [
         f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
