@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.finalize import ColumnSum, Finalize
+from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.rows import Rows, cluster_table, weights_of_rows
@@ -45,8 +45,6 @@ _FEWEST_NARROW = 15
 _ROUNDING = 1e-10
 # The number of scores at which the variance of a curve is computed.
 _N_POINTS = 64
-# Clusters that are worked on at once.
-_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -87,25 +85,41 @@ class SortedScores:
         return cls(block, mass, gap, before(weight * sample.y), unit)
 
     def edges(self, n_bins: int) -> Array:
-        """Return the mass before each bin, then the whole mass, (n_bins + 1,).
+        """Return the mass before each bin, then the whole mass, up to (n_bins + 1,).
 
-        The row of rank r (from 0) of n is in bin ``floor(r · n_bins / n)``.
+        The row of rank r (from 0) of n is in bin ``floor(r · n_bins / n)``. Bins that
+        lie within a block of equal scores have one mean and are one; none is empty.
         """
         if self.unit is not None:
             total = round(self.mass[-1] / self.unit)
-            return self.unit * -(-np.arange(n_bins + 1) * total // n_bins).astype(float)
-        edges = np.arange(n_bins + 1) * self.mass[-1] / n_bins
-        edges[-1] = self.mass[-1]  # the cumulated sum has rounding
-        return edges
+            edges = self.unit * -(-np.arange(n_bins + 1) * total // n_bins)
+        else:
+            edges = np.arange(n_bins + 1) * self.mass[-1] / n_bins
+            edges[-1] = self.mass[-1]  # the cumulated sum has rounding
+        block = np.searchsorted(self.mass, edges, side="right") - 1
+        inside = self.mass[block] < edges
+        within = inside[:-1] & inside[1:] & (block[:-1] == block[1:])
+        between = np.zeros(edges.size, dtype=bool)
+        between[1:-1] = within[:-1] & within[1:]
+        return np.unique(edges[~between])
 
     def means(self, edges: Array, sums: Array) -> Array:
-        """Return means within bins, NaN in empty ones; a cut block adds its share."""
-        mass = np.diff(edges)
-        means = np.full(mass.size, np.nan)
-        np.divide(
-            np.diff(np.interp(edges, self.mass, sums)), mass, means, where=mass > 0
-        )
+        """Return means within bins, in which a cut block adds its share."""
+        means: Array = np.diff(np.interp(edges, self.mass, sums)) / np.diff(edges)
         return means
+
+    def overlaps(self, edges: Array) -> Any:
+        """Return the share of each block that is in each bin, a sparse (T, B)."""
+        from scipy import sparse
+
+        cuts = np.union1d(self.mass, edges)
+        block, place = (
+            np.searchsorted(borders, cuts[:-1], side="right") - 1
+            for borders in (self.mass, edges)
+        )
+        share = np.diff(cuts) / np.diff(self.mass)[block]
+        shape = self.mass.size - 1, edges.size - 1
+        return sparse.csr_array((share, (block, place)), shape)
 
     def sweep(self) -> int:
         """Return the largest number of bins up to which no mean outcome falls.
@@ -119,7 +133,7 @@ class SortedScores:
         rounding = _ROUNDING * np.abs(levels).max()
         for n_bins in range(2, n_rows):
             means = self.means(self.edges(n_bins), self.outcome)
-            if (np.diff(means[~np.isnan(means)]) < -rounding).any():
+            if (np.diff(means) < -rounding).any():
                 return n_bins - 1
         return max(1, n_rows - 1)
 
@@ -131,7 +145,7 @@ class RootMeanSquare:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the roots, shape (..., G)."""
-        ratio = _per_mass(by_group, 0)
+        ratio = MeanOfRatios()(by_group, shared)
         # Rounding may have made a sum of squares negative.
         return np.sqrt(np.where(ratio.real < 0, 0, ratio))
 
@@ -143,14 +157,7 @@ class NarrowSquare:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the mean squares, shape (..., G)."""
-        return _per_mass(by_group, 3)
-
-
-def _per_mass(by_group: Array, column: int) -> Array:
-    """Return a column divided by the mass, NaN without mass, shape (..., G)."""
-    ratio = np.full(by_group.shape[:-1], np.nan, dtype=by_group.dtype)
-    mass = by_group[..., 1]
-    return np.divide(by_group[..., column], mass, out=ratio, where=mass.real != 0)
+        return MeanOfRatios()(by_group[..., [3, 1]], shared)
 
 
 @stored("KnownNoise")
@@ -248,72 +255,42 @@ class _BinSquares:
         It has shape (n,). A tied row is in all bins of its block, in equal parts.
         """
         scores, edges = self.scores, self.scores.edges(self.n_bins)
-        gaps = np.nan_to_num(scores.means(edges, scores.gap))
-
-        def of_rows(values: Array) -> Array:
-            before = np.concatenate([[0.0], np.cumsum(np.diff(edges) * values)])
-            sums = np.diff(np.interp(scores.mass, edges, before))
-            mass = np.diff(scores.mass)
-            return np.divide(sums, mass, out=sums, where=mass > 0)[scores.block]
-
-        linear = of_rows(2 * gaps)
-        linear *= self.sample.x - self.sample.y
-        linear -= of_rows(gaps**2)
+        gaps, in_bins = scores.means(edges, scores.gap), scores.overlaps(edges)
+        slope, square = (in_bins @ values for values in (2 * gaps, gaps**2))
+        row_gaps = self.sample.x - self.sample.y
+        linear: Array = slope[scores.block] * row_gaps - square[scores.block]
         return linear
 
     def noise(self) -> float:
         """Return the sum that noise alone would make, were scores the mean outcomes.
 
         It is the sum over bins of the variance of the mean gap, from the clusters, each
-        times the mass of its bin. Bins that lie within a block of equal scores have one
-        mean and count as one.
+        times the mass of its bin.
         """
         from scipy import sparse
 
         scores, sample = self.scores, self.sample
-        edges = self._edges_between_blocks()
+        edges = scores.edges(self.n_bins)
         mass, gap = np.diff(edges), scores.means(edges, scores.gap)
-        # The bin that each block begins in, and how many it is in.
-        first = np.searchsorted(edges, scores.mass[:-1], side="right") - 1
-        times = np.searchsorted(edges, scores.mass[1:]) - first
-        squares, masses = np.zeros((2, mass.size))
+        in_bins = scores.overlaps(edges)[scores.block].tocoo()
+        row, place = in_bins.row, in_bins.col
+        row_mass = in_bins.data * sample.share[row]
+        pull = row_mass * (sample.x[row] - sample.y[row] - gap[place])
         # Numbers of the clusters of this group, which are few of all.
         cluster = np.cumsum(np.diff(sample.cluster, prepend=0) > 0)
-        for begin in range(0, cluster[-1] + 1, _BLOCK):
-            start, stop = np.searchsorted(cluster, [begin, begin + _BLOCK])
-            often = times[scores.block[start:stop]]
-            row = np.repeat(np.arange(start, stop), often)
-            before = np.repeat(np.cumsum(often) - often, often)
-            block = scores.block[row]
-            place = first[block] + np.arange(row.size) - before
-            low, high = scores.mass[block], scores.mass[block + 1]
-            part = np.minimum(high, edges[place + 1]) - np.maximum(low, edges[place])
-            part *= sample.share[row] / (high - low)
-            pull = part * (sample.x[row] - sample.y[row] - gap[place])
-            where = cluster[row] - begin, place
-            shape = int(cluster[stop - 1]) - begin + 1, mass.size
-            for total, values in ((squares, pull), (masses, part)):
-                by_cluster = sparse.csr_array((values, where), shape)
-                total += by_cluster.power(2).sum(axis=0)
+        where, shape = (cluster[row], place), (cluster[-1] + 1, mass.size)
+        squares, masses = (
+            sparse.csr_array((values, where), shape).power(2).sum(axis=0)
+            for values in (pull, row_mass)
+        )
         return float(_noise_of_bins(mass, gap, squares, masses).sum())
-
-    def _edges_between_blocks(self) -> Array:
-        """Return the edges of bins without those between bins of one block."""
-        mass, edges = self.scores.mass, self.scores.edges(self.n_bins)
-        block = np.searchsorted(mass, edges, side="right") - 1
-        block[mass[block] == edges] = -1  # between two blocks
-        between = np.zeros(edges.size, dtype=bool)
-        between[1:-1] = (block[1:-1] >= 0) & (block[:-2] == block[1:-1])
-        between[1:-1] &= block[2:] == block[1:-1]
-        return np.unique(edges[~between])
 
     def refit(self, weight: Array) -> float:
         """Return their sum for other weights of the rows."""
         scores = self.scores
         again = SortedScores.of_blocks(scores.block, self.sample, weight, scores.unit)
         edges = again.edges(self.n_bins)
-        gaps = again.means(edges, again.gap)
-        return float(np.nansum(np.diff(edges) * gaps**2))
+        return float(np.diff(edges) @ again.means(edges, again.gap) ** 2)
 
 
 @dataclass(frozen=True)
@@ -336,14 +313,11 @@ class _SmoothSquares:
         curve, mass = kernel_sums(x, x, sample.columns(y), *smooth)
         curve /= mass
         gap = x - curve
-        mass = sample.share * gap / mass
-        curve *= mass
-        columns = np.stack([mass, curve, sample.share])
-        del curve, mass
+        pull = sample.share * gap / mass
+        columns = np.stack([pull, curve * pull, sample.share])
         level, slope, _ = kernel_sums(x, x, columns, *smooth)
-        gap *= gap
-        gap += 2 * (slope - y * level)
-        return gap
+        linear: Array = gap**2 + 2 * (slope - y * level)
+        return linear
 
     def noise(self) -> float:
         """Return the sum that noise alone would make: the variance of the curve.
@@ -367,27 +341,23 @@ class _SmoothSquares:
 def _fitted(
     rows: ScoreRows,
     sample: Sample,
-    make_squares: Callable[[Hashable, Sample], Iterator[_SmoothSquares | _BinSquares]],
+    make_squares: Callable[[Hashable, Sample], Sequence[_SmoothSquares | _BinSquares]],
 ) -> tuple[ClusterSums, KnownNoise, KnownNoise]:
     """Return the sums of squares of each group, and the part that is noise.
 
     A group has the squares of the metric, and those of bins too narrow to hide a gap.
-    The parts that only a bootstrap needs are made when it asks for them.
+    They are made again for a bootstrap, as those of all groups are large.
     """
     labels = rows.groups.labels
     linear = np.zeros((2, sample.x.size))
     noise = np.full((2, len(labels)), np.nan)
     of_groups = enumerate(sample.rows_of_groups(len(labels)))
     present = [(group, place) for group, place in of_groups if place.size]
-
-    def measure(group: int, place: Array) -> None:
+    for group, place in present:
         of_group = sample.take(place)
         for i, squares in enumerate(make_squares(labels[group], of_group)):
             linear[i, place] = squares.linear()
             noise[i, group] = squares.noise() / of_group.share.sum()
-
-    for group, place in present:
-        measure(group, place)
     linear *= sample.share
     weight = weights_of_rows(rows, sample)
     table = cluster_table(rows, sample, [linear[0], sample.share, weight, linear[1]])
@@ -447,16 +417,12 @@ def _edge_sums(
         sums.sum_duplicates()  # older SciPy keeps them
         return sums
 
-    mass, count = in_bins(sample.share), in_bins(weights_of_rows(rows, sample)).data
-    gap = in_bins(sample.share * (sample.x - sample.y)).data
-    columns = [gap, mass.data, gap**2, mass.data**2, gap * mass.data, count]
-    at = mass.indices[:, None] + np.arange(0, 6 * n_bins, n_bins, dtype=np.int32)
-    at[:, 5] = 5 * n_bins
-    values = sparse.csr_array(
-        (np.stack(columns, axis=1).ravel(), at.ravel(), 6 * mass.indptr),
-        shape=(starts.size, 5 * n_bins + 1),
+    mass, gap = (in_bins(sample.share * v) for v in (1.0, sample.x - sample.y))
+    count = sparse.csr_array(
+        np.add.reduceat(weights_of_rows(rows, sample), starts)[:, None]
     )
-    values.sum_duplicates()  # the column of numbers of rows
+    columns = [gap, mass, gap.power(2), mass.power(2), gap.multiply(mass), count]
+    values = sparse.hstack(columns, format="csr")
     table = Rows.from_entries(
         sample.cluster[starts],
         sample.group[starts],
@@ -632,19 +598,18 @@ def calibration_error(
 
     def make_squares(
         group: Hashable, of_group: Sample
-    ) -> Iterator[_SmoothSquares | _BinSquares]:
+    ) -> tuple[_SmoothSquares | _BinSquares, _BinSquares]:
+        scores = SortedScores.of_sample(of_group)
+        # As many narrow bins as the root of the number of clusters, at least 15.
+        n_narrow = max(_FEWEST_NARROW, round(of_group.n_active**0.5))
+        narrow = _BinSquares(of_group, scores, n_narrow)
         if method == "smooth":
             if group not in chosen:
                 chosen[group] = bandwidth_of_group(bandwidth, group, of_group, smoother)
-            yield _SmoothSquares(of_group, chosen[group], smoother)
-        scores = SortedScores.of_sample(of_group)
-        if method != "smooth":
-            if group not in chosen:
-                chosen[group] = int(bins) if method == "binned" else scores.sweep()
-            yield _BinSquares(of_group, scores, chosen[group])
-        # As many narrow bins as the root of the number of clusters, at least 15.
-        n_narrow = max(_FEWEST_NARROW, round(of_group.n_active**0.5))
-        yield _BinSquares(of_group, scores, n_narrow)
+            return _SmoothSquares(of_group, chosen[group], smoother), narrow
+        if group not in chosen:
+            chosen[group] = int(bins) if method == "binned" else scores.sweep()
+        return replace(narrow, n_bins=chosen[group]), narrow
 
     sums: ClusterSums
     finalize: Finalize

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,10 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.resampled import ResampledSums
 from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
-from .._estimates.sums import ClusterSums, Refit
-from .._inputs.columns import check_one_way
-from .._inputs.groups import Groups
-from .._inputs.ranking import (
-    Cells,
-    Memberships,
-    Places,
-    RankedData,
-    Ranking,
-    ranked_data,
-)
-from .._inputs.score_rows import Sample, score_rows
+from .._estimates.sums import ClusterSums
+from .._inputs.groups import Codes
+from .._inputs.ranking import RankedData, Ranking, ranked_data
+from .._inputs.score_rows import Sample, ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
     check_choice,
@@ -37,13 +29,12 @@ from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernels import Kernel, get_kernel
 from ..smoothing._sums import repeated_means
 from ._calibration_error import bandwidth_of_group
-from ._pairs.cluster_rows import QuerySums, sum_over_queries, times
 
 # A resample leaves out all of this many clusters with a probability of e^-60.
 _SURELY_DRAWN = 60
 _ROUNDING = 1e-12
-# How many scores the resamples worked on at once have, by group and of all groups.
-_BLOCK, _SCORES = 1 << 17, 1 << 21
+# How many scores the resamples worked on at once have.
+_BLOCK = 1 << 17
 # Resamples show half of the bias of ranks: where all outcomes near a score are equal,
 # those of a resample are equal too.
 _RANK_BIAS = 2.0
@@ -59,50 +50,51 @@ class Calibrated:
     bandwidth: dict[Hashable, float]  # of each of these groups, in the same order
 
     @classmethod
-    def of_sample(
-        cls, sample: Sample, groups: Groups, bandwidth: Any, kernel: Kernel
+    def of_rows(
+        cls, rows: ScoreRows, bandwidth: Any, kernel: Kernel, cluster_weight: str
     ) -> Calibrated:
         """Choose the bandwidth of each group; keep 32-bit codes where they suffice."""
-        cluster, group, row = small_codes(sample.cluster, sample.group, sample.row)
-        sample = replace(sample, cluster=cluster, group=group, row=row)
-        rows = sample.rows_of_groups(len(groups))
-        chosen = {
-            label: bandwidth_of_group(bandwidth, label, sample.take(own), kernel)
-            for label, own in zip(groups.labels, rows, strict=True)
-            if own.size
+        sample, labels = rows.sample(cluster_weight), rows.groups.labels
+        cluster, row = small_codes(sample.cluster, sample.row)
+        sample = replace(sample, cluster=cluster, row=row)
+        present = {
+            label: members
+            for label, members in zip(
+                labels, sample.rows_of_groups(len(labels)), strict=True
+            )
+            if members.size
         }
-        present = [own for own in rows if own.size]
-        return cls(sample, kernel, present, chosen)
+        chosen = {
+            label: bandwidth_of_group(bandwidth, label, sample.take(members), kernel)
+            for label, members in present.items()
+        }
+        return cls(sample, kernel, list(present.values()), chosen)
 
-    @cached_property
-    def _range(self) -> tuple[float, float]:
-        y = self.sample.y
-        return (float(y.min()), float(y.max())) if y.size else (0.0, 0.0)
-
-    def scores(self) -> Array:
-        """Return the calibrated scores of the sample's rows."""
-        star = np.full(self.sample.x.size, np.nan)
-        for _, rows, scores in self.resampled(np.ones((1, self.sample.n_clusters))):
-            star[rows] = scores[0]
-        return star
-
-    def resampled(self, counts: Array) -> Iterator[tuple[slice, Array, Array]]:
-        """Yield the calibrated scores of b resamples and one group at a time.
+    def scores(self, counts: Array) -> Array:
+        """Return the calibrated scores of B resamples, shape (B, n).
 
         `counts` says how often each cluster is in each resample, shape (B, n_clusters).
-        Yielded are a slice of resamples, the numbers of rows, and their scores, shape
-        (b, n); rows whose clusters were not drawn may be NaN.
+        Rows whose clusters were not drawn may have no score, which is -inf.
         """
         sample = self.sample
+        scores = np.empty((len(counts), sample.x.size))
         for rows, h in zip(self.rows, self.bandwidth.values(), strict=True):
-            x, y = sample.x[rows], sample.y[rows]
-            step = max(1, _BLOCK // rows.size)
-            for start in range(0, len(counts), step):
-                some = slice(start, start + step)
-                weight = sample.share[rows] * counts[some, sample.cluster[rows]]
-                star = repeated_means(x, y, weight, h, self.kernel)
-                # Kernels with negative weights overshoot, the others by rounding.
-                yield some, rows, np.clip(star, *self._range, out=star)
+            weight = sample.share[rows] * counts[:, sample.cluster[rows]]
+            scores[:, rows] = repeated_means(
+                sample.x[rows], sample.y[rows], weight, h, self.kernel
+            )
+        # Kernels with negative weights overshoot, the others by rounding.
+        lowest = sample.y.min(initial=np.inf)
+        np.clip(scores, lowest, sample.y.max(initial=-np.inf), out=scores)
+        scores[np.isnan(scores)] = -np.inf
+        return scores
+
+    def resampled(self, counts: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield the counts and the scores of each resample."""
+        step = max(1, _BLOCK // max(1, self.sample.x.size))
+        for start in range(0, len(counts), step):
+            drawn = counts[start : start + step]
+            yield from zip(drawn, self.scores(drawn), strict=True)
 
 
 def seed_of_resamples(bandwidth: Any, n_resamples: Any, random_state: Any) -> int:
@@ -114,31 +106,48 @@ def seed_of_resamples(bandwidth: Any, n_resamples: Any, random_state: Any) -> in
 
 
 def shift_estimates(
-    metric: str,
+    name: str,
     unit: str,
-    support: ColumnSum,
-    groups: Groups,
-    table: Rows,
-    refit: Refit,
-    resamples: tuple[int, int],
-    parameters: Mapping[str, Any],
+    rows: ScoreRows,
     calibrated: Calibrated,
+    shift_of_rows: Callable[[Array, Array], Array],
+    weights: Sequence[Array],
+    parameters: Mapping[str, Any],
+    resamples: tuple[int, int],
     *,
     relative: bool = False,
     bias: float = 1.0,
-    missing: Mapping[str, int],
 ) -> GroupEstimates:
     """Return the mean change that calibration would make, by group.
 
-    Rows of the table are clusters. The estimate is the sum of changes divided by the
-    support, and `refit` gives the totals with curves fitted anew to resamples.
-    `resamples` has their number and seed. The errors include the bias that resamples
-    show, times `bias`.
+    `shift_of_rows` takes how often each cluster is in the data, and the calibrated
+    scores. It returns the changes of the rows, whose weights in the mean are the first
+    of `weights`; the last are those of the support. `resamples` has the number of
+    resamples, to which curves are fitted anew, and their seed. The errors include the
+    bias that resamples show, times `bias`.
     """
-    finalize = MeanOfRatios()
+    sample, n_groups = calibrated.sample, len(rows.groups)
+    finalize, support = MeanOfRatios(), ColumnSum(len(weights), len(weights) + 1)
     n_resamples, seed = resamples
+
+    def columns(counts: Array, scores: Array) -> list[Array]:
+        return [weights[0] * shift_of_rows(counts, scores), *weights]
+
+    def totals(counts: Array, scores: Array) -> Array:
+        times = counts[sample.cluster]
+        by_group = [
+            np.bincount(sample.group, times * column, n_groups)
+            for column in columns(counts, scores)
+        ]
+        return np.stack(by_group, axis=1)
+
+    def refit(counts: Array) -> Array:
+        return np.stack(list(starmap(totals, calibrated.resampled(counts))))
+
+    once = np.ones(sample.n_clusters)
+    table = cluster_table(rows, sample, columns(once, calibrated.scores(once[None])[0]))
     sums = ResampledSums.of_sums(
-        ClusterSums.from_rows(groups.labels, table, [support]),
+        ClusterSums.from_rows(rows.groups.labels, table, [support]),
         refit=refit,
         adds_up=False,
         n_resamples=n_resamples,
@@ -146,8 +155,8 @@ def shift_estimates(
         finalize=finalize,
         bias=bias,
     )
-    mean = Metric(
-        metric,
+    metric = Metric(
+        name,
         finalize,
         support,
         unit=unit,
@@ -156,7 +165,7 @@ def shift_estimates(
         relative=relative,
     )
     first_pass = {"bandwidth": calibrated.bandwidth}
-    result = GroupEstimates(mean, sums, dict(parameters), first_pass, missing=missing)
+    result = GroupEstimates(metric, sums, parameters, first_pass, missing=rows.missing)
     return warn_undefined(result, unsure=_in_too_few_clusters(sums, table, finalize))
 
 
@@ -306,166 +315,66 @@ def positive_rate_shift(
         missing=missing,
     )
     check_magnitude(y_score=rows.x)
-    sample = rows.sample(cluster_weight)
-    calibrated = Calibrated.of_sample(sample, rows.groups, bandwidth, smoother)
-    sample = calibrated.sample
-    counts, n_groups = weights_of_rows(rows, sample), len(rows.groups)
-    before = sample.x > threshold
+    calibrated = Calibrated.of_rows(rows, bandwidth, smoother, cluster_weight)
+    before = calibrated.sample.x > threshold
     # A mean outcome that is above the threshold only by rounding is not above it.
     above = threshold + _ROUNDING * max(1.0, abs(threshold))
-
-    def refit(cluster_counts: Array) -> Array:
-        totals = np.zeros((len(cluster_counts), n_groups, 2))
-        for some, own, star in calibrated.resampled(cluster_counts):
-            weight = counts[own] * cluster_counts[some, sample.cluster[own]]
-            shift = (star > above) * 1.0 - before[own]
-            group = sample.group[own[0]]
-            totals[some, group, 0] = (weight * shift).sum(axis=1)
-            totals[some, group, 1] = weight.sum(axis=1)
-        return totals
-
-    shift = (calibrated.scores() > above) * 1.0 - before
-    table = cluster_table(rows, sample, [counts * shift, counts])
     return shift_estimates(
         "positive_rate_shift",
         "rows",
-        ColumnSum(1, 2),
-        rows.groups,
-        table,
-        refit,
-        (n_resamples, seed),
+        rows,
+        calibrated,
+        lambda _, scores: (scores > above) * 1.0 - before,
+        [weights_of_rows(rows, calibrated.sample)],
         {
             "threshold": float(threshold),
             "kernel": kernel,
             "cluster_weight": cluster_weight,
         },
-        calibrated,
-        missing=rows.missing,
+        (n_resamples, seed),
     )
 
 
-def _ranks(places: Places, weight: Array | None, lowest: float) -> Array:
-    """Return the rank of each ranked row, 1 for the best, and at most `lowest`.
+def _ranks(scores: Array, query: Array, counts: Array | None, lowest: float) -> Array:
+    """Return the rank of each row, 1 for the best, and at most `lowest`.
 
-    Tied rows have their mean rank. `weight` says how often each row is in the list.
+    Tied rows have their mean rank. `counts` says how often each row is in the list,
+    if there is only one; None is once.
     """
-    if weight is None:
-        return places.tie_means(np.minimum(places.position() + 1.0, lowest))
-    before = np.concatenate([[0.0], np.cumsum(weight)])
-    start = before[np.repeat(places.starts[:-1], places.lengths)]
-    above, last = (before[end] - start for end in places.tie_bounds())
-    if lowest == np.inf:
-        return (above + last + 1) / 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        counts = np.clip((lowest - above) / (last - above), 0, 1)
-    # The mean over ranks above + 1 to last, where ranks beyond `lowest` count as it.
-    mean = (above + np.minimum(last, lowest) + 1) / 2
-    return np.where(last > lowest, counts * mean + (1 - counts) * lowest, mean)
+    ranking = Ranking.from_scores(scores, query)
+    if counts is None:
+        mean = ranking.tie_means(np.minimum(ranking.position() + 1.0, lowest))
+    else:
+        before = np.concatenate([[0.0], np.cumsum(counts[ranking.order])])
+        above, last = (before[end] for end in ranking.tie_bounds())
+        # The mean over ranks above + 1 to last; those beyond `lowest` count as it.
+        mean = (above + np.minimum(last, lowest) + 1) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.clip((lowest - above) / (last - above), 0, 1)
+            mean = np.where(last > lowest, share * mean + (1 - share) * lowest, mean)
+    ranks = np.empty_like(mean)
+    ranks[ranking.order] = mean
+    return ranks
 
 
-def _cells(data: RankedData) -> tuple[Cells, Array]:
-    """Return the cells (query and group) that have rows, and the cell of each row."""
-    members = Memberships.of(data.ranking, data.groups)
-    cells = members.cells
-    query, group = small_codes(cells.query, cells.group)
-    cell = np.empty_like(query, shape=data.ranking.n_rows)
-    cell[members.rows] = members.cell
-    return replace(cells, query=query, group=group), cell
-
-
-@dataclass(frozen=True)
-class _RankShift:
-    """Sums of the changes of ranks by calibration, for one list or many queries."""
-
-    lists: Places
-    calibrated: Calibrated  # of the rows in ranked order
-    #: Whether the clusters are parts of one list, so that a resample is another list.
-    #: For sums each row is then a query of its own.
-    one_list: bool
-    lowest: float  # rank of all items beyond the first k
-    of_queries: bool  # whether the mean is over queries, or clusters
-    cells: Cells  # pairs of a query, or of a cluster, and a group
-    cell: Array  # cell of each row
-    cluster: Array  # cluster of each query that has cells
-    weight: Array | None  # weight of each query
-    row_weight: Array | None  # weight of each ranked row within its cluster
-
-    def by_cell(self, calibrated: Array, counts: Array | None = None) -> list[Array]:
-        """Return shifts and numbers of rows by cell: query, or cluster, and group.
-
-        `calibrated` are the scores in the order of the sample. The columns have shape
-        (E,); columns that the mean is not taken over come last.
-        """
-        lists, sample, weight = self.lists, self.calibrated.sample, None
-        if self.one_list and counts is not None:
-            weight = np.empty(lists.n_rows)
-            weight[sample.row] = counts[sample.cluster]
-        star = np.empty(lists.n_rows)
-        star[sample.row] = calibrated
-        # Rows that were not drawn may have no score; they have no rank.
-        star[np.isnan(star)] = -np.inf
-        ranking = Ranking.from_scores(star, lists.query)
-        after, order = Places(ranking.starts, ranking.tie_starts), ranking.order
-        del star, ranking  # its scores are not needed any more
-        reordered = None if weight is None else weight[order]
-        ranks = _ranks(after, reordered, self.lowest)
-        shift = _ranks(lists, weight, self.lowest)
-        shift[order] -= ranks
-        del after, order, ranks
-        sums = np.bincount(self.cell, times(shift, self.row_weight))
-        items = np.bincount(self.cell).astype(float)
-        if self.of_queries:
-            size = np.bincount(self.cell, self.row_weight).astype(float)
-            some = size > 0
-            mean = np.divide(sums, size, out=np.zeros(size.size), where=some)
-            return [mean, 1.0 * some, items]
-        return [sums, items]
-
-    @property
-    def support(self) -> ColumnSum:
-        """The column with the number of rows."""
-        return ColumnSum(2, 3) if self.of_queries else ColumnSum(1, 2)
-
-    def refit(self, counts: Array) -> Array:
-        """Return the totals for other counts of the clusters."""
-        n_rows = self.lists.n_rows
-        step, totals = max(1, _SCORES // n_rows), []
-        for start in range(0, len(counts), step):
-            some_counts = counts[start : start + step]
-            stars = np.empty((len(some_counts), n_rows))
-            for some, rows, scores in self.calibrated.resampled(some_counts):
-                stars[some, rows] = scores
-            totals += [
-                self._totals(*one) for one in zip(some_counts, stars, strict=True)
-            ]
-        return np.stack(totals)
-
-    def _totals(self, counts: Array, star: Array) -> Array:
-        """Return the totals of the groups for one resample."""
-        cells, times = self.cells, counts[self.cluster]
-        if self.weight is not None:
-            times = self.weight * times
-        times, columns = times[cells.query], self.by_cell(star, counts)
-        sums = [np.bincount(cells.group, times * c, cells.n_groups) for c in columns]
-        return np.stack(sums, axis=1)
-
-
-def ranked_sample(data: RankedData, cluster_weight: str) -> Sample:
-    """Return the rows in ranked order, by the clusters that the errors are over."""
-    ranking = data.ranking
-    cluster = ranking.query.astype(np.int64)
-    check_one_way(data.item)
+def _rows_by_cluster(data: RankedData) -> ScoreRows:
+    """Return the ranked rows with the clusters that the errors are over."""
+    cluster = None
+    if data.has_queries:
+        if data.cluster_of_query is None:
+            raise ValueError("cluster must be constant within a query.")
+        cluster = Codes(data.ranking.query.astype(np.int64), data.query_labels)
     if data.cluster is not None:
-        cluster = data.cluster.codes[ranking.order]
-    elif not data.has_queries:
-        cluster = np.arange(ranking.n_rows)
-    return Sample.of_rows(
-        ranking.score,
+        cluster = data.cluster.take(data.ranking.order)
+    return ScoreRows(
         data.y_true,
+        data.ranking.score,
         data.groups,
-        cluster=cluster,
-        weight=data.row_weight,
-        cluster_weight=cluster_weight,
+        cluster,
+        data.row_weight if data.has_queries else None,
+        data.kept,
+        data.missing,
+        data.item,
     )
 
 
@@ -616,44 +525,27 @@ def rank_shift(
     )
     data.groups.check_disjoint("rank_shift")
     check_magnitude(y_true=data.y_true, y_score=data.ranking.score)
-    sample = ranked_sample(data, cluster_weight)
-    # The sample has scores and outcomes; large data are not kept twice.
-    nothing = np.zeros(0)
-    ranking = replace(data.ranking, score=nothing)
-    lists, one_list = Places(ranking.starts, ranking.tie_starts), not data.has_queries
-    if one_list:
-        ranking = replace(ranking, starts=np.arange(lists.n_rows + 1))
-        data = replace(data, query_labels=data.kept, query_weight=None)
-    data = replace(data, ranking=ranking, outcome=None, kept=nothing, cache={})
-    cluster_of_query = data.cluster_of_query
-    if cluster_of_query is None:
-        raise ValueError("cluster must be constant within a query.")
-    groups, smoother = data.groups, get_kernel(kernel)
-    calibrated = Calibrated.of_sample(sample, groups, bandwidth, smoother)
-    cells, cell = _cells(data)
-    weight, row_weight = data.query_weight, None
-    if average == "clusters":
-        key = cluster_of_query[cells.query] * np.int64(len(groups)) + cells.group
-        key, place = np.unique(key, return_inverse=True)
-        cell, labels = place[cell], data.query_labels
-        if data.cluster is not None:
-            labels = data.cluster.labels
-        if weight is not None:
-            row_weight = weight[lists.query]
-        weight, cluster_of_query = None, np.arange(len(labels))
-        cells = Cells(*divmod(key, len(groups)), len(labels), len(groups))
-        data = replace(data, cluster=None, query_labels=labels, query_weight=None)
-    shift = _RankShift(
-        lists,
-        calibrated,
-        one_list,
-        np.inf if k is None else float(k) + 1,
-        average == "clusters" or (average == "queries" and not one_list),
-        *(cells, cell),
-        cluster_of_query,
-        *(weight, row_weight),
-    )
-    by_cell = np.stack(shift.by_cell(calibrated.scores()), axis=1)
+    rows, lowest = _rows_by_cluster(data), np.inf if k is None else float(k) + 1
+    calibrated = Calibrated.of_rows(rows, bandwidth, get_kernel(kernel), cluster_weight)
+    sample, n_groups = calibrated.sample, len(rows.groups)
+    query, one_list = data.ranking.query[sample.row], not data.has_queries
+    del data  # which is as large as the sample
+
+    def shift_of_rows(counts: Array, scores: Array) -> Array:
+        # A resample of the units of one list is another list.
+        times = counts[sample.cluster] if one_list else None
+        before, after = (_ranks(x, query, times, lowest) for x in (sample.x, scores))
+        return before - after
+
+    weights = [weights_of_rows(rows, sample)]
+    if average == "clusters" or (average == "queries" and not one_list):
+        unit = sample.cluster if average == "clusters" else query
+        cell = unit * np.int64(n_groups) + sample.group
+        cell = np.unique(cell, return_inverse=True)[1]
+        share = weights[0] / np.bincount(cell, weights[0])[cell]
+        if average == "clusters":
+            rows, weights = replace(rows, weight=None), [np.ones(sample.x.size)]
+        weights = [share * weights[0], *weights]
     parameters: dict[str, Any] = {
         "average": average,
         "kernel": kernel,
@@ -664,14 +556,12 @@ def rank_shift(
     return shift_estimates(
         "rank_shift",
         "items",
-        shift.support,
-        groups,
-        sum_over_queries(data, QuerySums.of_cells(shift.cells, by_cell)),
-        shift.refit,
-        (n_resamples, seed),
-        parameters,
+        rows,
         calibrated,
+        shift_of_rows,
+        weights,
+        parameters,
+        (n_resamples, seed),
         relative=True,
         bias=_RANK_BIAS,
-        missing=data.missing,
     )

@@ -188,19 +188,19 @@ def draw_preferences(
 
 def groups_and_queries(
     lengths: Mapping[str, int], sensitive_features: Any, qid: Any, weight: Array | None
-) -> tuple[Groups, Array]:
-    """Return the groups of rows, and codes of their queries.
+) -> tuple[Groups | None, Array]:
+    """Return the groups of rows, if there are any, and codes of their queries.
 
     A row of weight 0 is a query of its own, in no pair.
     """
-    groups, codes, _ = read_labels(
+    groups, codes, _, n_rows = read_labels(
         lengths, sensitive_features=sensitive_features, qid=qid
     )
-    query = np.zeros(groups.n_rows, dtype=np.int64)
+    query = np.zeros(n_rows, dtype=np.int64)
     if "qid" in codes:
         query = codes["qid"].codes
     if weight is not None:
-        alone = query.max(initial=0) + 1 + np.arange(groups.n_rows)
+        alone = query.max(initial=0) + 1 + np.arange(n_rows)
         query = np.where(weight > 0, query, alone)
     return groups, query
 
@@ -518,7 +518,7 @@ def pairwise_penalty(
         of_rows, _ = buckets_of(data, engagement, bins)
         stratum[data.kept] = of_rows[data.ranking.order]
     drawn = draw_by_group(
-        *(y, query, groups, comparison),
+        *(y, query, groups or Groups.of_everyone(y.size), comparison),
         *(int(max_pairs), generator(random_state)),
         consequence="their part of the penalty is left out.",
         stratum=stratum,

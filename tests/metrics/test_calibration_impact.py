@@ -131,7 +131,6 @@ class TestReference:
     def test_memory_is_for_rows_and_groups(self, metric, monkeypatch):
         n, n_groups = 15_000, 150
         # What is worked on at once is as large beside the rows as for a million.
-        monkeypatch.setattr(_calibration_impact, "_SCORES", 2 * n)
         monkeypatch.setattr(_calibration_impact, "_BLOCK", n >> 3)
         monkeypatch.setattr(_rows, "_MOST_COUNTS", n)
         rng = np.random.default_rng(0)
