@@ -118,9 +118,10 @@ def contrasted(design: Design, rows: Rows, kind: str) -> Numbers:
     """Return the contrast of two groups, on the scale of its test."""
     result = accuracy_of(design, rows)
     found = result.contrast(True, False, kind)
-    value = np.log(found.estimate) if found.on_log_scale else found.estimate
+    value = np.log(found.estimate) if kind == "ratio" else found.estimate
+    error = found.as_pilot("known").standard_error[0]
     effective, warned = result.n_effective[-1], warned_of(result).any()
-    return Numbers(value, found.pilot()[0], found.df, effective, warned)
+    return Numbers(value, error, found.df, effective, warned)
 
 
 def eight(design: Design, rows: Rows) -> GroupEstimates:

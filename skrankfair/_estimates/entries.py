@@ -56,10 +56,7 @@ class Entries:
 
     def _by_group(self, of_entries: Array) -> Array:
         """Return the sums over rows of a number per entry, shape (G,)."""
-        shape = len(self.left), len(self.right)
-        if of_entries.size == math.prod(shape):
-            return np.einsum("qg->g", of_entries.reshape(shape))
-        return np.bincount(self.group, of_entries, minlength=shape[1])
+        return np.bincount(self.group, of_entries, minlength=len(self.right))
 
     def dense(self) -> Array:
         """Return the whole array, shape (Q, G)."""

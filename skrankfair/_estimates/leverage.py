@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from .rows import Rows
     from .sums import ClusterSums
 
-# Entries that are worked on at once.
-_BLOCK = 1 << 18
 # A row that leaves a smaller share to the other rows has all data of the sample.
 _ROUNDING = 1e-9
 # A larger share h counts as this one. The degrees of freedom are close to 1 for both,
@@ -100,7 +98,7 @@ def _moments(
     first, second = (np.arange(n_groups),) * 2 if pairs is None else pairs
     square, of_groups = np.zeros(total.shape), np.zeros((2, *total.shape))
     sums_of = np.zeros((7, len(samples), len(samples), first.size))
-    for rows in sums.exact_rows.blocks(_BLOCK):
+    for rows in sums.exact_rows.blocks():
         shares = _shares(rows, sums, samples, scale)
         for i, a in enumerate(shares):
             square[i] += a["h"].products(a["h"])

@@ -22,8 +22,8 @@ from .entries import Entries
 from .finalize import Finalize
 from .storage import stored
 
-# How many numbers a block of entries holds: so few stay in the processor's cache.
-_BLOCK = 1 << 17
+# How many entries are worked on at once, or numbers: so few stay in the cache.
+BLOCK = 1 << 17
 # At most _CHUNK resamples are drawn at once; fewer where their counts and totals are
 # more than _MOST_COUNTS numbers, but at least _FEWEST.
 _CHUNK, _MOST_COUNTS, _FEWEST = 64, 1 << 20, 4
@@ -186,8 +186,6 @@ class Rows:
     def starts(self) -> Array:
         """The first entry of each row, then the number of entries, shape (Q + 1,)."""
         rows = np.arange(self.n_rows + 1, dtype=self.row.dtype)
-        if self.complete:
-            return rows * np.int64(self.n_groups)
         return np.searchsorted(self.row, rows)
 
     @property
@@ -211,28 +209,15 @@ class Rows:
         row of the entry, as the jackknife needs it.
         """
         values = np.empty(self.row.size)
-        # Entries of a row are worked on at once.
-        width = max(1, self.n_groups) if self.complete else 1
-        numbers = width * max(1, self.n_columns + self.shared.shape[1])
-        step = width * max(1, _BLOCK // numbers)
+        step = max(1, BLOCK // max(1, self.n_columns + self.shared.shape[1]))
         for start in range(0, self.row.size, step):
             some = slice(start, start + step)
-            columns = dense_values(self.values[some]).reshape(-1, width, self.n_columns)
-            common = self.shared.take(self.row[some][::width], axis=0)
+            columns, common = dense_values(self.values[some]), self.shared[self.row[some]]
             if totals is not None:
-                own = totals[0]
-                if not self.complete:
-                    own = own.take(self.group[some], axis=0)[:, None]
-                columns = own - columns
+                columns = totals[0][self.group[some]] - columns
                 common = totals[1] - common
-            values[some] = function(columns, common).ravel()
+            values[some] = function(columns[:, None], common)[:, 0]
         return values
-
-    def at_groups(self, numbers: Array) -> Array:
-        """Return the number of the group of each entry, shape (N,)."""
-        if self.complete:
-            return np.tile(numbers, self.n_rows)
-        return numbers.take(self.group)
 
     def without_entry(self, function: Finalize) -> Array:
         """Return a function of the shared columns of each row alone, shape (Q,).
@@ -256,25 +241,25 @@ class Rows:
 
         Clusters are one stratum. Items are two: the members of a group, and all others.
         """
-        value, ones = self.at_entries(support), np.ones((self.n_groups, 1))
-        none = np.zeros((self.n_rows, 0)), ones[:, :0]
-        without_entry = none
-        if self.shared.shape[1] and not self.complete:
-            without_entry = self.without_entry(support)[:, None], ones
+        value, left = self.at_entries(support), np.zeros((self.n_rows, 0))
+        if self.shared.shape[1]:
+            left = self.without_entry(support)[:, None]
+        right = np.ones((self.n_groups, left.shape[1]))
         if self.member is None:
-            return [self.entries(value, *without_entry)]
+            return [self.entries(value, left, right)]
         own = np.flatnonzero(self.member)
-        of_members = Entries(self.row[own], self.group[own], value[own], *none)
+        place = self.row[own], self.group[own]
+        of_members = Entries(*place, value[own], left[:, :0], right[:, :0])
         value[own] = 0.0
-        return [of_members, self.entries(value, *without_entry)]
+        return [of_members, self.entries(value, left, right)]
 
-    def blocks(self, size: int) -> Iterator[Rows]:
-        """Yield the rows in parts that have about `size` entries."""
+    def blocks(self) -> Iterator[Rows]:
+        """Yield the rows in parts that have about `BLOCK` entries."""
         if not self.n_rows:
             yield self
         start = 0
         while start < self.n_rows:
-            stop = np.searchsorted(self.starts, self.starts[start] + size, "right") - 1
+            stop = np.searchsorted(self.starts, self.starts[start] + BLOCK, "right") - 1
             stop = max(start + 1, int(stop))
             entries = slice(self.starts[start], self.starts[stop])
             some = self.row[entries] - start, slice(start, stop), entries
@@ -310,14 +295,6 @@ class Rows:
             member=None if self.member is None else np.zeros(row.size, dtype=bool),
         )
         return self._with_entries_of(zeros, 0, self.shared, self.labels)
-
-    def completed(self) -> Rows:
-        """Return the table with an entry for every row and group, if only of zeros."""
-        member = None
-        if self.member is not None:
-            member = np.zeros((self.n_rows, self.n_groups), dtype=bool)
-            member[self.row, self.group] = self.member
-        return Rows.of_all(self.by_group, self.shared, self.labels, member)
 
     def renumbered(self, to: Layout) -> Rows:
         """Return the table with its groups and columns renumbered."""

@@ -25,8 +25,6 @@ from .storage import stored
 if TYPE_CHECKING:
     from .resampled import Replicates
 
-# Entries that are worked on at once: so few stay in the processor's cache.
-_BLOCK = 1 << 17
 # How many numbers the rows that `compact` keeps may hold.
 _MOST_LEADING = 1 << 20
 #: The jackknife leaves out a row exactly where it has a larger share of the data of a
@@ -148,7 +146,7 @@ class ClusterSums:
     def _support_and_active(self) -> tuple[Array, Array]:
         n_strata = 1 if self.rows.member is None else 2
         support, active = np.zeros((2, len(self.supports), n_strata, len(self.groups)))
-        for rows in self.rows.blocks(_BLOCK):
+        for rows in self.rows.blocks():
             for i, finalize in enumerate(self.supports):
                 for j, sample in enumerate(rows.support_by_stratum(finalize)):
                     support[i, j] += sample.sum()
@@ -172,7 +170,8 @@ class ClusterSums:
         if rows.complete or not rows.shared.shape[1]:
             return rows
         if rows.n_rows * n_groups <= _FEW_PLACES:
-            return rows.completed()
+            every = np.indices((rows.n_rows, n_groups)).reshape(2, -1)
+            return rows.with_entries(*every)
         share = self._shared_share()
         large = np.flatnonzero(share > LARGE_SHARE)
         large = large[np.argsort(-share[large], kind="stable")]
@@ -264,15 +263,15 @@ class ClusterSums:
         number = self.active[list(needs_of(finalize))].max(axis=0)
         factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
         right = -factor[-1][:, None] * slopes[:, self.by_group.shape[1] :]
-        for rows in self.exact_rows.blocks(_BLOCK):
+        for rows in self.exact_rows.blocks():
             with np.errstate(divide="ignore", invalid="ignore"):
                 change = rows.at_entries(finalize, self.totals)
-                change -= rows.at_groups(estimate)
-                change[np.abs(change) <= rows.at_groups(noise)] = 0.0
-            weight = rows.at_groups(factor[-1])
+                change -= estimate[rows.group]
+                change[np.abs(change) <= noise[rows.group]] = 0.0
+            stratum = np.full(change.size, len(factor) - 1)
             if rows.member is not None:
-                np.copyto(weight, rows.at_groups(factor[0]), where=rows.member)
-            change *= weight
+                stratum[rows.member] = 0
+            change *= factor[stratum, rows.group]
             yield rows.entries(change, rows.shared, right)
 
     def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
