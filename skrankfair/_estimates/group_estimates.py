@@ -1109,8 +1109,8 @@ class GroupEstimates(ReadOnlyArrays):
             For text that is no complete result, or of a newer schema than this version
             of the package knows.
         """
-        names = ("metric", "parameters", "first_pass", "sums", "missing")
-        result = cls(**storage.from_text(text, names))
+        names = ("metric", "parameters", "first_pass", "sums")
+        result = cls(**storage.from_text(text, names, {"missing": {}}))
         with storage.understood():
             result._check_parts()
         return result

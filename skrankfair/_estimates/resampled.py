@@ -235,19 +235,28 @@ class ResampledSums(ClusterSums):
                 "A paired comparison needs the tables of both results, or replicates: "
                 "compare before compact(), or call compact(n_replicates=200)."
             )
-        drawn, first = one.join_columns(other), a.compact_among(1)
-        by_group = np.concatenate([a.by_group, b.by_group], axis=1)
-        shared = np.concatenate([a.shared, b.shared])
+        return cls.of_pair(
+            a.compact_among(1),
+            np.concatenate([a.by_group, b.by_group], axis=1),
+            np.concatenate([a.shared, b.shared]),
+            one.join_columns(other),
+        )
+
+    @classmethod
+    def of_pair(
+        cls, first: ClusterSums, by_group: Array, shared: Array, replicates: Replicates
+    ) -> Self:
+        """Return the totals of a pair, whose first result has the first columns."""
         sizes = {"n_columns": by_group.shape[1], "n_shared": shared.size}
-        size = a.by_group.shape[1], a.shared.size
+        size = first.by_group.shape[1], first.shared.size
         return cls.of_sums(
-            first.renumbered(replace(first.layout, **sizes), a.groups),
+            first.renumbered(replace(first.layout, **sizes), first.groups),
             by_group=by_group,
             shared=shared,
-            supports=tuple(Beside(each, *size) for each in a.supports),
-            replicates=drawn,
-            n_resamples=drawn.size,
-            bias=a.bias if isinstance(a, ResampledSums) else 0.0,
+            supports=tuple(Beside(each, *size) for each in first.supports),
+            replicates=replicates,
+            n_resamples=replicates.size,
+            bias=first.bias if isinstance(first, ResampledSums) else 0.0,
         )
 
     @cached_property

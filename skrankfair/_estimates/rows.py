@@ -212,7 +212,10 @@ class Rows:
         step = max(1, BLOCK // max(1, self.n_columns + self.shared.shape[1]))
         for start in range(0, self.row.size, step):
             some = slice(start, start + step)
-            columns, common = dense_values(self.values[some]), self.shared[self.row[some]]
+            columns, common = (
+                dense_values(self.values[some]),
+                self.shared[self.row[some]],
+            )
             if totals is not None:
                 columns = totals[0][self.group[some]] - columns
                 common = totals[1] - common

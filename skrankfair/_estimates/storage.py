@@ -60,12 +60,21 @@ def to_text(parts: Mapping[str, Any], schema: str = SCHEMA) -> str:
     return json.dumps({**head, **body}, allow_nan=False)
 
 
-def from_text(text: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return the parts of a document of results, by name."""
+def from_text(
+    text: Any, names: Sequence[str], later: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the parts of a document of results, by name.
+
+    `later` are parts that older documents lack, each with the value it then has.
+    """
     document = read_json(text)
     check_schema(document)
     with understood():
-        return {name: decoded(document[name]) for name in names}
+        parts = {name: decoded(document[name]) for name in names}
+        more = {
+            name: decoded(document[name]) for name in later or {} if name in document
+        }
+    return {**(later or {}), **parts, **more}
 
 
 def read_json(text: Any) -> Any:
@@ -171,12 +180,12 @@ def _types() -> dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]]
         "timestamp": (
             pd.Timestamp,
             lambda moment: (moment.isoformat(), moment.unit),
-            lambda text, unit: pd.Timestamp(text).as_unit(unit),
+            lambda text, unit, *zone: pd.Timestamp(text).as_unit(unit),
         ),
         "datetime": (
             datetime,
             lambda moment: (moment.isoformat(),),
-            datetime.fromisoformat,
+            lambda text, *zone: datetime.fromisoformat(text),
         ),
         "date": (date, lambda day: (day.isoformat(),), date.fromisoformat),
     }
@@ -227,8 +236,8 @@ class _Reader:
         if not isinstance(encoded, dict):
             return encoded
         if "object" in encoded:
-            make = _registered(encoded["object"], is_class=True)
-            return make(**{k: self.value(v) for k, v in encoded["fields"].items()})
+            parts = {k: self.value(v) for k, v in encoded["fields"].items()}
+            return _object(encoded["object"], parts)
         ((kind, content),) = encoded.items()
         if kind == "function":
             return _registered(content, is_class=False)
@@ -237,9 +246,12 @@ class _Reader:
             return array if kind == "array" else array[()]
         if kind == "sparse":
             return self.sparse(**content)
+        if kind == "integer":  # which older versions wrote as text
+            return int(content)
         if kind not in _types():
             raise ValueError(f"an unknown kind of value, {kind!r}")
-        return _types()[kind][2](*self.value(content))
+        made_of = [content] if isinstance(content, str) else self.value(content)
+        return _types()[kind][2](*made_of)
 
     def sparse(self, shape: list[int], row: Any, column: Any, values: Any) -> Any:
         """Return a sparse array of its shape."""
@@ -276,6 +288,14 @@ def _checked_shape(shape: list[int]) -> list[int]:
     if not all(type(count) is int and count >= 0 for count in shape):
         raise ValueError(f"an array of shape {shape}")
     return shape
+
+
+def _object(name: str, parts: dict[str, Any]) -> Any:
+    """Return an object of its fields, also of a class that an older version wrote."""
+    from . import older
+
+    make = older.CLASSES.get(name) or _registered(name, is_class=True)
+    return make(**older.present_fields(parts))
 
 
 def _registered(name: str, *, is_class: bool) -> Any:

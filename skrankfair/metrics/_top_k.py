@@ -10,6 +10,7 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, OfRest, minus_rest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
+from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import check_choice, check_number
 from ._exposure import HasItems, Share, means_of_shares
@@ -21,6 +22,9 @@ _UNITS = {
     "recall_at_k": "relevant items",
     "share_at_k": "items",
 }
+
+
+stored("ShareOfPlaces")(Share)  # its name in older results
 
 
 def top_estimates(

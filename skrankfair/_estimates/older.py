@@ -1,0 +1,127 @@
+"""Objects of stored results that earlier states of version 0.1.0 wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .finalize import ratios_minus_rest
+from .remainder import Gram, Remainder
+from .resampled import Replicates, ResampledSums
+from .rows import Rows
+from .sums import ClusterSums
+
+
+def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an object by the names that they have today."""
+    if "folded" in parts:
+        parts["remainder"] = parts.pop("folded")
+        parts.pop("pairs", None)
+    if "leading" in parts:
+        table, leading = parts.pop("table"), parts.pop("leading")
+        parts |= {"rows": table or leading, "compacted": table is None}
+    return parts
+
+
+def _refit_sums(
+    *,
+    kept: Any,
+    n_resamples: int | None,
+    seed: int,
+    bias: float,
+    finalize: Any,
+    curves: Any = None,
+    adds_up: bool = False,
+    **parts: Any,
+) -> ClusterSums:
+    """Return sums over clusters whose covariance may be that of fits to resamples."""
+    if n_resamples is None:
+        return ClusterSums(adds_up=adds_up, **parts)
+    deviations = None
+    if kept is not None:
+        known = np.isfinite(np.diag(kept))
+        squares, axes = np.linalg.eigh(kept[np.ix_(known, known)])
+        deviations = np.full(kept.shape, np.nan)
+        roots = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
+        deviations[: len(roots), known] = roots
+        deviations[len(roots) :, known] = 0.0
+    return ResampledSums(
+        n_resamples=n_resamples,
+        seed=seed,
+        bias=bias,
+        finalize=finalize,
+        deviations=deviations,
+        adds_up=adds_up,
+        **parts,
+    )
+
+
+def _replicates(*, by_group: Any, shared: Any, **parts: Any) -> Replicates:
+    """Return totals of replicates, which were split into numbers without rounding."""
+    if by_group.ndim == 4:
+        by_group, shared = by_group.sum(axis=0), shared.sum(axis=0)
+    return Replicates(by_group=by_group, shared=shared, **parts)
+
+
+def _replicates_of_pair(
+    *, first: ClusterSums, by_group: Any, shared: Any, replicates: Any, **_: Any
+) -> ResampledSums:
+    """Return the sums of two results whose covariance is that of replicates."""
+    return ResampledSums.of_pair(first, by_group, shared, replicates)
+
+
+def _few_columns(*, at: Any, values: Any, width: int) -> Any:
+    """Return an array of which each row has a few columns."""
+    starts = np.arange(0, at.size + 1, at.shape[1])
+    where = values.ravel(), at.ravel(), starts
+    return sparse.csr_array(where, shape=(len(at), width))
+
+
+def _sparse(*, key: Any, values: Any, size: int) -> Any:
+    """Return a square array of its values by row and column, in one number."""
+    return sparse.csr_array((values, np.divmod(key, size)), shape=(size, size))
+
+
+def _products(*, matrix: Any, **parts: Any) -> Gram:
+    """Return sums of products of columns."""
+    return Gram(matrix=sparse.csr_array(matrix), **parts)
+
+
+def _folded(*, scatter: Gram, sizes: Any = 0.0, **parts: Any) -> Remainder:
+    """Return the sums of the folded rows."""
+    sizes = np.broadcast_to(sizes, scatter.n_shared)
+    return Remainder(scatter=scatter, sizes=sizes, **parts)
+
+
+def _table(*, by_group: Any, shared: Any, weight: Any, **parts: Any) -> Rows:
+    """Return a table with every group in each row, weights being factors."""
+    if weight is not None:
+        by_group, shared = by_group * weight[:, None, None], shared * weight[:, None]
+    return Rows.of_all(by_group, shared, **parts)
+
+
+def _sparse_table(
+    *, row: Any, values: Any, shared: Any, weight: Any, **parts: Any
+) -> Rows:
+    """Return a table of entries, weights being factors."""
+    if weight is not None:
+        values = sparse.diags_array(weight[row]) @ values
+        shared = shared * weight[:, None]
+    return Rows(row=row, values=values, shared=shared, **parts)
+
+
+#: What makes the objects of classes that are no more, or had other fields, by name.
+CLASSES: dict[str, Any] = {
+    "FewColumns": _few_columns,
+    "Sparse": _sparse,
+    "Products": _products,
+    "Folded": _folded,
+    "Table": _table,
+    "SparseTable": _sparse_table,
+    "Replicates": _replicates,
+    "RefitSums": _refit_sums,
+    "PairedReplicates": _replicates_of_pair,
+    "DifferenceToRest": ratios_minus_rest,
+}
