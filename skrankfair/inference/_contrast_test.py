@@ -16,6 +16,7 @@ from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.validation import Array, check_choice, check_number, generator
 from ..smoothing._curve import share_interval
 from ..smoothing._curve_pairs import CurvePairs
+from ..smoothing._kernels import Kernel, get_kernel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,6 +217,23 @@ def compared_pairs(
     else:
         pairs = list(combinations(range(size), 2))
     return np.array(pairs, dtype=int).reshape(-1, 2)
+
+
+def difference_errors(variance: Array, covariance: Array, pairs: Array) -> Array:
+    """Return the standard errors of the differences of pairs of correlated values."""
+    first, second = pairs.T
+    spread = variance[first] + variance[second] - 2 * covariance[first, second]
+    return np.sqrt(np.maximum(spread, 0))
+
+
+def kernel_of_degree(name: str, degree: int, option: str) -> Kernel:
+    """Return the kernel, whose weights must not be negative for a regression."""
+    kernel = get_kernel(name)
+    if degree and kernel.order > 2:
+        raise ValueError(
+            f"kernel must not have negative weights for {option}; got {name!r}."
+        )
+    return kernel
 
 
 def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:

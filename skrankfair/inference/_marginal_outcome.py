@@ -34,13 +34,14 @@ from ..smoothing._bandwidth import (
     enough,
 )
 from ..smoothing._curve_pairs import CurvePairs
-from ..smoothing._kernels import get_kernel
 from ._contrast_test import (
     ContrastTest,
     Values,
     check_reference,
     checked_test_options,
     compared_pairs,
+    difference_errors,
+    kernel_of_degree,
 )
 
 if TYPE_CHECKING:
@@ -138,8 +139,7 @@ class MarginalOutcomeTest(ContrastTest):
     def _differences(self) -> Values:
         first, second = self._pairs.T
         own, df = self.standard_errors**2, self.effective_clusters - 1
-        spread = own[first] + own[second] - 2 * self.covariance[first, second]
-        error = np.sqrt(np.maximum(spread, 0))
+        error = difference_errors(own, self.covariance, self._pairs)
         if self.binary:
             low, high = self.range
             few = self.effective_clusters * self._variance < (high - low) ** 2
@@ -160,10 +160,8 @@ class MarginalOutcomeTest(ContrastTest):
 
     @cached_read_only
     def _tests(self) -> Simultaneous:
-        first, second = self._pairs.T
         variance = np.diag(self.covariance)
-        spread = variance[first] + variance[second] - 2 * self.covariance[first, second]
-        spread = np.sqrt(np.maximum(spread, 0))
+        spread = difference_errors(variance, self.covariance, self._pairs)
         return self._together(
             self._differences, (self.covariance,), self._pairs, spread
         )
@@ -296,14 +294,10 @@ class MarginalOutcomeTest(ContrastTest):
             f"{', favorable=low)' if self.parameters['favorable'] == 'low' else ')'}"
         )
         lines = [head]
-        for group, value, error in zip(
-            self.groups,
-            self.outcomes,
-            self.standard_errors,
-            strict=True,
-        ):
-            name = fmt.label(group)
-            lines.append(f"{name}: {fmt.number(value)} ± {fmt.number(error)}")
+        outcomes = zip(self.groups, self.outcomes, self.standard_errors, strict=True)
+        for group, value, error in outcomes:
+            values = f"{fmt.number(value)} ± {fmt.number(error)}"
+            lines.append(f"{fmt.label(group)}: {values}")
         for i, (a, b) in enumerate(self.contrasts):
             lines.append(
                 f"{fmt.label(a)} - {fmt.label(b)}: {fmt.number(self.difference[i])} "
@@ -519,12 +513,7 @@ def marginal_outcome_test(
             f"{end:g}, and the threshold is {threshold:g}."
         )
     rows = everyone.take(above)
-    chosen = get_kernel(kernel)
-    if boundary == "local_linear" and chosen.order > 2:
-        raise ValueError(
-            "kernel must not have negative weights for boundary='local_linear'; got "
-            f"{kernel!r}."
-        )
+    chosen = kernel_of_degree(kernel, _DEGREES[boundary], f"{boundary=}")
     sample = rows.sample(cluster_weight)
     if isinstance(bandwidth, str) and bandwidth == "mse":
         pairs = compared_pairs(rows.groups.labels, reference)
@@ -563,7 +552,7 @@ def marginal_outcome_test(
     present = sums.active > 0
     few = present & np.isnan(result.outcomes)
     if few.any():
-        names = [fmt.label(result.groups[i]) for i in np.flatnonzero(few)]
+        names = [fmt.label(result.groups[g]) for g in np.flatnonzero(few)]
         warn_user(
             f"The marginal outcome is undefined (NaN) with fewer than {FEWEST} "
             f"effective clusters near the threshold, in: {', '.join(names)}.",

@@ -30,13 +30,13 @@ from ..smoothing._bandwidth import (
     enough,
 )
 from ..smoothing._curve_pairs import CurvePairs
-from ..smoothing._kernels import get_kernel
 from ._contrast_test import (
     ContrastTest,
     Values,
     check_reference,
     checked_test_options,
     compared_pairs,
+    kernel_of_degree,
     largest,
 )
 from ._score_order import N_BINS, ScoreOrderTest, order_of_scores
@@ -134,18 +134,14 @@ class PredictiveParityTest(ContrastTest):
             variances = sums.variance[first], sums.variance[second]
             df = welch_df(*variances, df[first], df[second])
             return Values(difference, sums.spread(self._pairs), df)
-        values = Values(*np.full((3, len(self._pairs), self.grid.size), np.nan))
-        for c, (a, b) in enumerate(self._pairs.tolist()):
-            fit, effective = sums.contrast(a, b), self.effective_clusters[c]
-            with np.errstate(invalid="ignore"):
-                known = enough(effective) & (fit.overlap >= _LEAST_OVERLAP)
-                if len(sums.outcomes) == 2:
-                    share = fit.variance / (sums.outcomes[1] - sums.outcomes[0]) ** 2
-                    known &= effective * share >= 1
-            values.estimate[c, known] = fit.difference[known]
-            values.standard_error[c, known] = fit.standard_error[known]
-            values.df[c, known] = np.inf
-        return values
+        fits, effective = sums.contrasts(self._pairs), self.effective_clusters
+        with np.errstate(invalid="ignore"):
+            known = enough(effective) & (fits.overlap >= _LEAST_OVERLAP)
+            if len(sums.outcomes) == 2:
+                low, high = self.range
+                known &= effective * fits.variance / (high - low) ** 2 >= 1
+        values = fits.difference, fits.standard_error, np.inf
+        return Values(*(np.where(known, v, np.nan) for v in values))
 
     @cached_read_only
     def _tests(self) -> Simultaneous:
@@ -351,7 +347,8 @@ class PredictiveParityTest(ContrastTest):
         return f", {at.min():.3g} to {at.max():.3g}" if at.size else ""
 
 
-CURVES = ("local_quadratic", "nadaraya_watson")
+#: The degree of the polynomial of the score, by `curve`.
+CURVES = {"local_quadratic": 2, "nadaraya_watson": 0}
 # Where the score explains nearly all of the group, the rest says little.
 _LEAST_OVERLAP = 0.1
 
@@ -372,15 +369,10 @@ def curves_by_group(
 
     The options are those of `checked_test_options`. Warns of groups without a curve.
     """
-    check_choice(curve, "curve", CURVES)
-    options = checked_test_options(**options)
-    chosen, quadratic = get_kernel(kernel), curve == "local_quadratic"
-    if quadratic and chosen.order > 2:
-        raise ValueError(
-            "kernel must not have negative weights for curve='local_quadratic'; "
-            f"got {kernel!r}."
-        )
-    if quadratic:
+    check_choice(curve, "curve", tuple(CURVES))
+    options, degree = checked_test_options(**options), CURVES[curve]
+    chosen = kernel_of_degree(kernel, degree, f"{curve=}")
+    if degree:
         pairs = compared_pairs(rows.groups.labels, reference, rests=rests)
         h = contrast_bandwidth(
             rows, cluster_weight, bandwidth, chosen, pairs, rests=rests
@@ -389,7 +381,7 @@ def curves_by_group(
         h = common_bandwidth(bandwidth, rows.pooled(cluster_weight), chosen)
     sums = CurvePairs.of_rows(
         *(rows, cluster_weight, as_numbers(grid, "grid").copy(), h, chosen),
-        degree=2 if quadratic else 0,
+        degree=degree,
         rests=rests,
     )
     parameters = {
@@ -405,11 +397,11 @@ def curves_by_group(
         ("is undefined (NaN) for groups with fewer than two clusters:", few),
         (
             "is undefined (NaN) on the whole grid (fewer than two clusters near) for",
-            undefined.all(1) & ~few,
+            undefined.all(axis=1) & ~few,
         ),
     ):
         if without.any():
-            names = [fmt.label(sums.groups[i]) for i in np.flatnonzero(without)]
+            names = [fmt.label(sums.groups[g]) for g in np.flatnonzero(without)]
             warn_user(f"A curve {message} {', '.join(names)}.")
     return PredictiveParityTest(sums, h, parameters)
 

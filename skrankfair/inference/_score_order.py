@@ -28,7 +28,7 @@ from .._inputs.validation import (
     weighted_quantile,
 )
 from ..smoothing._bandwidth import FEWEST, enough
-from ._contrast_test import checked_test_options, largest
+from ._contrast_test import checked_test_options, difference_errors, largest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,7 +151,7 @@ def order_of_scores(
     pairs = np.column_stack([below, above])[group[below] != group[above]]
     first, second = pairs.T
     variance = np.diag(covariance)
-    spread = variance[first] + variance[second] - 2 * covariance[first, second]
+    error = difference_errors(variance, covariance, pairs)
     # At least that of independent rows that have one mean in both ranges.
     n = effective[pairs]
     common, squares = (
@@ -163,15 +163,15 @@ def order_of_scores(
     known = enough(n).all(axis=1)
     if np.unique(y).size == 2:
         known &= n.min(axis=1) * common >= np.ptp(y) ** 2
-    pairs, spread, least = pairs[known], spread[known], least[known]
+    pairs, error, least = pairs[known], error[known], least[known]
     first, second = pairs.T
     tests = Simultaneous(
         mean[first] - mean[second],
-        np.sqrt(np.maximum(spread, least)),
+        np.maximum(error, np.sqrt(least)),
         welch_df(*variance[pairs.T], *df[pairs.T]),
         (covariance,),
         pairs,
-        *(n_resamples, seed, np.sqrt(np.maximum(spread, 0))),
+        *(n_resamples, seed, error),
         sides=1,
     )
     order = np.argsort(-tests.deviate, kind="stable")

@@ -44,15 +44,15 @@ Curve = tuple[str, Hashable]
 _EVERYONE: Curve = ("everyone", None)
 
 
-class NullContrast(NamedTuple):
-    """The difference of two curves, with its error if they were one curve.
+class NullContrasts(NamedTuple):
+    """Differences of pairs of curves, with their errors if both were one curve.
 
     Attributes
     ----------
-    difference, standard_error : ndarray of shape (J,)
-    overlap : ndarray of shape (J,)
+    difference, standard_error : ndarray of shape (n, J)
+    overlap : ndarray of shape (n, J)
         The part of the spread of the group label that the score does not explain.
-    variance : ndarray of shape (J,)
+    variance : ndarray of shape (n, J)
         Variance of the outcomes of both groups.
     """
 
@@ -513,40 +513,44 @@ class CurvePairs(ReadOnlyArrays):
         return self._independent(self.fits.weights, self.totals)
 
     def _independent(self, weights: Array, totals: Array) -> Array:
-        squares = totals[:, 3 * self.degree + 2 : -1]
-        return np.einsum("hjk,hkj->hj", _product(weights, weights), squares)
+        squares = totals[..., 3 * self.degree + 2 : -1, :]
+        return np.einsum("...jk,...kj->...j", _product(weights, weights), squares)
 
-    def contrast(self, first: int, second: int) -> NullContrast:
-        """Return the difference of two curves by a regression in the window.
+    def contrasts(self, pairs: Array) -> NullContrasts:
+        """Return the differences of n pairs of curves by regressions in the window.
 
         Outcomes are regressed on the score, its square and the group, with slopes in
         common: the value is the coefficient of the group, and its error is that of the
         score test, from the residuals without the group. It is at least what
         independent rows with the variance of both groups would have.
         """
-        pair, outcome = [first, second], self._outcome
-        powers = np.arange(self.degree + 1)
-        own, total = self.totals[first], self.totals[pair].sum(0)
+        outcome, powers = self._outcome, np.arange(self.degree + 1)
+        both = self.totals[pairs]
+        own, total = both[:, 0], both.sum(1)
         inverse, common = self._regressed(total)
-        explained = np.einsum("jkl,lj->jk", inverse, own[powers])
-        spread = own[0] - np.einsum("jk,kj->j", explained, own[powers])
-        top = own[outcome] - np.einsum("jk,kj->j", explained, total[outcome + powers])
-        weights = np.stack([-explained, -explained])
-        weights[0, :, 0] += 1
-        independent = self._independent(weights, self.totals[pair]).sum(axis=0)
-        curves = list(zip(pair, _residual(weights, common), strict=True))
-        robust = sum(self._between(*a, *b) for a in curves for b in curves)
+        explained = np.einsum("njkl,nlj->njk", inverse, own[:, powers])
+        spread = own[:, 0] - np.einsum("njk,nkj->nj", explained, own[:, powers])
+        top = own[:, outcome] - np.einsum(
+            "njk,nkj->nj", explained, total[:, outcome + powers]
+        )
+        weights = np.stack([-explained, -explained], axis=1)
+        weights[:, 0, :, 0] += 1
+        independent = self._independent(weights, both).sum(axis=1)
+        residual, robust = _residual(weights, common[:, None]), np.zeros(spread.shape)
+        for of_pair, pair, error in zip(residual, pairs.tolist(), robust, strict=True):
+            for a, b in product((0, 1), repeat=2):
+                error += self._between(pair[a], of_pair[a], pair[b], of_pair[b])
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean, share = total[outcome] / total[0], own[0] / total[0]
-            variance = total[-1] / total[0] - mean**2
+            mean, share = total[:, outcome] / total[:, 0], own[:, 0] / total[:, 0]
+            variance = total[:, -1] / total[:, 0] - mean**2
             # What rounding leaves where all outcomes are equal.
             some = variance > _ROUNDING * mean**2
             variance = np.where(some, variance, 0.0)
             error = np.where(some, np.maximum(robust, variance * independent), 0.0)
-            return NullContrast(
+            return NullContrasts(
                 np.where(some, top, 0.0) / spread,
                 np.sqrt(error) / spread,
-                spread / (total[0] * share * (1 - share)),
+                spread / (total[:, 0] * share * (1 - share)),
                 variance,
             )
 
