@@ -155,9 +155,9 @@ class _Fit:
 
     def chi_square(self, shares: Array, fits: Array, expected: Array) -> Array:
         """Return Pearson's statistic of the rows; a share of 0 takes no part."""
-        there = expected > _EQUAL
-        scale = self.weight / np.where(there, expected, 1.0)
-        out: Array = (shares - fits) ** 2 @ np.where(there, scale, 0.0)
+        scale = np.zeros(expected.size)
+        np.divide(self.weight, expected, out=scale, where=expected > _EQUAL)
+        out: Array = (shares - fits) ** 2 @ scale
         return out
 
 
@@ -215,9 +215,9 @@ def _pooled(fit: Array, covariance: Array, weight: Array, least: float) -> Array
         return float(abs(slope @ fit) / np.sqrt(variance)) if variance > 0 else np.inf
 
     while len(levels) > 1:
-        apart = [distance(low, high) for low, high in pairwise(levels)]
-        weakest = int(np.argmin(apart))
-        if apart[weakest] >= least:
+        distances = [distance(low, high) for low, high in pairwise(levels)]
+        weakest = int(np.argmin(distances))
+        if distances[weakest] >= least:
             break
         levels[weakest] += levels.pop(weakest + 1)
     merged = np.empty(fit.size)

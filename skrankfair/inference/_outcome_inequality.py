@@ -204,8 +204,8 @@ def _positions(
     member = member.astype(float)
     outcome = member * y[:, None]
     place = np.arange(depth)
-    there = place < lengths[:, None]
-    row = np.where(there, offset[:, None] + place, 0)
+    exists = place < lengths[:, None]
+    row = np.where(exists, offset[:, None] + place, 0)
     new = np.flatnonzero(np.diff(ranking.tie_bounds(rows)[0], prepend=-1))
     sizes = np.diff(np.append(new, rows.size))
     member = np.add.reduceat(member, new, axis=0) / sizes[:, None]
@@ -213,7 +213,7 @@ def _positions(
     block = np.repeat(np.arange(new.size), sizes)[row]
     size = sizes[block]
     share, value = member[block], outcome[block]
-    return share, value, np.where(there, block, -1), size
+    return share, value, np.where(exists, block, -1), size
 
 
 _DRAWS = 1 << 22  # random numbers at once

@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from math import comb
 
 import numpy as np
+from scipy import special
 
 from .._inputs.validation import Array
 
@@ -29,7 +30,7 @@ _HALVINGS = 40
 
 @dataclass(frozen=True, eq=False)
 class CountLattice:
-    """The counts of P groups in lists of at most k places, sorted by their sum.
+    """The counts of P groups in lists of at most k places, sorted as in `find`.
 
     Attributes
     ----------
@@ -58,9 +59,9 @@ class CountLattice:
             times = k + 1 - states.sum(axis=1)
             value = np.concatenate([np.arange(n) for n in times])
             states = np.column_stack([np.repeat(states, times, axis=0), value])
-        total = states.sum(axis=1)
-        order = np.argsort(total, kind="stable")
-        return cls(k, states[order], np.cumsum(np.bincount(total, minlength=k + 1)))
+        totals = np.cumsum(states, axis=1)
+        sizes = np.cumsum(np.bincount(totals[:, -1], minlength=k + 1))
+        return cls(k, states[np.lexsort(totals.T)], sizes)
 
     def parts(self, n_lists: int) -> Iterator[slice]:
         """Yield parts of lists whose distributions are held at a time."""
@@ -69,17 +70,18 @@ class CountLattice:
             yield slice(start, start + size)
 
     @cached_property
-    def _codes(self) -> tuple[Array, Array, Array]:
-        """The base of each group, the sorted codes of the states, and their order."""
-        base = (self.k + 1) ** np.arange(self.states.shape[1] - 1, -1, -1)
-        code = self.states @ base
-        order = np.argsort(code)
-        return base, code[order], order
+    def _before(self) -> Array:
+        """How many states of g + 1 groups have a smaller sum, shape (k + 1, P)."""
+        total, g = np.ogrid[: self.k + 1, : self.states.shape[1]]
+        return special.comb(total + g, g + 1).astype(np.int64)
 
     def find(self, counts: Array) -> Array:
-        """Return the numbers of states, given their counts, shape (..., P)."""
-        base, code, order = self._codes
-        return order[np.searchsorted(code, counts @ base)]
+        """Return the numbers of states, given their counts, shape (..., P).
+
+        States are sorted by the sum of all groups, then of all but the last, and so on.
+        """
+        totals = np.cumsum(counts, axis=-1)
+        return self._before[totals, np.arange(totals.shape[-1])].sum(axis=-1)
 
     @cached_property
     def above(self) -> Array:
@@ -231,7 +233,7 @@ class FairCounts:
                 "counts each. Pass k, or other targets."
             )
         levels, failed = np.empty((2, len(share)))
-        fair = np.ones((len(share), k, len(lattice.states)), dtype=bool)
+        fair = np.zeros((len(share), k, len(lattice.states)), dtype=bool)
         for some in lattice.parts(len(share)):
             drawn = None if pool is None else pool[some]
             law = PrefixLaw(lattice, share[some], drawn)

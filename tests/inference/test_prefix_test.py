@@ -1,5 +1,6 @@
 """Exact tests of prefixes: enumeration, published numbers, scipy and a simulation."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -95,6 +96,19 @@ def test_adjusted_levels_by_enumeration(k, share, alpha):
         level, expected = naive.failure_nearest(alpha, list(share), places, pool=pool)
         found = counts.failure_probability[i]
         assert found == pytest.approx(float(expected), abs=1e-12)
+
+
+def test_least_counts_of_several_groups_by_enumeration():
+    counts, share = fair_counts(12, (0.3, 0.2), 0.1), {"a": 0.3, "b": 0.2}
+    for place in range(12):
+        passing = [
+            c
+            for c in itertools.product(range(place + 2), repeat=2)
+            if sum(c) <= place + 1
+            and naive.tail(dict(zip("ab", c, strict=True)), place + 1, share=share)
+            > counts.alpha[0]
+        ]
+        assert counts.least[0, place].tolist() == np.min(passing, axis=0).tolist()
 
 
 def test_tails_are_those_of_scipy():
