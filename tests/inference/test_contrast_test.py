@@ -5,7 +5,11 @@ import operator
 import numpy as np
 import pytest
 
-from skrankfair.inference import marginal_outcome_test, predictive_parity_test
+from skrankfair.inference import (
+    marginal_outcome_test,
+    predictive_parity_test,
+    score_order_test,
+)
 from skrankfair.smoothing import nadaraya_watson
 from tests.inference.test_predictive_parity import FIXED, GRID, PAPER, rows
 
@@ -89,3 +93,61 @@ def test_bad_levels_and_kinds(test, options, name):
     if test is predictive_parity_test:
         with pytest.raises(ValueError, match="kind must be one of"):
             interval(kind="both")
+
+
+CURVES = (predictive_parity_test, marginal_outcome_test)
+BAD = {
+    (*CURVES, score_order_test): [
+        ("y_true", None),
+        ("y_true", [0, np.inf, 1, 0]),
+        ("y_score", [0.1, np.nan, 0.6, 0.7]),
+        ("sensitive_features", None),
+        ("sensitive_features", ["a", "b", None, "a"]),
+        ("cluster", [1, 2, None, 3]),
+        ("cluster_weight", "user"),
+        ("sample_weight", [0, 0, 0, 0]),
+        ("n_resamples", 0),
+        ("random_state", "seed"),
+    ],
+    CURVES: [
+        ("bandwidth", 0),
+        ("bandwidth", "silverman"),
+        ("kernel", "cosine"),
+        ("kernel", "flat_top"),
+        ("correction", "sidak"),
+        ("reference", "z"),
+        ("confidence_level", 95),
+    ],
+    (predictive_parity_test,): [
+        ("contrasts", "all"),
+        ("curve", "loess"),
+        ("grid", []),
+        ("grid", [np.inf]),
+        ("y_score must have a finite spread", {"y_score": [0.5] * 4}),
+        ("reference must be None", {"contrasts": "rest", "reference": "a"}),
+    ],
+    (marginal_outcome_test,): [
+        ("threshold", np.nan),
+        ("threshold", None),
+        ("threshold", 5.0),
+        ("boundary", "line"),
+        ("favorable", "good"),
+        ("y_true", [0, np.nan, 1, 0]),
+        ("y_score", [0.1, 0.5, 0.5, 0.5]),
+    ],
+    (score_order_test,): [("n_bins", 0), ("n_bins", 21), ("y_true", [0, np.nan, 1, 1])],
+}
+
+
+@pytest.mark.parametrize(
+    ("test", "name", "value"),
+    [(test, *bad) for tests, some in BAD.items() for test in tests for bad in some],
+)
+def test_bad_input_is_named(test, name, value):
+    columns = {"y_true": [0, 0, 1, 1], "y_score": [0.1, 0.5, 0.6, 0.7]}
+    columns["sensitive_features"] = list("abab")
+    if test is marginal_outcome_test:
+        columns["threshold"] = 0.5
+    changes = value if isinstance(value, dict) else {name: value}
+    with pytest.raises(ValueError, match=name):
+        test(**{**columns, **changes})

@@ -135,25 +135,17 @@ def test_bias_corrected_value_and_robust_variance_are_those_of_rdrobust(
     own = rng.normal(size=600)[cluster]
     s = rng.random(600)
     y = (rng.random(600) < 0.2 + 0.5 * s + 0.05 * own).astype(float)
-    t = compared(
-        y,
-        s,
-        ["all"] * 600,
-        threshold=threshold,
-        bandwidth=h,
-        kernel=kernel,
-        cluster=cluster,
-        cluster_weight="row",
-    )
+    options = {"threshold": threshold, "bandwidth": h, "kernel": kernel}
+    t = compared(y, s, ["all"] * 600, cluster, cluster_weight="row", **options)
     assert t.outcomes[0] == pytest.approx(value, rel=1e-9)
     # Both inflate the variance for the number of clusters, each in its own way.
     m = t.n_clusters
-    found = t.covariance[0, 0] * (m - 1) / m
+    expected = variance * m / (m - 1)
     if clustered:
         near = (s >= threshold) & (s <= threshold + h)
         n, m = near.sum(), np.unique(cluster[near]).size
-        found *= (n - 1) / (n - 3) * m / (m - 1)
-    assert found == pytest.approx(variance, rel=1e-9)
+        expected *= (n - 3) / (n - 1) * (m - 1) / m
+    assert t.covariance[0, 0] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("boundary", ["constant", "local_linear"])
@@ -200,16 +192,14 @@ def test_low_scores_that_are_good_are_those_of_negated_ones():
     np.testing.assert_array_equal(low.difference, high.difference)
     assert "threshold=0.4, " in repr(low)
     assert repr(low).split(chr(10))[0].endswith("favorable=low)")
-    with pytest.raises(
-        ValueError, match="NaN only above the threshold; .*or below 0.5"
+    for threshold, message in (
+        (0.5, "NaN only above the threshold; .*or below 0.5"),
+        (-1.0, "rows at or below it; the smallest y_score"),
     ):
-        compared(y, s, group, cluster, threshold=0.5, favorable="low")
-    with pytest.raises(ValueError, match="rows at or below it; the smallest y_score"):
-        compared(y, s, group, cluster, threshold=-1.0, favorable="low")
+        with pytest.raises(ValueError, match=message):
+            compared(y, s, group, cluster, threshold=threshold, favorable="low")
     with pytest.raises(ValueError, match="bandwidth and options"):
-        compared(y, s, group, threshold=T, bandwidth=H, favorable="low") + compared(
-            y, -s, group, threshold=-T, bandwidth=H
-        )
+        low + high
 
 
 def test_infra_marginal_means_mislead_and_the_test_does_not():
@@ -236,24 +226,21 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
 
 
 def test_several_groups():
-    y, s, group, cluster = rows(labels="abc")
-    options = {"sensitive_features": group, "cluster": cluster, "threshold": T}
-    t = marginal_outcome_test(y, s, **options)
+    columns = rows(labels="abc")
+    t = compared(*columns)
     assert t.contrasts == (("a", "b"), ("a", "c"), ("b", "c"))
-    strict = marginal_outcome_test(y, s, correction="bonferroni", **options)
+    strict = compared(*columns, correction="bonferroni")
     pointwise = 2 * special.stdtr(t.df, -np.abs(t.difference / t.standard_error))
     np.testing.assert_allclose(strict.pvalues, np.minimum(3 * pointwise, 1))
     assert (t.pvalues >= pointwise).all()
     assert t.pvalue == t.pvalues.min() < strict.pvalue
-    one = marginal_outcome_test(y, s, reference="b", **options)
+    one = compared(*columns, reference="b")
     assert one.contrasts == (("a", "b"), ("c", "b"))
     frame = t.to_frame()
     assert frame["a"].tolist() == ["a", "a", "b"]
     above = t.inframarginal.estimate
-    np.testing.assert_allclose(
-        frame["inframarginal_difference"],
-        [above[0] - above[1], above[0] - above[2], above[1] - above[2]],
-    )
+    differences = [above[0] - above[1], above[0] - above[2], above[1] - above[2]]
+    np.testing.assert_allclose(frame["inframarginal_difference"], differences)
 
 
 class TestUndefined:
@@ -280,12 +267,11 @@ class TestUndefined:
     def test_group_with_one_cluster(self):
         y, s, group, cluster = rows()
         cluster = np.where(group == "b", 0, cluster)
-        options = {"sensitive_features": group, "cluster": cluster, "threshold": T}
         with (
             pytest.warns(UndefinedMetricWarning, match="too few clusters, in: b"),
             pytest.warns(UndefinedMetricWarning, match="5 effective clusters.*in: b"),
         ):
-            t = marginal_outcome_test(y, s, **options)
+            t = compared(y, s, group, cluster)
         assert np.isnan(t.pvalue)
         assert np.isnan(t.outcomes).tolist() == [False, True]
         assert np.isnan(t.outcome_interval().low).tolist() == [False, True]
@@ -308,44 +294,10 @@ class TestUndefined:
         np.testing.assert_allclose(t.outcomes, [1 / 3, 2 / 3])
 
 
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            ("threshold", np.nan),
-            ("threshold", None),
-            ("threshold", 5.0),
-            ("boundary", "line"),
-            ("favorable", "good"),
-            ("bandwidth", 0),
-            ("kernel", "cosine"),
-            ("kernel", "flat_top"),
-            ("reference", "z"),
-            ("y_true", [0, np.nan, 1, 0]),
-            ("y_true", [0, np.inf, 1, 0]),
-            ("y_score", None),
-            ("y_score", [0.1, 0.5, 0.5, 0.5]),
-        ],
-    )
-    def test_names_the_argument(self, name, value):
-        good = {
-            "y_true": [np.nan, 0, 1, 1],
-            "y_score": [0.1, 0.5, 0.6, 0.7],
-            "sensitive_features": list("abab"),
-            "threshold": 0.5,
-        }
-        with pytest.raises(ValueError, match=name):
-            marginal_outcome_test(**{**good, name: value})
-
-    def test_names_the_row_of_an_unknown_outcome(self):
-        with pytest.raises(ValueError, match="row 2 has a score at or above 0.5"):
-            compared(
-                [0, 1, np.nan, 1],
-                [0.1, 0.5, 0.6, 0.7],
-                list("abab"),
-                threshold=0.5,
-                sample_weight=[0, 1, 1, 1],
-            )
+def test_an_unknown_outcome_is_named_by_its_row():
+    columns = [0, 1, np.nan, 1], [0.1, 0.5, 0.6, 0.7], list("abab")
+    with pytest.raises(ValueError, match="row 2 has a score at or above 0.5"):
+        compared(*columns, threshold=0.5, sample_weight=[0, 1, 1, 1])
 
 
 @pytest.mark.parametrize("nearest", [18, 30, 60])
