@@ -9,7 +9,7 @@ from sklearn.isotonic import IsotonicRegression, check_increasing
 from skrankfair.datasets import make_biased_rankings
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import monotonicity_test, recommend_metrics
-from skrankfair.inference._monotonicity import _Fit, _pooled
+from skrankfair.inference._monotonicity import _pooled
 from tests.seeds import rarely
 
 
@@ -95,9 +95,8 @@ class TestChiSquare:
         assert test.df == 5
         assert np.isfinite(test.pvalue)
         # Two positions of 0 among a fit of 0 take no part.
-        test = monotonicity_test(
-            **columns(member[:, :4]), method="chi2", increasing=True
-        )
+        first = columns(member[:, :4])
+        test = monotonicity_test(**first, method="chi2", increasing=True)
         assert test.fit[0] == 0
         assert test.statistic == 0
 
@@ -117,14 +116,8 @@ class TestChiSquare:
         qid = np.repeat(np.arange(30), rng.integers(4, 9, 30))
         group = rng.random(qid.size) < 0.4
         score = rng.normal(size=qid.size)
-        test = monotonicity_test(
-            score,
-            sensitive_features=group,
-            qid=qid,
-            group=True,
-            k=8,
-            random_state=0,
-        )
+        who = {"sensitive_features": group, "qid": qid, "group": True}
+        test = monotonicity_test(score, **who, k=8, random_state=0)
         count, support = np.zeros(8), np.zeros(8)
         for q in range(30):
             rows = np.flatnonzero(qid == q)
@@ -133,9 +126,7 @@ class TestChiSquare:
                 support[place] += 1
         np.testing.assert_array_equal(test.count, count)
         np.testing.assert_array_equal(test.support, support)
-        fit = isotonic(
-            np.arange(8), count / support, support, increasing=test.increasing
-        )
+        fit = isotonic(np.arange(8), count / support, support, test.increasing)
         expected = ((count - support * fit) ** 2 / (support * fit)).sum()
         assert test.statistic == pytest.approx(expected, rel=1e-9)
 
@@ -147,15 +138,9 @@ class TestBootstrap:
         rejected = 0
         for _ in range(60):
             data = make_biased_rankings(50, 20, 0.5, advantage, random_state=rng)
-            test = monotonicity_test(
-                data.y_score,
-                sensitive_features=data.sensitive_features,
-                qid=data.qid,
-                group="protected",
-                n_resamples=99,
-                random_state=rng,
-            )
-            rejected += test.rejected
+            who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+            options = {"group": "protected", "n_resamples": 99, "random_state": rng}
+            rejected += monotonicity_test(data.y_score, **who, **options).rejected
         assert rejected <= 3 + 5 * np.sqrt(60 * 0.05 * 0.95)
 
     def test_a_direction_that_is_known_is_kept(self):
@@ -204,16 +189,6 @@ class TestBootstrap:
         np.testing.assert_allclose(test.share, [0.5, 0.5, 0, 1])
 
 
-@pytest.mark.parametrize("n", [2, 7, 50, 51, 80])
-def test_fits_are_isotonic_regressions(n):
-    rng = np.random.default_rng(n)
-    rows, weight = rng.normal(size=(20, n)).round(1), rng.integers(1, 9, n) / 2
-    for up in (True, False):
-        for row, fit in zip(rows, _Fit(weight, increasing=up)(rows), strict=True):
-            expected = isotonic(np.arange(n), row, weight, increasing=up)
-            np.testing.assert_allclose(fit, expected, atol=1e-12)
-
-
 def test_positions_that_few_rankings_have():
     # One ranking is longer, with a member at its end.
     rng = np.random.default_rng(0)
@@ -232,11 +207,9 @@ def test_positions_that_few_rankings_have():
     # Half of the rankings, by weight.
     half = np.repeat([True, False], 3)[:, None] & np.ones((6, 4), dtype=bool)
     rows = np.flatnonzero((np.arange(24) % 4 < 2) | (np.arange(24) < 12))
-    c = {
-        name: np.asarray(value)[rows]
-        for name, value in columns(half).items()
-        if name != "group"
-    } | {"group": True, "method": "chi2"}
+    c = columns(half)
+    c |= {name: c[name][rows] for name in ("y_score", "sensitive_features", "qid")}
+    c["method"] = "chi2"
     assert monotonicity_test(**c).position.size == 4
     weight = np.where(c["qid"] < 3, 1.0, 2.0)
     assert monotonicity_test(**c, sample_weight=weight).position.size == 2
@@ -246,30 +219,25 @@ def test_levels_that_hardly_differ_are_pooled():
     fit, weight = np.array([0.1, 0.1, 0.2, 0.6, 0.65]), np.full(5, 100.0)
     covariance = np.eye(5) * 0.05**2
     # 0.1 and 0.2 differ by 1.6 standard errors, 0.6 and 0.65 by 0.7.
-    np.testing.assert_allclose(_pooled(fit, covariance, weight, 0.5), fit)
-    np.testing.assert_allclose(
-        _pooled(fit, covariance, weight, 1.5), [0.1, 0.1, 0.2, 0.625, 0.625]
-    )
-    np.testing.assert_allclose(
-        _pooled(fit, covariance, weight, 2.0), [0.4 / 3] * 3 + [0.625] * 2
-    )
-    np.testing.assert_allclose(_pooled(fit, covariance, weight, 99), [0.33] * 5)
+    for least, expected in (
+        (0.5, fit),
+        (1.5, [0.1, 0.1, 0.2, 0.625, 0.625]),
+        (2.0, [0.4 / 3] * 3 + [0.625] * 2),
+        (99, [0.33] * 5),
+    ):
+        pooled = _pooled(fit, covariance, weight, least)
+        np.testing.assert_allclose(pooled, expected)
     # Without noise every difference is one.
     np.testing.assert_allclose(_pooled(fit, np.zeros((5, 5)), weight, 9), fit)
 
 
 class TestResult:
-    def test_text(self):
-        test = monotonicity_test(
-            **columns(bump(np.random.default_rng(0))), random_state=0
-        )
-        assert "Monotone share of True: rejected (p = " in repr(test)
-        assert "80 rankings, 10 positions" in repr(test)
-        assert test.group_share == pytest.approx(0.4)
-
-    def test_recommendation(self):
+    def test_text_and_recommendation(self):
         rng = np.random.default_rng(0)
         bumpy = monotonicity_test(**columns(bump(rng)), random_state=0)
+        assert "Monotone share of True: rejected (p = " in repr(bumpy)
+        assert "80 rankings, 10 positions" in repr(bumpy)
+        assert bumpy.group_share == pytest.approx(0.4)
         monotone = monotonicity_test(**columns(fair(rng)), random_state=1)
         assert (bumpy.rejected, monotone.rejected) == (True, False)
         for purpose in ("minimize", "evaluate"):
@@ -292,9 +260,7 @@ class TestResult:
         assert set(r.avoid) == {"normalized_discounted_ratio", "skew_at_k"}
 
     def test_bad_recommendation(self):
-        test = monotonicity_test(
-            **columns(fair(np.random.default_rng(0))), method="chi2"
-        )
+        test = monotonicity_test(**columns(fair(np.random.default_rng(0))))
         with pytest.raises(ValueError, match="purpose must be one of"):
             recommend_metrics(test, "report")
         with pytest.raises(ValueError, match="test must be a result of monotonicity"):
@@ -328,10 +294,7 @@ class TestUndefined:
     @pytest.mark.parametrize(
         ("option", "message"),
         [
-            (
-                {"group": "x"},
-                r"group must be one of the groups \[False, True\]; got 'x'",
-            ),
+            ({"group": "x"}, r"group must be one of .*\[False, True\]; got 'x'"),
             ({"qid": None}, "qid must be given"),
             ({"qid": range(60)}, "at least 2 positions; got 1"),
             ({"method": "bayes"}, "method must be one of 'bootstrap', 'chi2'"),
