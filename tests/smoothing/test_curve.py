@@ -53,6 +53,8 @@ def test_curve_and_covariance_are_those_of_the_loops(kernel, method):
         assert_close(r.estimate, f, METHODS[method])
         assert_close(r.covariance, covariance, METHODS[method])
         assert_close(r.standard_error**2, np.diag(covariance), METHODS[method])
+        psi, m = r.influence(), len(r.influence())
+        np.testing.assert_allclose(m / (m - 1) * psi.T @ psi, r.covariance, rtol=1e-9)
 
 
 @pytest.mark.parametrize("bandwidth", [0.05, 0.01])
@@ -84,15 +86,6 @@ def test_little_noise_around_large_outcomes_is_kept(bandwidth):
     np.testing.assert_allclose(fast.standard_error, exact.standard_error, rtol=5e-7)
 
 
-def test_influence_is_what_the_covariance_is_made_of():
-    y, s, cluster = clustered()
-    r = nadaraya_watson(y, s, GRID, bandwidth=0.2, cluster=cluster)
-    psi = r.influence()
-    assert psi.shape == (25, GRID.size)
-    np.testing.assert_allclose(psi.sum(0), 0, atol=1e-14)
-    np.testing.assert_allclose(25 / 24 * psi.T @ psi, r.covariance, rtol=1e-12)
-
-
 def test_many_rows_are_those_of_few():
     """Blocks of clusters, some longer than a block, add up."""
     rng = np.random.default_rng(3)
@@ -117,32 +110,22 @@ def test_many_rows_are_those_of_few():
 
 
 @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-class TestKernelReg:
-    """statsmodels, where every cluster has one row."""
+def test_the_cross_validated_bandwidth_is_near_that_of_statsmodels():
+    """Every cluster has one row there, and the curve is that of `KernelReg`."""
+    from statsmodels.nonparametric.kernel_regression import KernelReg
 
-    def test_the_same_curve(self):
-        from statsmodels.nonparametric.kernel_regression import KernelReg
+    rng = np.random.default_rng(5)
+    s = rng.random(150)
+    y = np.sin(6 * s) + 0.3 * rng.normal(size=150)
+    ours = nadaraya_watson(y, s, GRID, bandwidth="cv")
+    theirs = KernelReg(y, s, "c", reg_type="lc", bw=[ours.bandwidth])
+    np.testing.assert_allclose(ours.estimate, theirs.fit(GRID)[0], rtol=1e-10)
 
-        y, s, _ = clustered(4)
-        theirs = KernelReg(y, s, "c", reg_type="lc", bw=[0.07]).fit(GRID)[0]
-        for method, tolerance in METHODS.items():
-            ours = nadaraya_watson(y, s, GRID, bandwidth=0.07, method=method)
-            np.testing.assert_allclose(ours.estimate, theirs, rtol=tolerance)
+    def error(factor):
+        return theirs.cv_loo(np.array([factor * ours.bandwidth]), theirs.est["lc"])
 
-    def test_the_cross_validated_bandwidth_is_near_theirs(self):
-        from statsmodels.nonparametric.kernel_regression import KernelReg
-
-        rng = np.random.default_rng(5)
-        s = rng.random(150)
-        y = np.sin(6 * s) + 0.3 * rng.normal(size=150)
-        theirs = KernelReg(y, s, "c", reg_type="lc", bw=[0.07])
-        ours = nadaraya_watson(y, s, GRID, bandwidth="cv").bandwidth
-
-        def error(h):
-            return theirs.cv_loo(np.array([h]), theirs.est["lc"])
-
-        # No candidate of the grid is better by their criterion.
-        assert error(ours) <= min(error(ours * 2**0.25), error(ours / 2**0.25))
+    # No candidate of the grid is better by their criterion.
+    assert error(1) <= min(error(2**0.25), error(2**-0.25))
 
 
 def test_a_person_with_many_rows_weighs_one():
@@ -199,14 +182,8 @@ class TestBadInput:
     def test_extreme_scores(self):
         s = [1e308, -1e308, 5e-324, -0.0, 0.0, 1.0]
         for kernel, method in itertools.product(KERNELS, METHODS):
-            r = nadaraya_watson(
-                [1, 0, 1, 0, 1, 0],
-                s,
-                [0.0, 1e308],
-                bandwidth=1e-3,
-                kernel=kernel,
-                method=method,
-            )
+            options = {"bandwidth": 1e-3, "kernel": kernel, "method": method}
+            r = nadaraya_watson([1, 0, 1, 0, 1, 0], s, [0.0, 1e308], **options)
             np.testing.assert_allclose(r.estimate, [2 / 3, 1.0], rtol=1e-9)
 
 
@@ -223,20 +200,16 @@ class TestInterval:
             curve.confidence_interval(1.0)
 
     def test_of_shares_is_inside_and_holds_the_smoothed_curve(self):
-        missed = []
+        grid, x, missed = np.array([0.02, 0.5, 0.98]), np.linspace(0, 1, 2001), []
+        near = np.exp(-0.5 * ((grid[:, None] - x) / 0.1) ** 2)
+        smooth = near @ (0.05 * x) / near.sum(1)
         for seed in range(60):
             rng = np.random.default_rng(seed)
             s = rng.random(400)
             y = (rng.random(400) < 0.05 * s).astype(float)
-            curve = nadaraya_watson(y, s, [0.02, 0.5, 0.98], bandwidth=0.1)
-            low, high = curve.confidence_interval()
+            low, high = nadaraya_watson(y, s, grid, bandwidth=0.1).confidence_interval()
             assert (low >= 0).all()
             assert (high <= 1).all()
-            x = np.linspace(0, 1, 2001)
-            near = np.exp(
-                -0.5 * ((np.array([0.02, 0.5, 0.98])[:, None] - x) / 0.1) ** 2
-            )
-            smooth = near @ (0.05 * x) / near.sum(1)
             missed.append((smooth < low) | (smooth > high))
         assert np.mean(missed) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 60)
         nobody = nadaraya_watson(np.zeros(50), np.linspace(0, 1, 50), [0.5])
