@@ -43,11 +43,6 @@ def compared(y, s, group, cluster=None, **options):
     )
 
 
-def members(group, a, b):
-    rest = group != a if b == "rest" else group == b
-    return (group == a).tolist(), rest.tolist()
-
-
 @pytest.mark.parametrize(
     "options",
     [{}, {"reference": "b"}, {"contrasts": "rest"}, {"overlap": True}],
@@ -57,49 +52,34 @@ def members(group, a, b):
 def test_differences_and_errors_are_those_of_the_reference(options, cluster_weight):
     y, s, group, cluster = rows()
     weight = np.random.default_rng(1).integers(0, 3, y.size)
-    overlap = np.stack([group == "a", group != "b"], axis=1)
+    features, n_contrasts, options = group, 3 - ("reference" in options), {**options}
+    if options.pop("overlap", False):
+        features, n_contrasts = np.stack([group == "a", group != "b"], axis=1), 2
+    data = y.tolist(), s.tolist(), cluster.tolist()
     for w in (None, weight):
-        t = compared(
-            y,
-            s,
-            overlap if "overlap" in options else group,
-            cluster,
-            cluster_weight=cluster_weight,
-            sample_weight=w,
-            **PAPER,
-            **FIXED,
-            **{name: v for name, v in options.items() if name != "overlap"},
-        )
-        assert len(t.contrasts) == (2 if {"reference", "overlap"} & {*options} else 3)
-        given = ("gaussian", cluster_weight, None if w is None else w.tolist())
+        options |= {"cluster_weight": cluster_weight, "sample_weight": w}
+        t = compared(y, s, features, cluster, **options, **PAPER, **FIXED)
+        assert len(t.contrasts) == n_contrasts
+        given = GRID, 0.2, "gaussian", cluster_weight, None if w is None else w.tolist()
         for i, (a, b) in enumerate(t.contrasts):
-            if "overlap" in options:
-                both = overlap[:, a].tolist(), (~overlap[:, a]).tolist()
-            else:
-                both = members(group, a, b)
-            difference, covariance = naive.contrast(
-                y.tolist(), s.tolist(), cluster.tolist(), *both, GRID, 0.2, *given
-            )
+            first = features[:, a] if features.ndim > 1 else group == a
+            second = ~first if b == "rest" else group == b
+            both = first.tolist(), second.tolist()
+            difference, covariance = naive.contrast(*data, *both, *given)
             np.testing.assert_allclose(t.difference[i], difference, rtol=1e-10)
             np.testing.assert_allclose(
                 t.difference_standard_error[i] ** 2, np.diag(covariance), rtol=1e-9
             )
-            curve = naive.nadaraya_watson(
-                y.tolist(), s.tolist(), cluster.tolist(), both[0], GRID, 0.2, *given
-            )
+            curve = naive.nadaraya_watson(*data, both[0], *given)
             np.testing.assert_allclose(t.curves[t.groups.index(a)], curve, rtol=1e-10)
 
 
 def test_covariance_of_all_curves_is_that_of_the_reference():
     y, s, group, cluster = rows(labels="ab")
     t = compared(y, s, group, cluster, **FIXED)
-    psi = [
-        naive.curve_and_influence(
-            *(y.tolist(), s.tolist(), cluster.tolist(), (group == g).tolist()),
-            *(GRID, 0.2),
-        )[1]
-        for g in "ab"
-    ]
+    data = y.tolist(), s.tolist(), cluster.tolist()
+    members = [(group == g).tolist() for g in "ab"]
+    psi = [naive.curve_and_influence(*data, m, GRID, 0.2)[1] for m in members]
     for i, j in itertools.product((0, 1), repeat=2):
         expected = naive.covariance(psi[i], psi[j])
         np.testing.assert_allclose(
@@ -181,24 +161,17 @@ class TestPValues:
     def test_pointwise_has_welchs_degrees_of_freedom(self):
         y, s, group, cluster = rows(labels="ab")
         t = compared(y, s, group, cluster, **PAPER, **FIXED)
-        for j, point in enumerate(GRID):
-            variance, effective = [], []
-            for g in "ab":
-                member = (group == g).tolist()
-                weights = naive.row_weights(cluster.tolist(), member)
-                sums = naive.cluster_sums(
-                    y, s, cluster.tolist(), weights, point, 0.2
-                ).values()
-                masses = np.array([b for _, b in sums])
-                effective.append(masses.sum() ** 2 / (masses**2).sum() - 1)
-                variance.append(t.standard_error[t.groups.index(g), j] ** 2)
-            df = sum(variance) ** 2 / sum(
-                v**2 / n for v, n in zip(variance, effective, strict=True)
-            )
-            assert t.df[0, j] == pytest.approx(df, rel=1e-9)
-            z = t.difference[0, j] / t.difference_standard_error[0, j]
-            p = 2 * special.stdtr(df, -abs(z))
-            assert t.pointwise_pvalues[0, j] == pytest.approx(p, rel=1e-9)
+        variance, df = t.standard_error**2, np.zeros((2, GRID.size))
+        for g, j in itertools.product((0, 1), range(GRID.size)):
+            weights = naive.row_weights(cluster.tolist(), (group == "ab"[g]).tolist())
+            sums = naive.cluster_sums(y, s, cluster.tolist(), weights, GRID[j], 0.2)
+            mass = np.array([b for _, b in sums.values()])
+            df[g, j] = mass.sum() ** 2 / (mass**2).sum() - 1
+        df = variance.sum(axis=0) ** 2 / (variance**2 / df).sum(axis=0)
+        np.testing.assert_allclose(t.df[0], df, rtol=1e-9)
+        z = t.difference[0] / t.difference_standard_error[0]
+        p = 2 * special.stdtr(df, -np.abs(z))
+        np.testing.assert_allclose(t.pointwise_pvalues[0], p, rtol=1e-9)
 
     @pytest.mark.parametrize("correction", ["bonferroni", "holm", "fdr_bh"])
     def test_corrections_are_those_of_statsmodels(self, correction):
