@@ -51,8 +51,8 @@ def test_of_means_is_welchs_test():
     a, b = (group_mean(v, sensitive_features=group) for v in (x, y))
     result = compare_independent(a, b)
     for i, label in enumerate(result.groups):
-        there = group == label
-        welch = stats.ttest_ind(x[there], y[there], equal_var=False)
+        rows = group == label
+        welch = stats.ttest_ind(x[rows], y[rows], equal_var=False)
         t = result.estimate[i] / result.standard_error[i]
         assert t == pytest.approx(welch.statistic, rel=1e-9)
         # Satterthwaite's from the leverages, not from the two variances.
@@ -63,18 +63,16 @@ def test_of_means_is_welchs_test():
 def test_kept_results_do_as_well(name):
     a, b = weeks(name)
     whole = compare_independent(a, b)
-    others = [
-        (a.compact(), b),
-        (a, GroupEstimates.from_json(b.to_json())),
-        (a.compact(), b.compact()),
-    ]
-    for pair in others:
+    stored = GroupEstimates.from_json(b.to_json())
+    for pair in ((a.compact(), b), (a, stored), (a.compact(), b.compact())):
         result = compare_independent(*pair)
-        np.testing.assert_allclose(result.estimate, whole.estimate, rtol=1e-12)
-        np.testing.assert_allclose(
-            result.standard_error, whole.standard_error, rtol=0.03
-        )
-        np.testing.assert_allclose(result.df, whole.df, rtol=0.05)
+        for field, rtol in (
+            ("estimate", 1e-12),
+            ("standard_error", 0.03),
+            ("df", 0.05),
+        ):
+            one, other = getattr(result, field), getattr(whole, field)
+            np.testing.assert_allclose(one, other, rtol=rtol)
 
 
 def test_replicates_of_both_are_kept():

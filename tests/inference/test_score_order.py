@@ -41,13 +41,8 @@ def test_differences_and_errors_are_those_of_the_definition():
     t = score_order_test(y, s, sensitive_features=group, cluster=cluster, n_bins=3)
     assert len(t.groups) > 5
     wider = []
-    for names, ends, difference, error in zip(
-        t.groups,
-        t.ranges.reshape(-1, 2, 2),
-        t.difference,
-        t.standard_error,
-        strict=True,
-    ):
+    columns = t.groups, t.ranges.reshape(-1, 2, 2), t.difference, t.standard_error
+    for names, ends, difference, error in zip(*columns, strict=True):
         assert ends[0, 1] < ends[1, 0]
         first, second = (
             naive(by_cluster(y, cluster, (group == g) & (low <= s) & (s <= high)))
@@ -118,21 +113,19 @@ def test_what_changes_nothing():
     assert other.pvalue == t.pvalue
 
 
-class TestUndefined:
-    def test_too_few_clusters(self):
-        with pytest.warns(UndefinedMetricWarning, match="5 effective clusters"):
-            t = score_order_test(
-                [0, 1, 0, 1], [1, 2, 3, 4], sensitive_features=list("aabb")
-            )
-        assert np.isnan(t.pvalue)
-        assert "p = nan; 0 comparisons" in repr(t)
-
-    def test_one_group(self):
-        with pytest.warns(UndefinedMetricWarning, match="no two groups"):
-            t = score_order_test(
-                np.arange(50) % 2, np.arange(50), sensitive_features=["a"] * 50
-            )
-        assert np.isnan(t.statistic)
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (([0, 1, 0, 1], [1, 2, 3, 4], list("aabb")), "5 effective clusters"),
+        ((np.arange(50) % 2, np.arange(50), ["a"] * 50), "no two groups"),
+    ],
+)
+def test_nothing_to_compare_is_undefined(columns, message):
+    y, s, group = columns
+    with pytest.warns(UndefinedMetricWarning, match=message):
+        t = score_order_test(y, s, sensitive_features=group)
+    assert np.isnan([t.pvalue, t.statistic]).all()
+    assert "p = nan; 0 comparisons" in repr(t)
 
 
 def test_many_groups_are_refused_in_words():
