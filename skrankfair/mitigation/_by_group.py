@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from typing import Any, Self
 
 import numpy as np
@@ -148,8 +155,8 @@ class CalibratesByGroup(
             It names the groups with fewer than `min_group_size` clusters.
         """
         self._check_options()
-        rows = self._read(X, y, sample_weight, sensitive_features, cluster)
-        self._fit_rows(rows, frame_names(y))
+        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        self._fit_rows(self._read(X, y, sample_weight, passed), frame_names(y))
         return self
 
     def transform(self, X: Any, sensitive_features: Any = None) -> Any:
@@ -252,39 +259,30 @@ class CalibratesByGroup(
         X: Any,
         y: Any,
         sample_weight: Any,
-        sensitive_features: Any,
-        cluster: Any,
-        *,
+        passed: Mapping[str, Any],
         reset: bool = True,
     ) -> ScoreRows:
-        """Validate the arguments of `fit`; rows of weight 0 are left out.
-
-        `reset`: whether X may have other columns than those that are known.
-        """
-        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        """Validate the arguments of `fit`; rows of weight 0 are left out."""
         columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
-        labels = columns["sensitive_features"]
-        score, outcome = self._checked_fit(X, y, reset)
-        n_rows = len(score)
-        groups, clusters, weight = columns_of_rows(n_rows, sample_weight, **columns)
+        # Columns that are left out may be of any kind, which scikit-learn does not
+        # take. It neither reads frames of all libraries as several outcomes.
+        left_out, several = metadata_columns(self), self._multi_output
+        if (left_out and y is not None) or (several and frame_names(y) is not None):
+            y = outcome_matrix(y) if several else as_numbers(y, "y")
+        options = {"y": y, "reset": reset, "y_numeric": True, "multi_output": several}
+        score, y = numeric_features(self, X, left_out, "scores", **options)
+        outcome = np.asarray(y, dtype=np.float64).reshape(len(score), -1)
+        groups, clusters, weight = columns_of_rows(len(score), sample_weight, **columns)
+        labels, kept = columns["sensitive_features"], np.arange(len(score))
         if not reset:
             check_given_alike(labels, self._grouped)
         self._grouped = labels is not None
-        rows = ScoreRows(outcome, score, groups, clusters, weight, np.arange(n_rows))
+        rows = ScoreRows(outcome, score, groups, clusters, weight, kept)
         return rows.of_positive_weight()
 
     def _scores(self, X: Any) -> Array:
         """Return the columns of X that are scores, shape (n, d)."""
         return numeric_features(self, X, metadata_columns(self), "scores")
-
-    def _checked_fit(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
-        """Return scores, shape (n, d), and outcomes, shape (n, K), as floats."""
-        left_out, several = metadata_columns(self), self._multi_output
-        if (left_out and y is not None) or (several and frame_names(y) is not None):
-            y = outcome_matrix(y) if several else as_numbers(y, "y")
-        options = {"y": y, "reset": reset, "y_numeric": True, "multi_output": several}
-        score, outcome = numeric_features(self, X, left_out, "scores", **options)
-        return score, np.asarray(outcome, dtype=np.float64).reshape(len(score), -1)
 
     def _fit_groups(
         self,
@@ -340,14 +338,13 @@ class CalibratesByGroup(
             return function(self.pooled_calibrator_, score)
         groups, _, _ = columns_of_rows(len(score), sensitive_features=labels)
         warn_of_unseen(groups, self.groups_, "are calibrated like all rows together")
-        out = np.empty(0)
-        for g, label in enumerate(groups.labels):
-            rows = np.flatnonzero(groups.values == g)
-            calibrator = self.calibrators_.get(label, self.pooled_calibrator_)
-            values = function(calibrator, score[rows])
-            if not out.size:
-                out = np.empty((len(score), *values.shape[1:]))
-            out[rows] = values
+        rows = [np.flatnonzero(groups.values == g) for g in range(len(groups))]
+        fits = [
+            self.calibrators_.get(g, self.pooled_calibrator_) for g in groups.labels
+        ]
+        values = [function(fit, score[of]) for fit, of in zip(fits, rows, strict=True)]
+        out = np.empty((len(score), *values[0].shape[1:]))
+        out[np.concatenate(rows)] = np.concatenate(values)
         return out
 
     def __sklearn_tags__(self) -> Any:

@@ -15,13 +15,10 @@ from ._group_calibrator import GroupCalibrator
 from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, once_each, scores_of
 
 
-def _estimator_has(name: str) -> Any:
-    def check(self: Any) -> bool:
-        models = getattr(self, "estimators_", None)
-        getattr(self.estimator if models is None else models[0], name)
-        return True
-
-    return check
+def _decides(model: _GroupCalibrated) -> bool:
+    """Return whether the model, or the first of the fitted ones, has decisions."""
+    models = getattr(model, "estimators_", [model.estimator])
+    return hasattr(models[0], "decision_function")
 
 
 class _GroupCalibrated(ModelWrapper):
@@ -204,7 +201,7 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
         positive = np.clip(self._calibrated(X, sensitive_features), 0, 1)
         return np.column_stack([1 - positive, positive])
 
-    @available_if(_estimator_has("decision_function"))
+    @available_if(_decides)
     def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the log-odds of the calibrated probabilities.
 

@@ -359,9 +359,8 @@ class GroupCalibrator(CalibratesByGroup):
         """
         self._check_options()
         known = getattr(self, "_sums", None)
-        rows = self._read(
-            X, y, sample_weight, sensitive_features, cluster, reset=known is None
-        )
+        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        rows = self._read(X, y, sample_weight, passed, reset=known is None)
         if not told_by_sums(self.calibrator, rows.cluster, self.cluster_weight):
             raise ValueError(
                 "calibrator must have a bandwidth that is a number for partial_fit "

@@ -258,8 +258,10 @@ def fit_surface(calibrator: Any, rows: CurveRows, log_odds: list[bool]) -> Surfa
         totals = [np.bincount(cell, rows.share * y) for y in outcome.T]
         outcome = np.column_stack(totals) / weight[:, None]
         rows = CurveRows(score, outcome, weight, None, rows.cluster_weight)
+    several = get_tags(model).target_tags.multi_output and not is_classifier(model)
+    together = several and outcome.shape[1] > 1
     fitted = []
-    for y in _fitted_together(model, outcome):
+    for y in [outcome] if together else outcome.T:
         constant = is_classifier(model) and (y == y[0]).all()
         one = DummyRegressor() if constant else clone(model)
         fit_model(one, replace(rows, outcome=y))
@@ -270,12 +272,6 @@ def fit_surface(calibrator: Any, rows: CurveRows, log_odds: list[bool]) -> Surfa
             values = [one.predict_grid(axes) for one in fitted]
             return Grid(axes, np.stack(values, axis=-1))
     return Models(tuple(fitted))
-
-
-def _fitted_together(model: Any, outcome: Array) -> list[Array]:
-    """Return the outcomes that one model is fitted to: all of them, or each alone."""
-    several = get_tags(model).target_tags.multi_output and not is_classifier(model)
-    return [outcome] if several and outcome.shape[1] > 1 else list(outcome.T)
 
 
 _CALIBRATORS = ("nadaraya_watson", "platt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -38,12 +38,12 @@ from ._by_group import quoted, two_classes
 from ._pairwise_penalty import (
     COMPARISONS,
     LogisticRows,
+    PairSource,
     PairwisePenalty,
     PreferencePairs,
     SquaredRows,
     Term,
     absolute_correlations,
-    draw_by_group,
     groups_and_queries,
     weights_of,
 )
@@ -70,7 +70,8 @@ class LinearObjective:
     loss: SquaredRows | LogisticRows
     alpha: float
     start: Array  # shape (d + 1,): the parameters without the penalty
-    terms: Sequence[Term]
+    shown: Any  # shape (m, d): features of the rows of the pairs
+    terms: Sequence[Term]  # of their scores
     strength: float
 
     def _score(self, parameters: Array) -> Array:
@@ -82,17 +83,17 @@ class LinearObjective:
         """Return the objective, up to a constant, and its gradient."""
         coef = parameters[:-1]
         loss, by_row, _ = self.loss(self._score(parameters))
-        penalty, slope = absolute_correlations(self.terms, coef)
+        penalty, slope = absolute_correlations(self.terms, self.shown @ coef)
         total = by_row.sum()
-        by_coef = self.X.T @ by_row - self.mean * total
-        by_coef += self.alpha * coef + self.strength * slope
+        by_coef = self.X.T @ by_row - self.mean * total + self.alpha * coef
+        by_coef += self.strength * (self.shown.T @ slope)
         value = loss + self.alpha * float(coef @ coef) / 2 + self.strength * penalty
         return value, np.append(by_coef, total)
 
     def penalty(self, parameters: Array) -> float:
         """Return the sum of absolute correlations."""
-        coef = parameters[:-1]
-        return float(sum(share * abs(term(coef)[0]) for share, term in self.terms))
+        score = self.shown @ parameters[:-1]
+        return float(sum(share * abs(term(score)[0]) for share, term in self.terms))
 
     @cached_property
     def hessian(self) -> Array:
@@ -151,17 +152,6 @@ class LinearObjective:
                 ConvergenceWarning,
             )
         return start + scale @ result.x, np.array(path), max(1, int(result.nit))
-
-
-def _term(X: Any, pairs: PreferencePairs, start: Array) -> Term | None:
-    """Return the correlation by the coefficients; None if scores are equal."""
-    floor = _FLOOR * pairs.spread(np.asarray(X @ start))
-
-    def term(coef: Array) -> tuple[float, Array]:
-        value, gradient = pairs.correlation(np.asarray(X @ coef), floor)
-        return value, np.asarray(X.T @ gradient)
-
-    return (pairs.share, term) if floor > 0 else None
 
 
 def _inverse_root(curvature: Array) -> Array:
@@ -247,16 +237,17 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         coef, level = np.ravel(start.coef_), np.ravel(start.intercept_)[0]
         mean = np.asarray(features.mean(axis=0), dtype=float).ravel()
         if pairs is None:
-            drawn, of_pairs = self._draw(loss, columns), features
+            drawn, shown = self._draw(loss, columns), features
         else:
-            drawn, of_pairs = self._given(pairs)
-        terms = self._terms(of_pairs, drawn, coef)
+            drawn, shown = self._given(pairs)
+        terms = self._terms(drawn, shown @ coef)
         objective = LinearObjective(
             features,
             mean,
             loss,
             float(self.alpha),
             np.append(coef, level + mean @ coef),
+            shown,
             list(terms.values()),
             float(self.strength) * loss(np.full(y.size, loss.constant))[0],
         )
@@ -267,8 +258,9 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
             parameters, self.penalty_path_, self.n_iter_ = objective.descend(
                 self.max_iter, self.tol
             )
-        self.correlation_ = {k: t(parameters[:-1])[0] for k, (_, t) in terms.items()}
         coef, level = parameters[:-1], parameters[-1] - mean @ parameters[:-1]
+        score = shown @ coef
+        self.correlation_ = {k: term(score)[0] for k, (_, term) in terms.items()}
         self.coef_ = coef.reshape(np.shape(start.coef_))
         self.intercept_: Any = np.full_like(start.intercept_, level)[()]
         return self
@@ -286,22 +278,12 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         check_number(self.tol, "tol", 0, np.inf, inclusive=(False, False))
         check_choice(self.comparison, "comparison", COMPARISONS)
         columns = take_columns(self, X, given, y=y)
-        features, y = validate_data(
-            self,
-            with_names(self._features(X)),
-            y,
-            accept_sparse="csr",
-            dtype=np.float64,
-            y_numeric=isinstance(self, RegressorMixin),
-        )
+        regression = isinstance(self, RegressorMixin)
+        features, y = self._validated(X, y=y, reset=True, y_numeric=regression)
         assert_all_finite(y, input_name="y")  # scikit-learn trusts arrays of objects
-        if isinstance(self, RegressorMixin):
+        if regression:
             check_magnitude(y=y)
         return features, y, columns
-
-    def _features(self, X: Any) -> Any:
-        """Return X without the columns that the constructor names, if it has them."""
-        return without_columns(X, metadata_columns(self))
 
     def _given(
         self, pairs: Any
@@ -332,35 +314,34 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
                 "to compare it with: the model is fitted without the penalty."
             )
             return {}
-        return draw_by_group(
-            *(loss.y, query, groups, self.comparison, int(self.max_pairs)),
-            generator(self.random_state),
-            consequence=_WITHOUT,
-            weight=loss.weight,
-        )
+        rng, n_pairs = generator(self.random_state), int(self.max_pairs)
+        rows = loss.y, query, self.comparison, n_pairs, rng, loss.weight
+        return PairSource(*rows).draw_by_group(groups, _WITHOUT)
 
     def _terms(
-        self, X: Any, drawn: Mapping[Hashable, PreferencePairs | None], coef: Array
+        self, drawn: Mapping[Hashable, PreferencePairs | None], score: Array
     ) -> dict[Hashable, Term]:
-        """Return the terms of the pairs with unequal scores."""
+        """Return the terms of the pairs that the unpenalised model tells apart."""
         self.n_pairs_ = {k: p.better.size if p else 0 for k, p in drawn.items()}
-        found = {k: _term(X, pairs, coef) for k, pairs in drawn.items() if pairs}
-        if constant := [label for label, term in found.items() if term is None]:
+        terms: dict[Hashable, Term] = {}
+        constant = []
+        for label, pairs in drawn.items():
+            if pairs and (floor := _FLOOR * pairs.spread(score)) > 0:
+                terms[label] = pairs.share, partial(pairs.correlation, floor=floor)
+            elif pairs:
+                constant.append(label)
+        if constant:
             warn_user(
                 "All scores of the unpenalised model are equal in the pairs of the "
                 f"groups {quoted(constant)}, so nothing is correlated: {_WITHOUT}"
             )
-        return {label: term for label, term in found.items() if term is not None}
+        return terms
 
-    def _validated(self, X: Any) -> Any:
-        """Return the features of other rows than those of the loss."""
-        return validate_data(
-            self,
-            with_names(self._features(X)),
-            accept_sparse="csr",
-            dtype=np.float64,
-            reset=False,
-        )
+    def _validated(self, X: Any, **options: Any) -> Any:
+        """Return features, without the columns that the constructor names, and y."""
+        features = with_names(without_columns(X, metadata_columns(self)))
+        options = {"reset": False, "accept_sparse": "csr", **options}
+        return validate_data(self, features, dtype=np.float64, **options)
 
     def _linear(self, X: Any) -> Array:
         """Return the linear score of each row."""

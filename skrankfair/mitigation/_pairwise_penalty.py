@@ -121,13 +121,12 @@ class Candidates:
 
 
 def candidates(
-    y: Array, query: Array, member: Array, comparison: str, better: Array | None = None
+    y: Array, query: Array, member: Array, comparison: str, better: Any = True
 ) -> list[Candidates]:
     """Return the pairs whose better item is outside, and inside, the group.
 
-    `better`: which rows may be the better item of a pair; None: all.
+    `better` says which rows may be the better item of a pair, or that all may.
     """
-    better = np.ones(y.size, dtype=bool) if better is None else better
     rank = np.unique(y, return_inverse=True)[1].astype(np.int64)
     n_ranks = int(rank.max()) + 1
     side = member.astype(np.int64) if comparison != "all" else np.zeros_like(rank)
@@ -145,45 +144,86 @@ def candidates(
     return sides
 
 
-def draw_preferences(
-    y: Array,
-    query: Array,
-    member: Array,
-    comparison: str,
-    n_pairs: int,
-    rng: np.random.Generator,
-    *,
-    better: Array | None = None,
-    weight: Array | None = None,
-    keep: Callable[[Array, Array], Any] | None = None,
-) -> PreferencePairs | None:
-    """Return pairs of a group against the rest, or None without any.
+@dataclass(frozen=True)
+class PairSource:
+    """Rows of which pairs are drawn, and how many."""
 
-    Half of the `n_pairs` are for each side, drawn with replacement; a side that has no
-    more than that is taken whole. `query` are codes from 0, `member` is boolean. A pair
-    counts the geometric mean of the weights of its rows, which is that of their query.
-    """
-    drawn, weights = [], []
-    for side in candidates(y, query, member, comparison, better):
-        i, j = side.draw(n_pairs // 2, rng) if side.size else (side.rows[:0],) * 2
-        if keep is not None:
-            kept = np.asarray(keep(i, j), dtype=bool).ravel()
-            check_lengths(pairs=i.size, keep=kept.size)
-            i, j = i[kept], j[kept]
-        counts = np.ones(i.size) if weight is None else np.sqrt(weight[i] * weight[j])
-        if not counts.sum() > 0:
+    y: Array  # shape (n,)
+    query: Array  # shape (n,): codes from 0
+    comparison: str
+    n_pairs: int
+    rng: np.random.Generator
+    weight: Array | None = None  # shape (n,)
+    keep: Callable[[Array, Array], Any] | None = None
+
+    def draw(self, member: Array, better: Any = True) -> PreferencePairs | None:
+        """Return pairs of a group against the rest, or None without any.
+
+        Half of them are for each side, drawn with replacement; a side that has no more
+        than that is taken whole. `member` is boolean, and `better` as for `candidates`.
+        A pair counts the geometric mean of the weights of its rows, which is that of
+        their query.
+        """
+        y, weight, drawn, weights = self.y, self.weight, [], []
+        for side in candidates(y, self.query, member, self.comparison, better):
+            i = j = side.rows[:0]
+            if side.size:
+                i, j = side.draw(self.n_pairs // 2, self.rng)
+            if self.keep is not None:
+                kept = np.asarray(self.keep(i, j), dtype=bool).ravel()
+                check_lengths(pairs=i.size, keep=kept.size)
+                i, j = i[kept], j[kept]
+            counts = np.ones(i.size)
+            if weight is not None:
+                counts = np.sqrt(weight[i] * weight[j])
+            if not counts.sum() > 0:
+                return None
+            drawn.append((i, j))
+            weights.append(counts / (2 * counts.sum()))
+        i, j = map(np.concatenate, zip(*drawn, strict=True))
+        margin = y[i] - y[j]
+        inside = member[i].astype(float)
+        intra = self.comparison == "intra"
+        membership = (2 * inside - 1 if intra else inside - member[j]) * margin
+        if not np.ptp(membership) > 0:
+            # "all" without a pair between groups.
             return None
-        drawn.append((i, j))
-        weights.append(counts / (2 * counts.sum()))
-    i, j = map(np.concatenate, zip(*drawn, strict=True))
-    margin = y[i] - y[j]
-    inside = member[i].astype(float)
-    sign = 2 * inside - 1 if comparison == "intra" else inside - member[j]
-    membership = sign * margin
-    if not np.ptp(membership) > 0:
-        # "all" without a pair between groups.
-        return None
-    return PreferencePairs(i, j, margin, membership, np.concatenate(weights))
+        return PreferencePairs(i, j, margin, membership, np.concatenate(weights))
+
+    def draw_by_group(
+        self, groups: Groups, consequence: str, stratum: Array | None = None
+    ) -> dict[Hashable, PreferencePairs | None]:
+        """Return the pairs of each group against the rest; warn of those without any.
+
+        Two disjoint groups are one comparison, that of the first of them. The
+        `consequence` ends the warning. With the `stratum` of each row, in which it is
+        the better item, there are terms by group and stratum, of which those of a group
+        count as one.
+        """
+        twice = len(groups) == 2 and not groups.overlapping
+        strata: dict[Any, Any] = {None: True}
+        if stratum is not None:
+            strata = {b: stratum == b for b in np.unique(stratum).tolist()}
+        pairs: dict[Hashable, PreferencePairs | None] = {}
+        without = []
+        for k, label in enumerate(groups.labels[:1] if twice else groups.labels):
+            drawn = {
+                label if b is None else (label, b): self.draw(groups.mask(k), better)
+                for b, better in strata.items()
+            }
+            if n := sum(term is not None for term in drawn.values()):
+                drawn = {k: p and replace(p, share=1 / n) for k, p in drawn.items()}
+            else:
+                without.append(label)
+            pairs |= drawn
+        if without:
+            warn_user(
+                "There is no comparable pair (a better and a worse item of one query, "
+                f"comparison={self.comparison!r}, with the better item once in the "
+                "group and once outside it) for the groups "
+                f"{quoted(without)}: {consequence}"
+            )
+        return pairs
 
 
 def groups_and_queries(
@@ -212,53 +252,6 @@ def weights_of(sample_weight: Any, n_rows: int) -> Array | None:
     weight = as_weights(sample_weight)
     check_lengths(rows=n_rows, sample_weight=weight.size)
     return weight
-
-
-def draw_by_group(
-    y: Array,
-    query: Array,
-    groups: Groups,
-    comparison: str,
-    n_pairs: int,
-    rng: np.random.Generator,
-    *,
-    consequence: str,
-    stratum: Array | None = None,
-    **options: Any,
-) -> dict[Hashable, PreferencePairs | None]:
-    """Return the pairs of each group against the rest; warn of those without any.
-
-    Two disjoint groups are one comparison, that of the first of them. The
-    `consequence` ends the warning. With the `stratum` of each row, in which it is the
-    better item, there are terms by group and stratum, of which those of a group count
-    as one.
-    """
-    twice = len(groups) == 2 and not groups.overlapping
-    strata: dict[Any, Array | None] = {None: None}
-    if stratum is not None:
-        strata = {b: stratum == b for b in np.unique(stratum).tolist()}
-    pairs: dict[Hashable, PreferencePairs | None] = {}
-    without = []
-    for k, label in enumerate(groups.labels[:1] if twice else groups.labels):
-        member = groups.mask(k)
-        drawn = {
-            label if b is None else (label, b): draw_preferences(
-                y, query, member, comparison, n_pairs, rng, better=better, **options
-            )
-            for b, better in strata.items()
-        }
-        if n_terms := sum(term is not None for term in drawn.values()):
-            drawn = {k: p and replace(p, share=1 / n_terms) for k, p in drawn.items()}
-        else:
-            without.append(label)
-        pairs |= drawn
-    if without:
-        warn_user(
-            "There is no comparable pair (a better and a worse item of one query, "
-            f"comparison={comparison!r}, with the better item once in the group and "
-            f"once outside it) for the groups {quoted(without)}: {consequence}"
-        )
-    return pairs
 
 
 #: Where |r| is rounded off: sqrt(r² + WIDTH²) - WIDTH.
@@ -517,14 +510,11 @@ def pairwise_penalty(
         stratum = np.zeros(y.size, dtype=int)
         of_rows, _ = buckets_of(data, engagement, bins)
         stratum[data.kept] = of_rows[data.ranking.order]
-    drawn = draw_by_group(
-        *(y, query, groups or Groups.of_everyone(y.size), comparison),
-        *(int(max_pairs), generator(random_state)),
-        consequence="their part of the penalty is left out.",
-        stratum=stratum,
-        weight=weight,
-        keep=keep,
-    )
+    rng, n_pairs = generator(random_state), int(max_pairs)
+    source = PairSource(y, query, comparison, n_pairs, rng, weight, keep)
+    groups = groups or Groups.of_everyone(y.size)
+    without = "their part of the penalty is left out."
+    drawn = source.draw_by_group(groups, without, stratum)
     pairs = {key: term for key, term in drawn.items() if term is not None}
     return PairwisePenalty(pairs, y.size, float(least_spread))
 

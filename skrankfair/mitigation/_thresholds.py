@@ -125,11 +125,8 @@ def common_level(sides: Sequence[Side], positive: float) -> tuple[float, list[Ar
     """
     expected = np.concatenate([side.expected for side in sides])
     weight = np.concatenate([side.weight for side in sides])
-    ranks = []
-    for side in sides:
-        place = rankdata(side.score, "dense")
-        ranks.append(place / (place.max() + 1))
-    rank = np.concatenate(ranks)
+    ranks = [rankdata(side.score, "dense") for side in sides]
+    rank = np.concatenate([place / (place.max() + 1) for place in ranks])
     order = np.lexsort((-rank, -expected))
     reached = np.concatenate(([0.0], np.cumsum(weight[order])))
     # Rows that tie are taken together.
@@ -257,18 +254,16 @@ class Hull:
         right = int(np.searchsorted(self.total, total, side="right"))
         left = min(max(right - 1, 0), self.total.size - 2)
         if np.interp(total, self.total, self.ahead) - ahead <= _ON_HULL:
-            share = total - self.total[left]
-            share /= self.total[left + 1] - self.total[left]
-            return self._named([left, left + 1], [1 - share, share])
-        return self._named(*self._chord(total, ahead))
-
-    def _named(self, places: Any, shares: Any) -> dict[float, float]:
-        shares_of: dict[float, float] = {}
-        for place, share in zip(places, shares, strict=True):
-            if share > _NO_CHANCE:
-                threshold = float(self.threshold[place])
-                shares_of[threshold] = shares_of.get(threshold, 0.0) + float(share)
-        return shares_of
+            vertices = np.array([left, left + 1])
+            share = (total - self.total[left]) / np.diff(self.total[vertices])[0]
+            chances = np.array([1 - share, share])
+        else:
+            vertices, chances = self._chord(total, ahead)
+        drawn: dict[float, float] = {}
+        for threshold, chance in zip(self.threshold[vertices], chances, strict=True):
+            if chance > _NO_CHANCE:
+                drawn[float(threshold)] = drawn.get(threshold, 0.0) + float(chance)
+        return drawn
 
     def _chord(self, total: float, ahead: float) -> tuple[Array, Array]:
         """Return the ends of the two edges that a chord through a point joins.
@@ -322,20 +317,6 @@ def cheapest_point(hulls: Sequence[Hull], slope: float) -> tuple[float, float]:
     ahead = np.min([np.interp(total, hull.total, hull.ahead) for hull in hulls], axis=0)
     best = int(np.argmax(ahead - slope * total))
     return float(total[best]), float(ahead[best])
-
-
-def random_thresholds(
-    hulls: Sequence[Hull], good: float, bad: float, cost: float
-) -> tuple[list[dict[float, float]], float]:
-    """Return the thresholds of each group, with their probabilities, and the level.
-
-    Their true and their false positive rates are equal and cost the least, if a false
-    positive costs `cost` and a false negative ``1 - cost``; `good` and `bad` are the
-    weights of the outcomes. The level is the mean of the two rates.
-    """
-    loss, gain = cost * bad, (1 - cost) * good
-    total, ahead = cheapest_point(hulls, (loss - gain) / (loss + gain))
-    return [hull.mixture(total, ahead) for hull in hulls], total / 2
 
 
 _RESPONSES = ("predict_proba", "decision_function")
@@ -568,8 +549,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """Return scores of which the higher is the better, or such scores as given."""
         if self.favorable == "high":
             return score
-        response = next(m for m in self._methods() if hasattr(self.estimator_, m))
-        return (1.0 if response == "predict_proba" else 0.0) - score
+        return (1.0 if self._by_probability else 0.0) - score
 
     def decision_function(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the score minus the largest number below its group's threshold.
@@ -639,6 +619,12 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     def _cut(self) -> float:
         """The common threshold, of scores of which the higher is the better."""
         return float(self._oriented(self.threshold))
+
+    @property
+    def _by_probability(self) -> bool:
+        """Whether the scores are probabilities."""
+        response = next(m for m in self._methods() if hasattr(self.estimator_, m))
+        return response == "predict_proba"
 
     def _methods(self) -> tuple[str, ...]:
         return _RESPONSES if self.response_method == "auto" else (self.response_method,)
@@ -807,16 +793,16 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         score = np.concatenate([side.score for side in sides])
         weight = np.concatenate([side.weight for side in sides])
         outcome = np.concatenate(expected)
-        good = float(weight @ outcome)
-        response = next(m for m in self._methods() if hasattr(self.estimator_, m))
-        cost = self._cut
-        if response != "predict_proba":
+        good, cost = float(weight @ outcome), self._cut
+        if not self._by_probability:
             cost = pooled.outcome_at(cost)
-        drawn, level = random_thresholds(
-            hulls, good, float(weight.sum()) - good, float(np.clip(cost, 0, 1))
-        )
+        # A false positive costs `cost`, and a false negative one minus it.
+        cost = float(np.clip(cost, 0, 1))
+        loss, gain = cost * (float(weight.sum()) - good), (1 - cost) * good
+        total, ahead = cheapest_point(hulls, (loss - gain) / (loss + gain))
         share = rate_shares(self.constraint, outcome, weight)
-        return drawn, RateCurve.of_rows(score, share, weight).threshold_at(level)
+        of_all = RateCurve.of_rows(score, share, weight).threshold_at(total / 2)
+        return [hull.mixture(total, ahead) for hull in hulls], of_all
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

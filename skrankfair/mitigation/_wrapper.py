@@ -195,14 +195,9 @@ def scores_of(
     return values
 
 
-def _fitted_fold(
-    estimator: Any,
-    rows: FitRows,
-    train: Array,
-    test: Array,
-    methods: Sequence[str],
-) -> Fold:
+def _fitted_fold(estimator: Any, rows: FitRows, split: Any, methods: Any) -> Fold:
     """Fit a clone to some rows and let it score others."""
+    train, test = split
     model = fit_clone(estimator, rows.X, rows.y, train, rows.fit)
     metadata = parameters_of_rows(rows.X, rows.metadata, test)
     return Fold(model, test, scores_of(model, rows_of(rows.X, test), metadata, methods))
@@ -280,10 +275,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             whose threshold is on the extrapolated line below all known outcomes.
         """
         self._check_options()
-        rows = self._fit_rows(
-            X, y, sample_weight, sensitive_features, cluster, fit_params
-        )
-        self._fit(rows)
+        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
+        self._fit(self._fit_rows(X, y, sample_weight, passed, fit_params))
         return self
 
     @abstractmethod
@@ -299,12 +292,10 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         X: Any,
         y: Any,
         sample_weight: Any,
-        sensitive_features: Any,
-        cluster: Any,
+        passed: Mapping[str, Any],
         fit_params: Mapping[str, Any],
     ) -> FitRows:
         """Validate the arguments of `fit`."""
-        passed = {"sensitive_features": sensitive_features, "cluster": cluster}
         columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
         check_target_given(self, y)
         check_table(X)
@@ -370,8 +361,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         splits = [(train[np.isin(train, rows.known)], test) for train, test in splits]
         warn_of_folds(splits, group, rows.groups.labels)
         return Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted_fold)(estimator, rows, train, test, methods)
-            for train, test in splits
+            delayed(_fitted_fold)(estimator, rows, split, methods) for split in splits
         )
 
     def _fit_model(self, rows: FitRows) -> Any:

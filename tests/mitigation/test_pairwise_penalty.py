@@ -13,8 +13,8 @@ from skrankfair.mitigation import (
 )
 from skrankfair.mitigation._pairwise_penalty import (
     WIDTH,
+    PairSource,
     candidates,
-    draw_preferences,
     smooth_absolute,
 )
 from tests.mitigation.pairs import naive_correlation, naive_pairs, problem
@@ -38,15 +38,15 @@ def test_candidates_are_the_naive_pairs(comparison, grades):
 def test_drawn_pairs_are_balanced_and_uniform(comparison):
     _, y, group, query = problem(160, grades=3)
     member = group == 1
-    rng = np.random.default_rng(0)
-    pairs = draw_preferences(y, query, member, comparison, 40, rng)
+    source = PairSource(y, query, comparison, 40, np.random.default_rng(0))
+    pairs = source.draw(member)
     np.testing.assert_array_equal(member[pairs.better], np.repeat([False, True], 20))
     np.testing.assert_allclose(pairs.weight, 1 / 40)
     naive = naive_pairs(y, query, member, comparison)
     known = {(i, j): b for side in naive.values() for i, j, b in side}
     number = dict.fromkeys(known, 0)
     for _ in range(1000):
-        pairs = draw_preferences(y, query, member, comparison, 40, rng)
+        pairs = source.draw(member)
         for i, j, b in zip(pairs.better, pairs.worse, pairs.membership, strict=True):
             assert known[i, j] == b
             number[i, j] += 1
@@ -63,7 +63,7 @@ def test_correlation_is_corrcoef_and_its_gradient_finite_differences(comparison)
     X, y, group, query = problem(grades=4)
     rng = np.random.default_rng(0)
     member, score = group == 1, X @ rng.normal(size=4)
-    pairs = draw_preferences(y, query, member, comparison, 10**6, rng)
+    pairs = PairSource(y, query, comparison, 10**6, rng).draw(member)
     naive = naive_correlation(y, score, query, member, comparison)
     assert pairs.correlation(score)[0] == pytest.approx(naive, rel=1e-9)
     for floor in (0.0, 0.3):
