@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from skrankfair._estimates import leverage as _leverage
 from skrankfair._estimates import rows as _rows
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
@@ -39,6 +40,13 @@ def test_by_hand():
             assert r.estimate.tolist() == expected
 
 
+def calibrated(y, s, group, cluster, *options):
+    """Return who is in which group, and the naive calibrated scores."""
+    member = {g: (group == g).tolist() for g in "ab"}
+    columns = y.tolist(), s.tolist(), cluster.tolist(), member
+    return member, naive.calibrated(*columns, H, *options)
+
+
 class TestReference:
     @one_in(
         3,
@@ -48,16 +56,12 @@ class TestReference:
         ties={"distinct": False, "ties": True},
     )
     def test_both(self, kernel, cluster_weight, weighted, ties):
-        y, s, group, cluster, query = columns = rows(ties=ties)
-        weight = None
+        *columns, query = rows(ties=ties)
+        s, w, weight = columns[1].tolist(), None, None
         if weighted:
             weight = np.random.default_rng(1).integers(0, 3, query.max() + 1)[query]
-        member = {g: (group == g).tolist() for g in "ab"}
-        w = None if weight is None else weight.tolist()
-        star = naive.calibrated(
-            *(y.tolist(), s.tolist(), cluster.tolist(), member, H),
-            *(kernel, cluster_weight, w),
-        )
+            w = weight.tolist()
+        member, star = calibrated(*columns, kernel, cluster_weight, w)
         star = np.clip(star, 0, 1).tolist()
         options = {
             "kernel": kernel,
@@ -65,52 +69,45 @@ class TestReference:
             "sample_weight": weight,
         }
         r = decisions(*columns, **options)
-        expected = naive.positive_rate_shift(s.tolist(), star, member, 0.5, w)
+        expected = naive.positive_rate_shift(s, star, member, 0.5, w)
         np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
         # Equal to the last bit where scores are, in the curve as in the scores.
         star = np.round(star, 12).tolist()
         for k in (None, 2):
-            r = ranks(*columns, **options, k=k)
+            r = ranks(*columns, query, **options, k=k)
             of_top = {} if k is None else {"k": k}
-            expected = naive.rank_shift(
-                s.tolist(), star, query.tolist(), member, w, **of_top
-            )
+            expected = naive.rank_shift(s, star, query.tolist(), member, w, **of_top)
             np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
 
     @pytest.mark.parametrize("average", ["queries", "clusters"])
     def test_mean_of_units(self, average):
-        y, s, group, cluster, query = columns = rows()
-        member = {g: (group == g).tolist() for g in "ab"}
-        star = naive.calibrated(
-            y.tolist(), s.tolist(), cluster.tolist(), member, H, "gaussian"
-        )
-        r = ranks(*columns, average=average, kernel="gaussian")
+        *columns, query = rows()
+        _, s, _, cluster = columns
+        member, star = calibrated(*columns)
+        r = ranks(*columns, query, average=average, kernel="gaussian")
         unit = query if average == "queries" else cluster
-        for g, name in enumerate("ab"):
-            means = []
-            for q in range(unit.max() + 1):
-                own = unit == q
-                shifts = naive.rank_shift(
-                    *(s[own].tolist(), np.array(star)[own].tolist()),
-                    query[own].tolist(),
-                    {name: (group[own] == name).tolist()},
-                )
-                means.append(shifts[name])
-            assert r.estimate[g] == pytest.approx(np.nanmean(means), rel=1e-9)
+        means = []
+        for u in range(unit.max() + 1):
+            own = unit == u
+            inside = {
+                g: np.array(of_group)[own].tolist() for g, of_group in member.items()
+            }
+            shifts = naive.rank_shift(
+                *(s[own].tolist(), np.array(star)[own].tolist(), query[own].tolist()),
+                inside,
+            )
+            means.append([*shifts.values()])
+        np.testing.assert_allclose(r.estimate, np.nanmean(means, axis=0), rtol=1e-9)
 
     def test_one_list(self):
         y, s, group, cluster, _ = rows(n_users=50)
-        member = {g: (group == g).tolist() for g in "ab"}
-        lists = (None, cluster)
-        for clusters in lists:
-            units = range(y.size) if clusters is None else clusters.tolist()
-            star = naive.calibrated(
-                y.tolist(), s.tolist(), units, member, H, "gaussian"
-            )
+        for clusters in (None, cluster):
+            units = np.arange(y.size) if clusters is None else clusters
+            member, star = calibrated(y, s, group, units)
             expected = naive.rank_shift(s.tolist(), star, [0] * y.size, member)
             r = ranks(y, s, group, clusters, None, kernel="gaussian")
             np.testing.assert_allclose(r.estimate, list(expected.values()))
-            assert r.n_clusters == (y.size if clusters is None else 50)
+            assert r.n_clusters == len(set(units))
             assert (r.standard_error > 0).all()
 
     def test_many_rows_are_on_a_lattice(self):
@@ -133,6 +130,7 @@ class TestReference:
         # What is worked on at once is as large beside the rows as for a million.
         monkeypatch.setattr(_calibration_impact, "_BLOCK", n >> 3)
         monkeypatch.setattr(_rows, "_MOST_COUNTS", n)
+        monkeypatch.setattr(_leverage, "_BLOCK", n >> 2)
         rng = np.random.default_rng(0)
         y, s = rng.random((2, n))
         group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)
@@ -180,13 +178,11 @@ class TestSign:
     @each_shift
     def test_calibrated_score_is_0(self, metric):
         rng = np.random.default_rng(1)
-        query = np.repeat(np.arange(1000), 4)
-        group = rng.choice(["a", "b"], size=query.size)
+        query, group = np.repeat(np.arange(1000), 4), rng.choice(["a", "b"], size=4000)
         s = special.ndtr(0.6 * rng.normal(size=query.size))
         y = (rng.random(query.size) < s).astype(float)
         r = metric(y, s, group, query, query, bandwidth="undersmooth")
         assert (np.abs(r.estimate) < 4 * r.standard_error).all()
-        assert (r.standard_error < 0.1).all()
         assert r.fair_value == 0
         assert r.disparity() == np.abs(r.estimate).max()
         # Outcomes that are the scores leave nothing to change, but for the smoothing.

@@ -103,16 +103,6 @@ def test_by_hand_of_the_papers_example():
         assert r.estimate.tolist() == positions
 
 
-def test_the_plain_test_finds_a_group_that_is_shown_late():
-    columns, who = one_click(2, [6], 800)
-    group = who["sensitive_features"]
-    late = columns[1] - 0.6 * (group == "a")
-    assert (mean_position(*columns, **who).pvalue > 0.01).all()
-    r = mean_position(columns[0], late, **who)
-    assert r.pvalue[0] < 1e-6
-    assert r.against_rest().estimate[0] > 0.5
-
-
 def test_a_group_without_a_click_has_no_position():
     clicked, score, query = [1, 0, 1, 0], [1, 2, 3, 4], [0, 0, 1, 1]
     with pytest.warns(UserWarning, match="without clicked items: b"):

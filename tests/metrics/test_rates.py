@@ -39,21 +39,10 @@ every_metric = pytest.mark.parametrize(
 )
 
 
-def problem(seed, n=60):
-    rng = np.random.default_rng(seed)
-    return {
-        "y": rng.integers(0, 2, n),
-        "s": rng.integers(0, 17, n) / 16,
-        "group": rng.choice(list("abc"), n),
-        "cluster": rng.integers(0, 15, n),
-    }
-
-
 @every_metric
 def test_errors_are_those_of_the_jackknife(metric):
-    p = problem(7)
-    y, cluster, group = p["y"], p["cluster"], p["group"]
-    given = p["s"] if metric in LOSSES else (p["s"] >= 0.5).astype(int)
+    y, s, d, group = drawn().values()
+    cluster, given = np.arange(y.size) % 15, s if metric in LOSSES else d
     r = metric(y, given, sensitive_features=group, cluster=cluster)
     for label, value, error in zip(r.groups, r.estimate, r.standard_error, strict=True):
         own = group == label
@@ -103,10 +92,10 @@ def test_equals_scikit_learn_and_fairlearn(metric, weighted, rows):
 
 @pytest.mark.parametrize("metric", RATES, ids=lambda m: m.__name__)
 def test_threshold_makes_the_decisions(metric):
-    p = problem(1)
-    who = {"sensitive_features": p["group"], "cluster": p["cluster"]}
-    r = metric(p["y"], p["s"], threshold=0.5, **who)
-    decided = metric(p["y"], p["s"] >= 0.5, **who)
+    y, s, _, group = drawn().values()
+    who = {"sensitive_features": group, "cluster": np.arange(y.size) % 15}
+    r = metric(y, s, threshold=0.5, **who)
+    decided = metric(y, s >= 0.5, **who)
     np.testing.assert_array_equal(r.estimate, decided.estimate)
     np.testing.assert_array_equal(r.covariance, decided.covariance)
     assert r.parameters == {"threshold": 0.5}

@@ -11,10 +11,7 @@ def det(items, share, k, method):
     `items` are (score, group) in any order, `share` exact fractions by group. An item
     is named by its number; of equal scores the first number is the best.
     """
-    queues = {
-        g: sorted((i for i, item in enumerate(items) if item[1] == g), key=by(items))
-        for g in share
-    }
+    queues = queues_of(items, share)
     order, count = [], dict.fromkeys(share, 0)
     for j in range(1, min(k, len(items)) + 1):
         left = [g for g in share if queues[g]]
@@ -39,10 +36,7 @@ def det(items, share, k, method):
 
 def det_const_sort(items, share, k):
     """Algorithm 3 of Geyik et al.: the first k, then the others by score."""
-    queues = {
-        g: sorted((i for i, item in enumerate(items) if item[1] == g), key=by(items))
-        for g in share
-    }
+    queues = queues_of(items, share)
     order, limit, j, placed = [], [], 0, dict.fromkeys(share, 0)
     n_places = min(k, len(items))
     while len(order) < n_places and any(queues[g] for g in share if share[g]):
@@ -62,6 +56,14 @@ def det_const_sort(items, share, k):
                     table[at - 2], table[at - 1] = table[at - 1], table[at - 2]
                 at -= 1
     return [*order, *sorted(set(range(len(items))) - set(order), key=by(items))]
+
+
+def queues_of(items, groups):
+    """The numbers of the items of each group, the best first."""
+    return {
+        g: sorted((i for i, item in enumerate(items) if item[1] == g), key=by(items))
+        for g in groups
+    }
 
 
 def by(items):
