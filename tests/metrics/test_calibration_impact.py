@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skrankfair._estimates import leverage as _leverage
 from skrankfair._estimates import rows as _rows
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
@@ -130,7 +129,7 @@ class TestReference:
         # What is worked on at once is as large beside the rows as for a million.
         monkeypatch.setattr(_calibration_impact, "_BLOCK", n >> 3)
         monkeypatch.setattr(_rows, "_MOST_COUNTS", n)
-        monkeypatch.setattr(_leverage, "_BLOCK", n >> 2)
+        monkeypatch.setattr(_rows, "BLOCK", n >> 2)
         rng = np.random.default_rng(0)
         y, s = rng.random((2, n))
         group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)
