@@ -56,7 +56,10 @@ class Entries:
 
     def _by_group(self, of_entries: Array) -> Array:
         """Return the sums over rows of a number per entry, shape (G,)."""
-        return np.bincount(self.group, of_entries, minlength=len(self.right))
+        shape = len(self.left), len(self.right)
+        if of_entries.size == math.prod(shape):  # a tenth of the time of counting
+            return np.einsum("qg->g", of_entries.reshape(shape))
+        return np.bincount(self.group, of_entries, minlength=shape[1])
 
     def dense(self) -> Array:
         """Return the whole array, shape (Q, G)."""

@@ -209,17 +209,20 @@ class Rows:
         row of the entry, as the jackknife needs it.
         """
         values = np.empty(self.row.size)
-        step = max(1, BLOCK // max(1, self.n_columns + self.shared.shape[1]))
+        # A row with an entry for each group is worked on as one, which is faster.
+        width = max(1, self.n_groups) if self.complete else 1
+        numbers = width * max(1, self.n_columns + self.shared.shape[1])
+        step = width * max(1, BLOCK // numbers)
         for start in range(0, self.row.size, step):
             some = slice(start, start + step)
-            columns, common = (
-                dense_values(self.values[some]),
-                self.shared[self.row[some]],
-            )
+            columns = dense_values(self.values[some]).reshape(-1, width, self.n_columns)
+            common = self.shared[self.row[some][::width]]
             if totals is not None:
-                columns = totals[0][self.group[some]] - columns
-                common = totals[1] - common
-            values[some] = function(columns[:, None], common)[:, 0]
+                of_all = (
+                    totals[0] if self.complete else totals[0][self.group[some], None]
+                )
+                columns, common = of_all - columns, totals[1] - common
+            values[some] = function(columns, common).ravel()
         return values
 
     def without_entry(self, function: Finalize) -> Array:
