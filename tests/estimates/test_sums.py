@@ -27,7 +27,6 @@ from tests.estimates.naive import (
     sums_of,
 )
 from tests.metrics.common import with_peak
-from tests.reference.variance import delong_variance
 
 RATIO, REST = METRICS["ratio"], METRICS["rest"]
 each_case = pytest.mark.parametrize(("name", "metric"), cases())
@@ -206,18 +205,6 @@ def test_of_a_mean_the_jackknife_is_the_variance_of_a_mean():
     assert_allclose([df, effective], [[11] * 3, [12] * 3])
     # The same clusters stand behind both groups: no more is known of the difference.
     assert_allclose(contrast_degrees(sums, RATIO, *pairs_of(3)), 11)
-
-
-def test_items_have_the_variance_of_delong():
-    rng = np.random.default_rng(0)
-    y, s = np.arange(9) % 2, rng.permutation(9)
-    wins = (s[y == 1][:, None] > s[y == 0]) * 1.0
-    rows = np.zeros((9, 1, 2))
-    rows[y == 1, 0] = np.stack([wins.sum(1), np.full(4, 5)], axis=1)
-    rows[y == 0, 0] = np.stack([wins.sum(0), np.full(5, 4)], axis=1)
-    table = Rows.of_all(rows, np.zeros((9, 0)), np.arange(9), (y == 1)[:, None])
-    expected = delong_variance(y.tolist(), s.tolist())
-    assert sums_of(table).covariance(RATIO)[0, 0] == pytest.approx(expected)
 
 
 def test_rounding_is_no_variance():

@@ -315,14 +315,6 @@ def test_reversal(case, make):
     np.testing.assert_allclose(reverse.covariance, r.covariance, rtol=1e-12, atol=1e-12)
 
 
-def scaled_epsilon(case, factor):
-    return {
-        name: factor * value
-        for name, value in case.first_pass.items()
-        if name == "epsilon"
-    }
-
-
 @cases_where(
     lambda case: (
         case.metric is metrics.matched_pair_calibration
@@ -334,7 +326,8 @@ def test_calibration_has_the_scale_of_the_scores(case, make):
     c = make()
     expected = case(c)
     for factor in (4.0, 2.0**-30):
-        r = case(c.but(s=factor * c.s), **scaled_epsilon(case, factor))
+        epsilon = {k: factor * e for k, e in case.first_pass.items() if k == "epsilon"}
+        r = case(c.but(s=factor * c.s), **epsilon)
         np.testing.assert_array_equal(r.estimate, expected.estimate)
         np.testing.assert_array_equal(r.covariance, expected.covariance)
         chosen = {g: factor * e for g, e in expected.first_pass["epsilon"].items()}

@@ -7,9 +7,11 @@ from skrankfair import metrics
 from tests.calls import OF_ITEMS, call
 
 NAN, INF = np.nan, np.inf
-#: Groups that overlap, and a column that is good for anything.
 MEMBER = np.array([[True, True], [False, True], [True, False]] * 2)
-GOOD = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+OVERLAPPING, ALONE = {"sensitive_features": MEMBER}, {"sensitive_features": ["a"] * 6}
+WEIGHT = "position_weight must"
+DCG, N_PAIRS = {"position_weight": "dcg"}, {"epsilon": None, "n_pairs": 3}
+LOCAL = {"epsilon": "mse", "estimator": "local_linear"}
 MATCHED = metrics.matched_pair_calibration
 OF_SHARES = (
     metrics.normalized_discounted_difference,
@@ -51,21 +53,12 @@ REFUSED = {
         ({"estimator": "ols"}, "estimator must be one of 'mean', 'local_linear', 'loc"),
         ({"position_weight": [0, 0]}, "position_weight must be positive at some rank"),
         ({"position_weight": np.ones(9999)}, "position_weight must be 0 after rank"),
-        (
-            {"position_weight": "dcg", "variance": "item"},
-            "position_weight needs variance='cluster'",
-        ),
-        (
-            {"epsilon": None, "n_pairs": 3, "item_weight": [1] * 6},
-            "n_pairs counts pairs.*got 3",
-        ),
+        ({**DCG, "variance": "item"}, "position_weight needs variance='cluster'"),
+        ({**N_PAIRS, "item_weight": [1] * 6}, "n_pairs counts pairs.*got 3"),
         ({"epsilon": "mse"}, "epsilon='mse' is the bandwidth of a local"),
-        (
-            {"epsilon": "mse", "estimator": "local_linear", "average": "queries"},
-            "epsilon='mse' is the bandwidth of a local",
-        ),
+        ({**LOCAL, "average": "queries"}, "epsilon='mse' is the bandwidth of a local"),
         *(
-            ({"covariates": GOOD, **options}, message)
+            ({"covariates": np.ones(6), **options}, message)
             for options, message in (
                 ({"epsilon": None}, "epsilon must be given; got None"),
                 ({"epsilon": "mse"}, "epsilon must be a number in .*; got 'mse'"),
@@ -91,12 +84,12 @@ REFUSED = {
     metrics.dips: [
         (
             {"position_weight": [1, 0.5, 0.6]},
-            "position_weight must not increase.*0.5 at rank 2 and 0.6 at",
+            f"{WEIGHT} not increase.*0.5 at rank 2 and",
         ),
         ({"position_weight": [0] * 3}, "position_weight must be positive at .* got 0"),
         (
-            {"position_weight": lambda rank: 1.0 * (rank > 1)},
-            "position_weight must be positive at rank 1",
+            {"position_weight": lambda rank: rank - 1.0},
+            f"{WEIGHT} be positive at rank 1",
         ),
         ({"comparison": "intra"}, "comparison must be one of 'inter', 'all'"),
         ({"divisor": None}, "divisor must be one of 'maximum', 'pairs'"),
@@ -104,51 +97,34 @@ REFUSED = {
             ({"tie_cost": bad}, r"tie_cost must be a number in \[0, 1\]")
             for bad in (-0.1, 1.1, "0", None, True)
         ),
-        (
-            {"sensitive_features": MEMBER, "against": 0},
-            "sensitive_features must be disjoint",
-        ),
-        (
-            {"sensitive_features": ["a"] * 6, "against": "a"},
-            "against must leave other groups",
-        ),
+        ({**OVERLAPPING, "against": 0}, "sensitive_features must be disjoint"),
+        ({**ALONE, "against": "a"}, "against must leave other groups"),
         ({"against": "f", "comparison": "all"}, "comparison must be"),
     ],
     metrics.exposure: [
-        (
-            {"position": [1, 2, 2, 1, 2, 3]},
-            "position must differ between the items of a query.* position 2",
-        ),
-        (
-            {"position": [0, 1, 2, 1, 2, 3]},
-            r"position must be a rank, an integer in \[1, 10,000,000\].*got 0",
-        ),
-        ({"position": [1, 2.5, 3, 1, 2, 3]}, "position must be a rank.*got 2.5"),
-        ({"position": [1, 2, 1e8, 1, 2, 3]}, r"position must be a rank.*got 1e\+08"),
-        ({"position": [1, 2]}, "All columns .*position: 2"),
-        ({"position": [1, 2, NAN, 1, 2, 3]}, "position must be finite"),
+        ({"position": [*bad, 1, 2, 3]}, f"position must {message}")
+        for bad, message in (
+            ([1, 2, 2], "differ between the items of a query.* position 2"),
+            ([0, 1, 2], r"be a rank, an integer in \[1, 10,000,000\].*got 0"),
+            ([1, 2.5, 3], "be a rank.*got 2.5"),
+            ([1, 2, 1e8], r"be a rank.*got 1e\+08"),
+            ([1, 2, NAN], "be finite"),
+        )
     ],
     metrics.exposure_gap: [
         ({"target": "merit"}, "target must be one of 'expected', 'relevance', 'pop"),
-        (
-            {"average": "pairs"},
-            "average must be one of 'queries', 'clusters', 'amortized'; got",
-        ),
-        (
-            {"target": "relevance", "y_true": [1, 0, 0, -1, 2, 3]},
-            "y_true must not be negative for target='relevance'; got -1",
-        ),
-        (
-            {"target": "relevance", "y_true": [1e308] * 6},
-            r"y_true must have a finite sum.*the largest is 1e\+308",
+        ({"average": "pairs"}, "average must be one of 'queries', 'clusters', 'amort"),
+        *(
+            ({"target": "relevance", "y_true": bad}, f"y_true must {message}")
+            for bad, message in (
+                ([1, 0, 0, -1, 2, 3], "not be negative for target='relev.*; got -1"),
+                ([1e308] * 6, r"have a finite sum.*the largest is 1e\+308"),
+            )
         ),
     ],
     metrics.boost_value: [
         ({"boost": INF}, "boost must be a number"),
-        (
-            {"position_weight": [0.5, 1.0], "normalize": True},
-            "position_weight must not increase",
-        ),
+        ({"position_weight": [0.5, 1], "normalize": True}, f"{WEIGHT} not increase"),
         ({"normalize": "yes"}, "normalize must be one of True, False"),
     ],
     metrics.normalized_discounted_difference: [
@@ -165,10 +141,7 @@ REFUSED = {
     metrics.ndkl: [
         ({"joint": None}, "joint must be"),
         ({"average": None}, "average must be"),
-        (
-            {"sensitive_features": MEMBER, "target": "equal"},
-            "target must .*'equal' for disjoint groups",
-        ),
+        ({**OVERLAPPING, "target": "equal"}, "target must .*'equal' for disjoint"),
     ],
     metrics.skew_at_k: [
         ({"k": 0}, "k must be"),
@@ -198,8 +171,8 @@ for metric in (metrics.auc, metrics.precision_at_k, metrics.recall_at_k):
 for metric in OF_SHARES:
     REFUSED[metric] += [({"target": bad}, message) for bad, message in TARGETS]
 for metric in (metrics.ndkl, metrics.normalized_discounted_kl):
-    overlapping = {"sensitive_features": MEMBER, "joint": True}
-    REFUSED[metric] += [(overlapping, "sensitive_features must be disjoint")]
+    joint = {**OVERLAPPING, "joint": True}
+    REFUSED[metric] += [(joint, "sensitive_features must be disjoint")]
 
 
 @pytest.mark.parametrize(
