@@ -202,7 +202,7 @@ def kept(
     )
     powers = [found(promised * true[0])]
     for certain in (True, False):
-        gaps = detectable(error, df, POWER, level, known=certain)
+        gaps = detectable(error, df, POWER, level, None if certain else df)
         # Each data set is a pilot of twenty others.
         powers.append(np.mean([found(np.roll(gaps, i)) for i in range(1, 60, 3)]))
     return [*powers, float(np.median(effective)), float(np.mean(warned))]

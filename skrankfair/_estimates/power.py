@@ -263,8 +263,8 @@ class Pilot(PlannedTests):
     def detectable(self, power: float, alpha: float) -> Array:
         """Return the true gaps that data like these find, shape (m,)."""
         check_design(power, alpha)
-        known, level = self.pilot_df is None, alpha / self.n_tests
-        gap = detectable(self.standard_error, self.df, power, level, known=known)
+        level = alpha / self.n_tests
+        gap = detectable(self.standard_error, self.df, power, level, self.pilot_df)
         with np.errstate(over="ignore"):  # no ratio is large enough
             return np.exp(gap) if self.ratio else gap
 
@@ -324,29 +324,26 @@ def detectable(
     df: Array | float,
     power: float,
     alpha: float,
-    *,
-    known: bool = True,
+    pilot_df: Array | float | None = None,
 ) -> Array:
     """Return the true gaps that two-sided t-tests find with this power.
 
-    Unless the errors are known, it is an average over pilots with these degrees of
-    freedom.
+    If the errors are those of pilots, with `pilot_df` degrees of freedom, it is an
+    average over pilots.
     """
-    error, df = np.broadcast_arrays(np.asarray(standard_error, dtype=float), df)
-    degrees, place = np.unique(df, return_inverse=True)
-    critical = quantile_of(alpha / 2, degrees)
-    if known:
-        near = special.nctdtrinc(degrees, 1 - power, np.minimum(critical, _FAR))
-        beyond = critical * np.sqrt(special.chdtri(degrees, 1 - power) / degrees)
+    error, critical = np.asarray(standard_error), quantile_of(alpha / 2, df)
+    if pilot_df is None:
+        near = special.nctdtrinc(df, 1 - power, np.minimum(critical, _FAR))
+        beyond = critical * np.sqrt(special.chdtri(df, 1 - power) / df)
         sizes = np.where(critical > _FAR, beyond, near)
     else:
         sizes = smallest(
-            lambda size: power_at(1.0, degrees, size, alpha, degrees),
+            lambda size: power_at(1.0, df, size, alpha, pilot_df),
             power,
             _SMALLEST_SIZE * critical,
             _LARGEST_SIZE * critical,
         )
-    return np.where(error > 0, sizes[place].reshape(df.shape) * error, np.nan)
+    return np.where(error > 0, sizes * error, np.nan)
 
 
 def power_at(

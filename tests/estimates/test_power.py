@@ -61,7 +61,7 @@ class TestSpecialCases:
 
     @pytest.mark.parametrize("df", [1, 3, 20])
     def test_power_is_the_mean_over_pilots(self, df):
-        size = float(detectable(1.0, np.array(df), 0.8, 0.05, known=False))
+        size = float(detectable(1.0, np.array(df), 0.8, 0.05, np.array(df)))
         rng = np.random.default_rng(df)
         pilot, error = np.sqrt(rng.chisquare(df, (2, 400_000)) / df)
         t = (rng.normal(size=error.size) + size * pilot) / error
@@ -76,7 +76,7 @@ class TestSpecialCases:
         critical = stats.t.isf(alpha / 2, df)
         size = detectable(one, degrees, 0.8, alpha)
         assert size == pytest.approx(critical * np.sqrt(stats.chi2.ppf(0.8, df) / df))
-        size = detectable(one, degrees, 0.8, alpha, known=False)
+        size = detectable(one, degrees, 0.8, alpha, degrees)
         expected = critical * np.sqrt(stats.f.ppf(0.8, df, df))
         assert size == pytest.approx(expected, rel=1e-3)
 
