@@ -79,15 +79,13 @@ class TestBootstrap:
             errors = resampler._errors(counts, values, slopes, of_sides)
             np.testing.assert_allclose(errors**2, expected, atol=1e-10)
 
-    def test_errors_are_near_those_of_the_jackknife(self):
-        given = columns(400)
-        r = pairwise_accuracy(**given, qid=given["cluster"])
-        resampled = r.resampled(2000, random_state=0)
-        np.testing.assert_array_equal(r.resampled(2000, random_state=0), resampled)
-        np.testing.assert_allclose(resampled.std(0), r.standard_error, rtol=0.1)
-        between = np.cov(resampled.T)[0, 1]
-        np.testing.assert_allclose(between, r.covariance[0, 1], rtol=0.5)
-        assert not np.array_equal(r.resampled(2000, random_state=1), resampled)
+    def test_seeds_decide(self):
+        result = brier_score(**columns())
+        first, again, other = (
+            result.resampled(50, random_state=seed) for seed in (0, 0, 1)
+        )
+        np.testing.assert_array_equal(first, again)
+        assert not np.array_equal(first, other)
 
     def test_of_what_is_not_resampled(self):
         given = columns()
@@ -166,9 +164,6 @@ class TestCounts:
         rng = np.random.default_rng(0)
         many = label_hashes(np.unique(rng.integers(0, 2**40, 100_000)))
         assert np.unique(many).size == many.size
-        # Every bit is as often 1 as 0: 6 standard errors of a share of one half.
-        shares = [(many >> np.uint64(bit) & np.uint64(1)).mean() for bit in range(64)]
-        np.testing.assert_allclose(shares, 0.5, atol=3 / np.sqrt(many.size))
 
     def test_counts_are_those_of_the_definition(self):
         labels, seed = np.arange(40) * 7 - 9, 12
@@ -177,13 +172,6 @@ class TestCounts:
             assert counts[b, q] == naive_count(int(labels[q]), seed, b)
         again = poisson_counts(label_hashes(labels), seed, 3, 7)
         np.testing.assert_array_equal(again, counts[3:7])
-
-    def test_counts_are_poisson_numbers(self):
-        counts = poisson_counts(label_hashes(np.arange(4000)), 0, 0, 50)
-        np.testing.assert_allclose(counts.mean(), 1, atol=5 / np.sqrt(counts.size))
-        np.testing.assert_allclose(counts.var(), 1, atol=5 * np.sqrt(3 / counts.size))
-        between = np.corrcoef(counts)
-        assert np.abs(between - np.eye(50)).max() < 6 / np.sqrt(4000)
 
     def test_totals_are_sums_of_counted_rows_in_any_order(self):
         rows = design(300)
