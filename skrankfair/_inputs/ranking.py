@@ -213,6 +213,27 @@ class Places:
         position -= np.repeat(self.starts[:-1], self.lengths)
         return position
 
+    def at_positions(self, depth: int, columns: Sequence[Array]) -> Array:
+        """Return columns of ranked rows at the first positions of each query.
+
+        Those of tied rows are means over their block, and 0 is below the end of a list.
+
+        Parameters
+        ----------
+        depth : int
+        columns : sequence of ndarray of shape (n,), length C
+
+        Returns
+        -------
+        ndarray of shape (n_queries, depth, C)
+        """
+        position = self.position()
+        rows = np.flatnonzero(position < depth)
+        table = np.zeros((self.n_queries, depth, len(columns)))
+        for c, column in enumerate(columns):
+            table[self.query[rows], position[rows], c] = self.tie_means(column)[rows]
+        return table
+
     def spans(self, n_rows: int) -> Iterator[tuple[slice, slice, Places]]:
         """Yield the rows, the queries and the places of parts of whole queries.
 

@@ -187,12 +187,7 @@ def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterS
             f"positions; got {n_positions}."
         )
     member = groups.mask(groups.labels.index(group)).astype(float)
-    position = ranking.position()
-    rows = np.flatnonzero(position < n_positions)
-    table = np.zeros((ranking.n_queries, n_positions, 2))
-    at = ranking.query[rows], position[rows]
-    table[(*at, 0)] = ranking.tie_means(member)[rows]
-    table[(*at, 1)] = 1.0
+    table = ranking.at_positions(n_positions, [member, np.ones(member.size)])
     positions = tuple(range(1, n_positions + 1))
     clusters = sum_over_queries(data, QuerySums.of_all(table))
     return ClusterSums.from_rows(positions, clusters, [ColumnSum(1, 2)])

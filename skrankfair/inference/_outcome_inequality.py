@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import combinations, pairwise, permutations
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..display._rows import OutcomeInequalityDisplay
 
 
-_CHUNK = 1 << 19  # rows and moments of the queries that are looked at together
+_CHUNK = 1 << 19  # moments of the queries that are looked at together
 _ROUNDING, _JITTER = 1e-12, 1e-10
 #: What stands for "not of the group" where groups overlap.
 REST = "rest"
@@ -67,23 +67,16 @@ class MomentSums:
     A residual is what a cluster adds less its share of the mean, by its queries.
     """
 
-    mean: Array  # shape (M,): over queries
-    weight: float  # of all queries
+    estimate: Array  # shape (M,): means over queries
+    #: Standard errors of the means, shape (M,); NaN below two clusters with a pair.
+    standard_error: Array
     support: Array  # shape (M,): number of pairs behind each moment
-    active: Array  # shape (M,): number of clusters with such a pair
     count: int  # number of clusters
     df: float  # effective number of clusters, by their queries, minus one
     squares: Array  # shape (M,): Σ residual² over clusters, 0 where it is rounding
     #: The residuals, shape (n_clusters, M), if there are fewer clusters than moments;
     #: else their products over clusters, shape (M, M).
     residuals: Array
-
-    @property
-    def standard_error(self) -> Array:
-        """Standard error of the means, shape (M,); NaN below two clusters."""
-        factor = self.count / max(self.count - 1, 1)
-        error = np.sqrt(factor * self.squares) / self.weight
-        return np.where(self.active < 2, np.nan, error)
 
     def root(self, chosen: Array) -> Array:
         """Return R with R Rᵀ the correlation of some moments' means, shape (m, k)."""
@@ -110,8 +103,13 @@ def _moment_sums(data: RankedData, positions: Array, classes: Array) -> MomentSu
     total, (support, active) = np.zeros(size + 1), np.zeros((2, size))
     few, kept = n_clusters <= size, []
     products = np.zeros((0, 0) if few else (size + 1, size + 1))
-    for queries in _chunks(data, cluster, size):
-        value, number = _query_moments(data, positions, classes, queries)
+    moments = _query_moments(data, positions, classes)
+    order = np.argsort(cluster, kind="stable")
+    chunk = np.arange(order.size) * (size + 1) // _CHUNK
+    # A cluster is in the chunk of its first query.
+    chunk = chunk[np.searchsorted(cluster[order], cluster[order])]
+    for queries in np.split(order, np.flatnonzero(np.diff(chunk)) + 1):
+        value, number = moments(queries)
         value = np.column_stack([value, np.ones(len(value))])
         if weight is not None:
             value *= weight[queries, None]
@@ -138,82 +136,52 @@ def _moment_sums(data: RankedData, positions: Array, classes: Array) -> MomentSu
         residuals = products[:-1, :-1] - with_queries - with_queries.T
         residuals += np.outer(mean, mean) * products[-1, -1]
         squares = np.diag(residuals)
+    squares = np.where(squares <= _ROUNDING * raw[:-1], 0.0, squares)
+    error = np.sqrt(n_clusters / max(n_clusters - 1, 1) * squares) / total[-1]
     return MomentSums(
-        *(mean, float(total[-1]), support, active, n_clusters),
+        *(mean, np.where(active < 2, np.nan, error), support, n_clusters),
         float(total[-1] ** 2 / raw[-1]) - 1,
-        np.where(squares <= _ROUNDING * raw[:-1], 0.0, squares),
-        residuals,
+        *(squares, residuals),
     )
 
 
-def _chunks(data: RankedData, cluster: Array, size: int) -> list[Array]:
-    """Return queries, those of a cluster together, in the order of the clusters."""
-    order = np.argsort(cluster, kind="stable")
-    chunk = np.cumsum(data.ranking.lengths[order] + size) // _CHUNK
-    # A cluster is in the chunk of its first query.
-    chunk = chunk[np.searchsorted(cluster[order], cluster[order])]
-    return np.split(order, np.flatnonzero(np.diff(chunk)) + 1)
-
-
 def _query_moments(
-    data: RankedData, positions: Array, classes: Array, queries: Array
-) -> tuple[Array, Array]:
-    """Return the moments of some queries and their numbers of pairs, (q, M) each.
+    data: RankedData, positions: Array, classes: Array
+) -> Callable[[Array], tuple[Array, Array]]:
+    """Return a function of queries that gives their moments and numbers of pairs.
 
-    For positions j above k and classes a and b the moment is
+    Both are of shape (q, M). For positions j above k and classes a and b the moment is
     ``(Y_j - Y_k) 1{G_j = a, G_k = b}``, for tied scores its mean over their orders.
     """
-    upper, lower = positions.T
-    a, b = classes.T
+    ranking, groups = data.ranking, data.groups
     depth = int(positions.max(initial=0)) + 1
-    share, value, block, length = _positions(data, depth, queries)
-    # In one tied block of m items, ordered pairs of different items: m (m - 1) of m².
-    tied = block[:, upper] == block[:, lower]
-    size = length[:, upper]
-    factor = np.where(tied, size / np.maximum(size - 1, 1), 1.0)[:, :, None]
-    factor = factor * (block[:, lower] >= 0)[:, :, None]
-    above, below = share[:, upper][:, :, a], share[:, lower][:, :, b]
-    moment = value[:, upper][:, :, a] * below
-    moment -= above * value[:, lower][:, :, b]
-    shape = len(queries), len(positions) * len(classes)
-    number = above * below
-    return (moment * factor).reshape(shape), (number * factor).reshape(shape)
+    mean = np.add.reduceat(data.y_true, ranking.starts[:-1]) / ranking.lengths
+    y = data.y_true - mean[ranking.query]
+    members = [groups.mask(g).astype(float) for g in range(len(groups))]
+    if groups.overlapping:
+        members = [column for member in members for column in (member, 1 - member)]
+    share = ranking.at_positions(depth, members)
+    outcome = ranking.at_positions(depth, [member * y for member in members])
+    first, last = ranking.tie_bounds()
+    # The number of the tied block from 1, and its number of items.
+    tie = ranking.at_positions(depth, [first + 1.0, last - first])
+    (upper, lower), (a, b) = positions.T, classes.T
 
+    def moments(queries: Array) -> tuple[Array, Array]:
+        block, size = np.moveaxis(tie[queries], -1, 0)
+        # In one tied block of m items, ordered pairs of different items: m (m - 1) of
+        # m².
+        tied, m = block[:, upper] == block[:, lower], size[:, upper]
+        factor = np.where(tied, m / np.maximum(m - 1, 1), 1.0)[:, :, None]
+        above, below = share[queries][:, upper], share[queries][:, lower]
+        above, below = above[:, :, a], below[:, :, b]
+        of_above, of_below = outcome[queries][:, upper], outcome[queries][:, lower]
+        moment = of_above[:, :, a] * below - above * of_below[:, :, b]
+        shape = queries.size, upper.size * a.size
+        number = above * below
+        return (moment * factor).reshape(shape), (number * factor).reshape(shape)
 
-def _positions(
-    data: RankedData, depth: int, queries: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Return what is known of the item at each position of some queries.
-
-    The chance that it is of each class, the mean over the tied block of the outcome
-    times membership, both (q, depth, C); number of the block (-1 below the end of the
-    list) and its number of items, both (q, depth).
-    """
-    ranking = data.ranking
-    start, lengths = ranking.starts[queries], ranking.lengths[queries]
-    needed = ranking.tie_bounds(start + np.minimum(lengths, depth) - 1)[1] - start
-    offset = np.cumsum(needed) - needed
-    rows = np.arange(int(needed.sum())) + np.repeat(start - offset, needed)
-    member = data.groups.values[rows]
-    if data.groups.overlapping:
-        member = np.stack([member, ~member], axis=2).reshape(rows.size, -1)
-    else:
-        member = member[:, None] == np.arange(len(data.groups))
-    y = data.y_true[rows]
-    y = y - np.repeat(np.add.reduceat(y, offset) / needed, needed)
-    member = member.astype(float)
-    outcome = member * y[:, None]
-    place = np.arange(depth)
-    exists = place < lengths[:, None]
-    row = np.where(exists, offset[:, None] + place, 0)
-    new = np.flatnonzero(np.diff(ranking.tie_bounds(rows)[0], prepend=-1))
-    sizes = np.diff(np.append(new, rows.size))
-    member = np.add.reduceat(member, new, axis=0) / sizes[:, None]
-    outcome = np.add.reduceat(outcome, new, axis=0) / sizes[:, None]
-    block = np.repeat(np.arange(new.size), sizes)[row]
-    size = sizes[block]
-    share, value = member[block], outcome[block]
-    return share, value, np.where(exists, block, -1), size
+    return moments
 
 
 _DRAWS = 1 << 22  # random numbers at once
@@ -478,7 +446,7 @@ def outcome_inequality_test(
     check_magnitude(y_true=data.y_true)
     positions, classes, labels = _conditions(data, adjacent, k)
     sums = _moment_sums(data, positions, classes)
-    estimate, error = sums.mean, sums.standard_error
+    estimate, error = sums.estimate, sums.standard_error
     with np.errstate(divide="ignore", invalid="ignore"):
         violation = -estimate / error
     # Without error the estimate decides alone.
