@@ -80,14 +80,14 @@ class Columns:
 class Case:
     """A metric with its options.
 
-    `first_pass` are options that stand for numbers chosen from the data; `held` takes a
-    result and returns them as numbers.
+    `first_pass` are options that stand for numbers chosen from the data; `held` is the
+    name of these in a result, where the option itself is no number.
     """
 
     metric: Callable
     options: dict
     first_pass: dict
-    held: Callable | None = None
+    held: str | None = None
 
     def __call__(self, c, **changed):
         """Return the result for the columns."""
@@ -118,7 +118,9 @@ class Case:
         """Return the case with the first pass of a result."""
         if self.held is None:
             return self
-        return replace(self, first_pass=self.held(result), held=None)
+        option = "bins" if "bins" in self.first_pass else self.held
+        numbers = {option: result.first_pass[self.held]}
+        return replace(self, first_pass=numbers, held=None)
 
     @property
     def of_decisions(self):
@@ -140,21 +142,15 @@ class Case:
         return self.options.get("variance") == "item"
 
 
-def _held_edges(result):
-    return {"bins": result.first_pass["engagement_edges"]}
-
-
-def _held_epsilon(result):
-    return {"epsilon": result.first_pass["epsilon"]}
-
-
 def _cases():
     for comparison, counting in itertools.product(("all", "intra", "inter"), COUNTING):
         options = {"comparison": comparison, **counting}
         yield Case(metrics.pairwise_accuracy, options, {})
         if comparison != "intra":
             yield Case(metrics.pairwise_accuracy, options, {"bins": EDGES})
-    yield Case(metrics.pairwise_accuracy, dict(COUNTING[0]), {"bins": 3}, _held_edges)
+    yield Case(
+        metrics.pairwise_accuracy, dict(COUNTING[0]), {"bins": 3}, "engagement_edges"
+    )
     for metric, counting in itertools.product(
         (metrics.pairwise_exposure, metrics.pairwise_preference), COUNTING
     ):
@@ -164,7 +160,7 @@ def _cases():
         options = {"direction": direction, **counting}
         yield Case(metrics.matched_pair_calibration, options, {"epsilon": 0.25})
         for chosen in ({"n_pairs": 20}, {"quantile": 0.3}):
-            yield Case(metrics.matched_pair_calibration, options, chosen, _held_epsilon)
+            yield Case(metrics.matched_pair_calibration, options, chosen, "epsilon")
     for options in (
         {"estimator": "local_linear"},
         {"estimator": "local_linear", "direction": "both"},

@@ -15,7 +15,6 @@ from skrankfair.metrics import (
     exposure_parity,
     item_dissatisfaction,
     matched_pair_calibration,
-    matched_pair_curve,
     ndcg,
     normalized_discounted_difference,
     normalized_discounted_kl,
@@ -29,7 +28,6 @@ WEIGHTED = {
     exposure_gap: {},
     exposure_parity: {},
     matched_pair_calibration: {"epsilon": 0.5},
-    matched_pair_curve: {"epsilon": [0.5]},
     normalized_discounted_difference: {"step": 1},
     normalized_discounted_ratio: {"step": 1},
     normalized_discounted_kl: {"step": 1},
@@ -76,7 +74,7 @@ def test_no_metric_is_left_out():
         and "position_weight" in inspect.signature(function).parameters
     }
     others = {*VALUES, expected_advantage, item_dissatisfaction}
-    assert takes == {*WEIGHTED, *others} - {matched_pair_curve}
+    assert takes == {*WEIGHTED, *others}
 
 
 @together("metric", [pytest.param(m, id=m.__name__) for m in (*WEIGHTED, *VALUES)])
@@ -126,11 +124,7 @@ def test_one_set_of_messages(metric, options, message):
         measure(metric, **options)
 
 
-@pytest.mark.parametrize(
-    "metric",
-    [metric for metric in WEIGHTED if metric is not matched_pair_curve],
-    ids=lambda m: m.__name__,
-)
+@each_metric
 def test_parameters_are_kept_and_compared(metric):
     geometric = measure(metric, position_weight="geometric")
     assert geometric.parameters["position_weight"] == "geometric"
