@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
@@ -43,6 +44,7 @@ from .catalog import (
 )
 from .findings import (
     CORRECTION_NAMES,
+    GroupFinding,
     MetricFinding,
     answers,
     conflicts,
@@ -136,6 +138,8 @@ class AuditReport(exports.Formats):
     provenance : dict of str to str
         Where the numbers come from, such as a file, and how to repeat them; the command
         line says it.
+    recorded : tuple or None
+        What `from_json` read: the settings of the audit, and by metric a row per group.
 
     See Also
     --------
@@ -179,6 +183,7 @@ class AuditReport(exports.Formats):
     rates: GroupEstimates | None = None
     references: Mapping[Hashable, Hashable] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
+    recorded: tuple[Any, Mapping[str, tuple[GroupFinding, ...]]] | None = None
     #: Which texts of `metrics.toml` are about the whole report.
     texts: ClassVar[str] = "audit"
 
@@ -190,6 +195,8 @@ class AuditReport(exports.Formats):
     @cached_property
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
+        settings, rows = self.recorded or (None, {})
+        rows = rows if settings == self.settings else {}
         return tuple(
             MetricFinding(
                 self.made.get(name)
@@ -199,10 +206,17 @@ class AuditReport(exports.Formats):
                 self.correction,
                 self.margin.get(name),
                 self.by or "group",
+                rows.get(name),
                 references=self.references,
             )
             for name, result in self.results.items()
         )
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """What the findings depend on beside the results."""
+        tests = self.confidence_level, self.correction, dict(self.margin)
+        return *tests, self.task, self.favorable
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
@@ -226,9 +240,8 @@ class AuditReport(exports.Formats):
             what += note("decided", threshold=threshold)
         if self.k is not None:
             what += note("first_place" if self.k == 1 else "first_places", k=self.k)
-        said = note(
-            "end" if self.favorable else "no_end", end=self.favorable, what=what
-        )
+        known = "end" if self.favorable else "no_end"
+        said = note(known, end=self.favorable, what=what)
         names = sorted(set(map(fmt.label, self.references.values())))
         return said + (note("compared", names=fmt.some(names)) if names else "")
 
@@ -266,11 +279,7 @@ class AuditReport(exports.Formats):
         columns += ["support", "pvalue", "pvalue_corrected", *margins]
         columns += ["difference", "side", "verdict"]
         rows = [
-            {
-                **vars(row),
-                "metric": f.metric.name,
-                "verdict": f.verdict_on(row) if f.tested else "",
-            }
+            {**vars(row), "metric": f.metric.name, "verdict": f.verdict_on(row)}
             for f in self.findings
             for row in f.rows
         ]
@@ -426,9 +435,10 @@ class AuditReport(exports.Formats):
                 f"{', '.join(results)}."
             )
         options = with_task(replace(options, task=task or shared[0]), None, np.empty(0))
-        by_group = [results[metric.name] for metric in metrics if metric.by_group]
-        groups = dict.fromkeys(group for result in by_group for group in result.groups)
-        counted = {**groups, **(group_rows or {})}
+        by_group = [
+            results[metric.name].groups for metric in metrics if metric.by_group
+        ]
+        counted = {**dict.fromkeys(chain(*by_group)), **(group_rows or {})}
         missing = missing_said(next(iter(results.values())).missing)
         samples = [
             f"{metric.title}: {fmt.sample_words(sample)}."
@@ -509,10 +519,9 @@ class AuditReport(exports.Formats):
         """
         from .html import html_report
 
-        report = self if title is None else replace(self, title=title)
-        if monitor is not None:
-            sections = (*self.sections, monitor.report_section())
-            report = replace(report, sections=sections)
+        seen = () if monitor is None else (monitor.report_section(),)
+        title = self.title if title is None else title
+        report = replace(self, title=title, sections=(*self.sections, *seen))
         return exports.write_text(path, html_report(report))
 
     def to_excel(self, path: str | os.PathLike[str]) -> Path:

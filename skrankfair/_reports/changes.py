@@ -128,7 +128,7 @@ def changes_of(
     shared |= {"results": changes, "made": words, "title": title, "sections": ()}
     absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
     shared |= {"group_rows": {**now.group_rows, **absent}}
-    shared |= {"notes": (*now.notes, *notes), "margin": {}}
+    shared |= {"notes": (*now.notes, *notes), "margin": {}, "recorded": None}
     return ChangeReport(**shared, before=before, paired=paired, distances=distances)
 
 

@@ -35,7 +35,7 @@ _NUMBERS = (
 )
 SCHEMA = "skrankfair.AuditReport"
 # Fields that are stored in another form, or not at all.
-_OTHERS = {"results", "made", "rates"}
+_OTHERS = {"results", "made", "recorded", "rates"}
 # Of a row of the findings, what is no number.
 _WORDS = {"side", "missing", "within"}
 
@@ -235,11 +235,7 @@ def report_of_json(text: Any, kind: type[AuditReport]) -> AuditReport:
             )
             for finding in document["metrics"]
         }
-        # The findings are cached as they were; a changed copy computes its own.
-        vars(report)["findings"] = tuple(
-            replace(finding, recorded=recorded[finding.metric.name])
-            for finding in report.findings
-        )
+        report = replace(report, recorded=(report.settings, recorded))
         known = results.keys()
         if not (known <= catalog().keys() and known == recorded.keys()):
             raise TypeError("unknown metrics, or others than the numbers")

@@ -450,7 +450,7 @@ class MetricFinding:
 
     def verdict_on(self, row: GroupFinding) -> str:
         """Return the verdict on a group in a few words; empty without enough data."""
-        if row.missing:
+        if row.missing or not self.tested:
             return ""
         words = CHANGES if self.metric.is_change else VERDICTS
         verdicts = [words.get(row.side, row.side)] if row.side else []

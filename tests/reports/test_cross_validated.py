@@ -76,6 +76,19 @@ def scores_by_fold(X, y, splits):
     return found
 
 
+def sum_of_folds(metric, X, y, folds, who, **options):
+    """The sum of the results of the folds, each of which is a plain call."""
+    return sum(
+        metric(
+            y.iloc[rows],
+            score,
+            **{a: X[c].iloc[rows] for a, c in who.items()},
+            **options,
+        )
+        for rows, score in folds
+    )
+
+
 QUERIES, CLUSTERS = {"qid": "query"}, {"cluster": "user"}
 
 
@@ -95,17 +108,9 @@ class TestIsTheSumOfTheFolds:
         folds = scores_by_fold(X, y, splits)
         for name in names:
             metric, options = METRICS[name]
-            columns = {a: X[c] for a, c in who.items() if a not in options}
+            columns = {a: c for a, c in who.items() if a not in options}
             result = report.results[name]
-            expected = sum(
-                metric(
-                    y.iloc[rows],
-                    score,
-                    **{a: column.iloc[rows] for a, column in columns.items()},
-                    **options,
-                )
-                for rows, score in folds
-            )
+            expected = sum_of_folds(metric, X, y, folds, columns, **options)
             same(result, expected)
             np.testing.assert_allclose(
                 result.covariance, expected.covariance, rtol=1e-9, atol=1e-15
@@ -133,16 +138,9 @@ class TestIsTheSumOfTheFolds:
         report = audit_cv(model(), X, y, cv=splits, metrics=name, **who)
         result = report.results[name]
         named = {key: column for key, column in who.items() if key != "cluster"}
-        parts = [
-            metric(
-                y.iloc[rows],
-                score,
-                **{key: X[column].iloc[rows] for key, column in named.items()},
-                **{option: result.first_pass[first]},
-            )
-            for rows, score in scores_by_fold(X, y, splits)
-        ]
-        np.testing.assert_allclose(result.estimate, sum(parts).estimate, rtol=1e-12)
+        folds, chosen = scores_by_fold(X, y, splits), {option: result.first_pass[first]}
+        expected = sum_of_folds(metric, X, y, folds, named, **chosen)
+        np.testing.assert_allclose(result.estimate, expected.estimate, rtol=1e-12)
 
 
 class TestUnits:
@@ -153,19 +151,12 @@ class TestUnits:
         report = audit_cv(model(), X, y, cv=splits, metrics=NAMES, **who)
         assert report.n_clusters == 60
         assert report.n_queries > 60
-        (_, split, *_) = report.notes
-        assert split.startswith("60 queries are split over folds into")
-        fold = np.empty(len(X), dtype=int)
-        score = np.empty(len(X))
+        assert report.notes[1].startswith("60 queries are split over folds into")
         for i, (rows, values) in enumerate(scores_by_fold(X, y, splits)):
-            fold[rows], score[rows] = i, values
-        expected = pairwise_exposure(
-            None,
-            score,
-            sensitive_features=X["group"],
-            qid=[f"{f} {q}" for f, q in zip(fold, X["query"], strict=True)],
-            cluster=X["query"],
-        )
+            X.loc[rows, ["fold", "score"]] = np.column_stack([values * 0 + i, values])
+        who = {"sensitive_features": X["group"], "cluster": X["query"]}
+        qid = X["fold"] * 10_000 + X["query"]
+        expected = pairwise_exposure(None, X["score"], qid=qid, **who)
         same(report.results["pairwise_exposure"], expected)
 
     @pytest.mark.parametrize("units", [QUERIES, {}, CLUSTERS], ids=str)

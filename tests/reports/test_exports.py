@@ -148,7 +148,7 @@ def test_numbers_are_those_of_the_tables():
     again = AuditReport.from_json(report.to_json())
     rows = repr(report.findings[0].rows)  # in which NaN is NaN
     assert repr(again.findings[0].rows) == rows
-    assert repr(replace(again).findings[0].rows) != rows
+    assert repr(replace(again, recorded=None).findings[0].rows) != rows
 
 
 def test_other_levels_are_computed():

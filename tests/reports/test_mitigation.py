@@ -99,20 +99,14 @@ class TestNumbers:
             ("matched_pair_calibration", matched_pair_calibration, {}),
         ]:
             first, second = (
-                metric(data["y"], data[s], **who, **options) for s in ("unfair", "fair")
+                metric(data["y"], data[s], **who, **options).as_gap()
+                for s in ("unfair", "fair")
             )
-            first, second = first.as_gap(), second.as_gap()
             moved = compare(second, first)
-            low, high = moved.confidence_interval()
-            for column, expected in [
-                ("before", first.estimate),
-                ("after", second.estimate),
-                ("change", moved.estimate),
-                ("standard_error", moved.standard_error),
-                ("ci_low", low),
-                ("ci_high", high),
-            ]:
-                np.testing.assert_allclose(frame.loc[name, column], expected)
+            expected = [first.estimate, second.estimate, moved.estimate]
+            expected += [moved.standard_error, *moved.confidence_interval()]
+            found = frame.loc[name, "before":"ci_high"].to_numpy(dtype=float)
+            np.testing.assert_allclose(found.T, expected)
         y, unfair, fair = (data[name].to_numpy() for name in ("y", "unfair", "fair"))
         cost = frame.xs("all", level="group")
         assert cost.loc["auc", "before"] == pytest.approx(roc_auc_score(y, unfair))
@@ -192,11 +186,11 @@ class TestVerdicts:
     def test_of_costs(self):
         data = problem(400)
         data["noisy"] = np.random.default_rng(0).permutation(data["fair"])
-        for before, after, verdict in (
+        for *scores, verdict in (
             ("noisy", "fair", "better"),
             ("fair", "noisy", "worse"),
         ):
-            frame = report_of(data, before, after).to_frame()
+            frame = report_of(data, *scores).to_frame()
             costs = frame.loc[frame["kind"] == "cost", "verdict"]
             assert costs.tolist() == [verdict] * 3
 
