@@ -791,8 +791,8 @@ class AuditRows:
         kept : ndarray of shape (n,), bool
         """
         given = {**self.given, "sensitive_features": groups}
-        if (own := given.get("item_weight")) is not None:
-            given["item_weight"] = kept * as_weights(own, "item_weight")
+        if (weight := given.get("item_weight")) is not None:
+            given["item_weight"] = kept * as_weights(weight, "item_weight")
         elif not kept.all():
             given["item_weight"] = kept * 1.0
         if given.get("cluster") is None:
@@ -1210,8 +1210,8 @@ def audit_of_rows(
         Shows what is going on.
     """
     may_leave_out = not_named(options.metrics)
-    places = options.k, options.threshold
-    chosen = chosen_metrics(options.metrics, options.task, *places, may_be_made=True)
+    cuts = options.k, options.threshold
+    chosen = chosen_metrics(options.metrics, options.task, *cuts, may_be_made=True)
     check_engagement(rows.given.get("engagement"), chosen)
     chosen, unfit = rows.fitting(chosen, may_leave_out)
     rows.check_units()

@@ -104,8 +104,8 @@ class FairnessDistances(NamedTuple):
         """
         values, variance = [], -(change.standard_error**2)
         for result in (before, now):
-            place = {group: i for i, group in enumerate(result.groups)}
-            index = np.array([place.get(group, -1) for group in change.groups])
+            number = {group: i for i, group in enumerate(result.groups)}
+            index = np.array([number.get(group, -1) for group in change.groups])
             values.append(np.where(index < 0, np.nan, result.estimate[index] - fair))
             error = np.where(index < 0, np.nan, result.standard_error[index])
             variance = variance + 2 * error**2
@@ -167,18 +167,18 @@ class MetricFinding:
         or the estimate without a slope.
         """
         result, effective = self.result, self.result.n_effective
-        places = np.arange(len(result.groups))
+        judged = np.arange(len(result.groups))
         if self.against_rest and self.references:
             number = {group: i for i, group in enumerate(result.groups)}
             others = [number.get(self.references.get(g), i) for g, i in number.items()]
-            first = np.flatnonzero(np.array(others) != places)
+            first = np.flatnonzero(np.array(others) != judged)
             second = np.array(others)[first]
             gaps = contrasts_of(result, first, second, "difference")
             effective = effective.copy()
             effective[first] = np.fmin(effective[first], effective[second])
             return first, gaps, effective
         gap = result.as_gap() if self.tested else result
-        return places, gap.as_estimates, gap.n_effective
+        return judged, gap.as_estimates, gap.n_effective
 
     @property
     def compared_with(self) -> str:
@@ -195,14 +195,14 @@ class MetricFinding:
         if self.recorded is not None:
             return self.recorded
         result, level = self.result, self.confidence_level
-        places, tested, n_effective = self.judged
+        judged, tested, n_effective = self.judged
         difference, known = np.full((3, len(result.groups)), np.nan), result.pvalue
         if self.tested:
             fair = 0.0 if self.compared_with else result.fair_value
             ends = tested.ends(t_quantile(level, tested.df))
-            difference[:, places] = np.array([tested.scale.estimate, *ends]) - fair
+            difference[:, judged] = np.array([tested.scale.estimate, *ends]) - fair
             known = np.full(len(result.groups), np.nan)
-            known[places] = tested.test[1] if result.has_pvalue else np.nan
+            known[judged] = tested.test[1] if result.has_pvalue else np.nan
         low, high = result.ends(t_quantile(level, result.df))
         enough = n_effective >= fmt.FEW_EFFECTIVE - 1e-9
         pvalues = np.where(enough, known, np.nan)
@@ -273,9 +273,9 @@ class MetricFinding:
         if self.margin is None or not self.tested:
             return np.full(len(self.result.groups), np.nan)
         alpha = 1 - self.confidence_level
-        places, tested, _ = self.judged
+        judged, tested, _ = self.judged
         pvalues = np.full(len(self.result.groups), np.nan)
-        pvalues[places] = tested.equivalence_test(self.margin, alpha).pvalue
+        pvalues[judged] = tested.equivalence_test(self.margin, alpha).pvalue
         return np.where(list(map(bool, self._missing)), np.nan, pvalues)
 
     @property
@@ -392,12 +392,12 @@ class MetricFinding:
         counted = metric.unit in _COUNTED and sums.unweighted is None
         if not (counted and self.metric.decided):
             return f"{row.estimate:.1%}; {value:.1%} of {who}"
-        place = self.result.groups.index(row.group if other is None else other)
+        index = self.result.groups.index(row.group if other is None else other)
         rest = OfRest(metric.support, 0)(*sums.totals)
-        total = (rest if other is None else self.result.support)[place]
-        own = f"{row.estimate * row.support:,.0f} of {row.support:,.0f}"
-        others = f"{value * total:,.0f} of {total:,.0f} of {who}"
-        return f"{own}, {row.estimate:.1%}; {others}, {value:.1%}"
+        total = (rest if other is None else self.result.support)[index]
+        counts = f"{row.estimate * row.support:,.0f} of {row.support:,.0f}"
+        of_others = f"{value * total:,.0f} of {total:,.0f} of {who}"
+        return f"{counts}, {row.estimate:.1%}; {of_others}, {value:.1%}"
 
     @property
     def verdict(self) -> str:

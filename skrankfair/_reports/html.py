@@ -126,16 +126,16 @@ def _environment() -> jinja2.Environment:
 def _overview(tested: list[MetricFinding]) -> list[list[GroupFinding]]:
     """Return a row by metric for each group, those worse off by most metrics first."""
     rows: dict[Hashable, list[GroupFinding]] = {}
-    place: dict[Hashable, int] = {}
+    rank_sum: dict[Hashable, int] = {}
     for finding in tested:
         for row in finding.rows:
             rows.setdefault(row.group, []).append(row)
         for i, row in enumerate(finding.ordered):
-            place[row.group] = place.get(row.group, 0) + i
+            rank_sum[row.group] = rank_sum.get(row.group, 0) + i
 
     def rank(group: Hashable) -> tuple[int, int]:
         sides = [row.side for row in rows[group]]
-        return sides.count("better") - sides.count("worse"), place[group]
+        return sides.count("better") - sides.count("worse"), rank_sum[group]
 
     ordered = [rows[group] for group in sorted(rows, key=rank)]
     # The verdicts say how many groups are left out, and why.
@@ -148,11 +148,11 @@ def _says(finding: MetricFinding, row: GroupFinding) -> str:
     """Return the words for the finding on a group."""
     if row.missing:
         return row.missing
-    parts = [finding.metric.sides[row.side]] if row.side else []
+    said = [finding.metric.sides[row.side]] if row.side else []
     if row.within:
-        parts.append(f"shown to be {finding.margin_words}")
+        said.append(f"shown to be {finding.margin_words}")
     silence = "no difference shown" if finding.tested else ""
-    return ", ".join(parts) or silence
+    return ", ".join(said) or silence
 
 
 def _value(finding: MetricFinding, value: float) -> str:
@@ -241,8 +241,8 @@ class ForestPlot:
 
         drawn = np.isfinite(self.estimate)
         absent = np.where(np.isinf(self.estimate), "off the axis", "no data")
-        places = _TOP + _ROW * (np.arange(len(texts)) + 0.5)
-        columns = (x(self.estimate), x(self.low), x(self.high), places)
+        middles = _TOP + _ROW * (np.arange(len(texts)) + 0.5)
+        columns = (x(self.estimate), x(self.low), x(self.high), middles)
         marks = list(zip(self.colors, *columns, strict=True))
         return {
             "plot": self,
@@ -250,7 +250,7 @@ class ForestPlot:
             "left": left,
             "right": right,
             "bottom": bottom,
-            "rows": list(zip(texts, places, np.where(drawn, "", absent), strict=True)),
+            "rows": list(zip(texts, middles, np.where(drawn, "", absent), strict=True)),
             "marks": [
                 mark for mark, is_drawn in zip(marks, drawn, strict=True) if is_drawn
             ],

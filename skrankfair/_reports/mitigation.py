@@ -180,7 +180,7 @@ class MitigationReport(Formats):
         return " ".join(self._sentences())
 
     @property
-    def _parts(self) -> dict[str, pd.DataFrame]:
+    def _tables(self) -> dict[str, pd.DataFrame]:
         """The rows of the table: of the goal, of the costs, and of all others.
 
         Without a goal the disparities come before their cost.
@@ -189,17 +189,21 @@ class MitigationReport(Formats):
         costs, goal = frame["kind"] == "cost", self.goal or ""
         aims = frame["metric"].isin(GOALS.get(goal, ())) & ~costs
         others = frame[~aims & ~costs]
-        parts = {"Disparities": others, _COST: frame[costs]}
+        tables = {"Disparities": others, _COST: frame[costs]}
         if goal:
             first = f"Goal, {goal.replace('_', ' ')}"
-            parts = {first: frame[aims], _COST: frame[costs], "What else moved": others}
-        return {title: part for title, part in parts.items() if len(part)}
+            tables = {
+                first: frame[aims],
+                _COST: frame[costs],
+                "What else moved": others,
+            }
+        return {title: table for title, table in tables.items() if len(table)}
 
     def _sentences(self) -> list[str]:
-        return [said for part in self._parts.items() for said in self._said(*part)]
+        return [said for table in self._tables.items() for said in self._said(*table)]
 
     def _said(self, title: str, rows: pd.DataFrame) -> list[str]:
-        """Return what a part of the table says."""
+        """Return what the rows of one table say."""
         if title == _COST:
             return [*self._parity(), f"Cost: {_in_words(rows)}."]
         named = f"{title}: " if self.goal else ""
@@ -220,7 +224,7 @@ class MitigationReport(Formats):
         """The report with a section for each part, in the form of an audit."""
         level = f"{100 * self.confidence_level:g}% interval"
         sections = []
-        for name, rows in self._parts.items():
+        for name, rows in self._tables.items():
             costs = name == _COST
             header = ("cost" if costs else "disparity", *_HEADER, level, "verdict")
             cells = tuple(

@@ -125,7 +125,7 @@ def further_sections(
         )
         for by, labels in several.items()
     }
-    for (name, contents), (by, part) in product(
+    for (name, contents), (by, of_grouping) in product(
         of_task.items(), (named or {"": rows}).items()
     ):
         if contents in _AT_THRESHOLD and options.threshold is None:
@@ -137,7 +137,7 @@ def further_sections(
                         "most_groups", most=MANY_GROUPS, number=len(rows.groups)
                     )
                     raise ValueError(most)
-                cells, words = contents(part, options)
+                cells, words = contents(of_grouping, options)
                 sections.append(made_section(name, cells, by=by, **words))
             except ValueError as error:  # such as of groups that overlap
                 what = table()["sections"][name]["name"]
@@ -168,13 +168,13 @@ def _parity(rows: AuditRows, options: AuditOptions) -> _Contents:
     for pair, known, difference, pvalues in zip(
         test.contrasts, test.compared, test.difference, test.pvalues, strict=True
     ):
-        found = "–", "–", "too little data"
+        described = "–", "–", "too little data"
         if known.any():
             scores, gaps = test.grid[known], difference[known]
             scope = f"{fmt.number(scores.min())} to {fmt.number(scores.max())}"
             largest = fmt.number(gaps[np.argmax(np.abs(gaps))])
-            found = scope, largest, fmt.pvalue(np.nanmin(pvalues[known]))
-        cells.append((" - ".join(map(fmt.label, pair)), *found))
+            described = scope, largest, fmt.pvalue(np.nanmin(pvalues[known]))
+        cells.append((" - ".join(map(fmt.label, pair)), *described))
     words = "between each group and the rest" if between else "between groups"
     return cells, _tested(test.pvalue, options, between=words)
 
@@ -446,15 +446,15 @@ def _gaps(
     # The cells of the group come first, and then those of the others.
     cell = np.where(members, 0, levels.size) + levels.codes
     result = rows.within(levels, cell, members | others).measured(metric)
-    place = {int(label): i for i, label in enumerate(np.array(result.groups))}
+    cell_at = {int(label): i for i, label in enumerate(np.array(result.groups))}
     labels = levels.labels.tolist()
     both = [
         level
         for level in map(labels.index, sort_labels(labels))
-        if {level, levels.size + level} <= place.keys()
+        if {level, levels.size + level} <= cell_at.keys()
     ]
-    first = np.array([place[level] for level in both], dtype=int)
-    second = np.array([place[levels.size + level] for level in both], dtype=int)
+    first = np.array([cell_at[level] for level in both], dtype=int)
+    second = np.array([cell_at[levels.size + level] for level in both], dtype=int)
     cells = result.groups
     pairs = {cells[a]: cells[b] for a, b in zip(first, second, strict=True)}
     compared = replace(finding, result=result, references=pairs, recorded=None).rows
@@ -474,9 +474,11 @@ def _gaps(
     times = np.append(share, -share if finding.against_rest else 0.0 * share)
     # Of a combination, by Satterthwaite from the variances of its parts.
     covariance = np.nan_to_num(tested.covariance[np.ix_(sides, sides)])
-    parts = times**2 * np.diag(covariance)
+    variances = times**2 * np.diag(covariance)
     with np.errstate(divide="ignore", invalid="ignore"):
-        df = np.array([parts.sum() ** 2 / np.nansum(parts**2 / tested.df[sides])])
+        df = np.array(
+            [variances.sum() ** 2 / np.nansum(variances**2 / tested.df[sides])]
+        )
     error = np.sqrt(np.maximum([times @ covariance @ times], 0.0))
     scale = PlainScale(np.array([pooled]), error)
     (low,), (high,) = scale.ends(t_quantile(finding.confidence_level, df), df)

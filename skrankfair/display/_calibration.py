@@ -294,7 +294,7 @@ class CalibrationByGroupDisplay:
             [grid] * len(chosen),
             curves[chosen],
             *(end[chosen] for end in ends),
-            places=chosen,
+            numbers=chosen,
         )
         if bars is not None:
             self.histograms_ = draw.histograms(ax, grid, bars)
@@ -474,12 +474,12 @@ class PredictiveParityDisplay:
             longest=3 * _LONGEST_OF_TWO,
         )
         self.rejected_: list[Any] = []
-        for place, (line, where) in enumerate(
+        for number, (line, where) in enumerate(
             zip(self.difference_lines_, test.rejected[:, order], strict=True)
         ):
             self.rejected_ += ax.plot(
                 grid[where],
-                np.full(int(where.sum()), 0.03 + 0.04 * (place % 8)),
+                np.full(int(where.sum()), 0.03 + 0.04 * (number % 8)),
                 linestyle="none",
                 marker="|",
                 color=line.get_color() if n > 1 else draw.LINE,

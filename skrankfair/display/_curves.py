@@ -89,7 +89,7 @@ class MatchedPairCurveDisplay:
                 raise ValueError(
                     f"groups must be among {list(curve.groups)}; got {group!r}."
                 )
-        places = [curve.groups.index(group) for group in chosen]
+        numbers = [curve.groups.index(group) for group in chosen]
         low, high = curve.confidence_interval(confidence_level)
         ax = self.ax_ = draw.axes_for(ax)
         self.figure_ = ax.figure
@@ -102,8 +102,8 @@ class MatchedPairCurveDisplay:
             ax,
             chosen,
             [epsilon] * len(chosen),
-            *(np.asarray(end).T[places] for end in (curve.estimate, low, high)),
-            places=places,
+            *(np.asarray(end).T[numbers] for end in (curve.estimate, low, high)),
+            numbers=numbers,
             marker="o",
             markersize=draw.dot(3.5),
         )
@@ -174,7 +174,7 @@ class MonitorDisplay:
             for column in ("gap", "gap_low", "gap_high")
         )
         days = [table["when"].to_numpy("datetime64[ns]") for table in tables.values()]
-        places = [monitor.groups.index(group) for group in tables]
+        numbers = [monitor.groups.index(group) for group in tables]
         ax = self.ax_ = draw.axes_for(ax)
         self.figure_ = ax.figure
         draw.frame(ax, "", f"gap of {name}")
@@ -186,19 +186,19 @@ class MonitorDisplay:
             )
         draw.mark(ax, 0)
         self.lines_, self.bands_ = draw.curves(
-            ax, [*tables], days, gap, low, high, places=places
+            ax, [*tables], days, gap, low, high, numbers=numbers
         )
         self.alarms_: list[Any] = []
         for alarm in monitor.alarms:
-            when, place = np.datetime64(alarm.when, "ns"), [*tables].index(alarm.group)
-            seen = days[place].tolist(), gap[place]
+            when, which = np.datetime64(alarm.when, "ns"), [*tables].index(alarm.group)
+            seen = days[which].tolist(), gap[which]
             self.alarms_ += ax.plot(
                 [when],
                 [np.interp(float(when.astype(np.int64)), *seen)],
                 marker="v",
                 markersize=draw.dot(9),
                 linestyle="none",
-                color=draw.look(places[place])["color"],
+                color=draw.look(numbers[which])["color"],
                 markeredgecolor="white",
                 zorder=4,
             )

@@ -40,11 +40,11 @@ _LABELS_SHARE, _LEGEND_SHARE = 0.42, 0.3  # shares of the width of the axes with
 _SMALLEST = 4.5  # points, of a font
 
 
-def look(place: int) -> dict[str, Any]:
-    """Return the colour and the dashes of a group by its place in the result."""
+def look(number: int) -> dict[str, Any]:
+    """Return the colour and the dashes of a group by its number in the result."""
     return {
-        "color": COLORS[place % len(COLORS)],
-        "linestyle": DASHES[place % len(DASHES)],
+        "color": COLORS[number % len(COLORS)],
+        "linestyle": DASHES[number % len(DASHES)],
     }
 
 
@@ -257,19 +257,19 @@ def curves(
     low: Any = None,
     high: Any = None,
     *,
-    places: Sequence[int] | None = None,
+    numbers: Sequence[int] | None = None,
     longest: int = LONGEST,
     **options: Any,
 ) -> tuple[list[Line2D], list[Collection]]:
     """Draw the curve of each group with its band, or with bars if there are many.
 
-    A group has the look of its place, by default its place among the names.
+    A group has the look of its number, by default its number among the names.
     """
     lines: list[Line2D] = []
     bands: list[Collection] = []
     for i, name in enumerate(names):
-        place, points = i if places is None else places[i], np.asarray(x[i])
-        style = {**look(place), "linewidth": thick(2), "zorder": 3, **options}
+        number, points = i if numbers is None else numbers[i], np.asarray(x[i])
+        style = {**look(number), "linewidth": thick(2), "zorder": 3, **options}
         values = np.asarray(y[i], dtype=float)
         lines += ax.plot(points, values, label=label(name, longest), **style)
         if low is None or high is None:
@@ -282,7 +282,7 @@ def curves(
             continue
         of = len(names)
         step = max(points.size // 8, min(of, points.size // 4), 1)
-        some = slice(place % of * step // of, None, step)
+        some = slice(number % of * step // of, None, step)
         bars: dict[str, Any] = {"alpha": 0.7, "linewidths": thick(1.2), "zorder": 2}
         bands.append(
             ax.vlines(points[some], below[some], above[some], colors=color, **bars)
