@@ -68,29 +68,23 @@ def search_scores(cv_results: Mapping[str, Any], key: str) -> Array:
         r"_of_(\w+)(\[.*\])_support",
         re.DOTALL,
     )
-    rates: dict[str, list[str]] = {}
-    found = [match for name in cv_results if (match := column.fullmatch(name))]
-    for match in found:
-        rates.setdefault(match[4], []).append(match[5])
-    if not found:
+    matches = [match for name in cv_results if (match := column.fullmatch(name))]
+    if not matches:
         return _column(cv_results, key)
-    name, sign, kind = found[0].groups()[:3]
+    rates: dict[str, list[str]] = {}
+    for match in matches:
+        rates.setdefault(match[4], []).append(match[5])
+    name, sign, kind = matches[0].groups()[:3]
     known, scores = np.zeros(len(_column(cv_results, key))), []
     for rate, groups in rates.items():
-        total, support = (
-            np.column_stack(
-                [
-                    _splits(cv_results, f"{name}_of_{rate}{group}{end}").sum(axis=1)
-                    for group in groups
-                ]
-            )
-            for end in ("", "_support")
-        )
-        known += support.sum(axis=1)
+        names = [f"{name}_of_{rate}{group}" for group in groups]
+        totals = [_column(cv_results, of) for of in names]
+        supports = [_column(cv_results, f"{of}_support") for of in names]
+        known += np.sum(supports, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = _DISPARITIES[kind](total / support)
+            value = _DISPARITIES[kind](np.transpose(totals) / np.transpose(supports))
         scores.append(-value if sign else value)
-    whole = np.isclose(known, _splits(cv_results, f"{name}_support").sum(axis=1))
+    whole = np.isclose(known, _column(cv_results, f"{name}_support"))
     # An expected group that every fold lacks has no sums.
     whole &= ~np.isnan(_splits(cv_results, key)).all(axis=1)
     # Larger scores are better, so the smaller is that of the worse rate.

@@ -13,14 +13,12 @@ from .._inputs.validation import (
     Array,
     as_numbers,
     check_choice,
-    check_given,
     check_lengths,
     check_magnitude,
     check_number,
     generator,
 )
 from ._pairwise_penalty import (
-    COMPARISONS,
     LEAST_HESSIAN,
     LogisticRows,
     PairwisePenalty,
@@ -351,11 +349,8 @@ def pairwise_fairness_objective(
     check_number(learning_rate, "learning_rate", 0, np.inf, inclusive=(False, False))
     check_number(max_pairs, "max_pairs", 2, np.inf, integer=True)
     check_choice(loss, "loss", LOSSES)
-    check_choice(comparison, "comparison", COMPARISONS)
     y = as_numbers(y_true, "y_true")
     check_magnitude(y_true=y)
-    if penalty is None:
-        check_given(sensitive_features=sensitive_features)
     weight = weights_of(sample_weight, y.size)
     _, query = groups_and_queries({"y_true": y.size}, sensitive_features, qid, weight)
     rng = generator(random_state)

@@ -134,21 +134,13 @@ class ScoreSums:
         """Return the sums of each column as rows that curves are fitted to."""
         parts = []
         for pooled in self.columns:
-            score, weight, fold = pooled.features[:, 0], pooled.weight, None
-            square = self.square / weight.sum()
+            weight, total = pooled.weight, pooled.weight.sum()
+            options: dict[str, Any] = {"within_unit": self.within_unit}
             if self.cluster is not None:  # weights have no scale
-                weight = weight * (self.cluster.sum() / weight.sum())
-                fold = pooled.features[:, 1]
-            part = Part(
-                score,
-                pooled.outcome,
-                weight,
-                fold=fold,
-                n_units=self.cluster,
-                square=square,
-                within_unit=self.within_unit,
-            )
-            parts.append(part)
+                weight = weight * (self.cluster.sum() / total)
+                options |= {"fold": pooled.features[:, 1], "n_units": self.cluster}
+            rows = pooled.features[:, 0], pooled.outcome, weight
+            parts.append(Part(*rows, square=self.square / total, **options))
         return parts
 
 
@@ -497,13 +489,8 @@ class GroupCalibrator(CalibratesByGroup):
 
     def _fit_with(self, calibrator: Any, log_odds: bool) -> Fit:
         """Return the function that fits curves of a score to rows."""
-        return partial(
-            fit_curve,
-            calibrator,
-            monotonic=self.monotonic,
-            n_bins=self.n_bins,
-            log_odds=log_odds,
-        )
+        options: dict[str, Any] = {"monotonic": self.monotonic, "n_bins": self.n_bins}
+        return partial(fit_curve, calibrator, log_odds=log_odds, **options)
 
     def _of_groups(
         self,

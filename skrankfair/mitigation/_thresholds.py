@@ -709,12 +709,11 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             label: side.error_at(means[label]) for label, side in sides.items()
         }
         total = float(pooled.weight.sum())
-        positive = [
-            share * side.positive(cut)
-            for side, cuts in zip(of_groups, drawn, strict=True)
-            for cut, share in cuts.items()
-        ]
-        self.positive_rate_ = sum(positive) / total
+        positive = 0.0
+        for label, side in sides.items():
+            for cut, share in self._cuts[label].items():
+                positive += share * side.positive(cut)
+        self.positive_rate_ = positive / total
         self.positive_rate_before_ = pooled.positive(now) / total
         below = [
             label

@@ -569,11 +569,12 @@ class ScorersWithErrors(MultimetricScorer):
             scorer = self._scorers[name]
             if isinstance(scorer, FairnessScorer) and score.estimates is not None:
                 function, result = scorer._score_func, score.estimates
-                kind = function.kind if function.compares_groups else "value"
+                kind = "value"
+                if function.compares_groups:
+                    kind = function.kind or _own_kind(result)
                 error, df = standard_error(result, kind)
                 scores |= {f"{name}_standard_error": error, f"{name}_df": df}
                 if function.compares_groups:
-                    kind = kind or _own_kind(result)
                     sign = "neg_" if scorer._sign < 0 else ""
                     scores |= group_sums(f"{name}_{sign}{kind}", result, kind)
         return scores
@@ -609,7 +610,7 @@ def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
     return sums
 
 
-def standard_error(result: Result, kind: str | None) -> tuple[float, float]:
+def standard_error(result: Result, kind: str) -> tuple[float, float]:
     """Return the standard error of a disparity and its degrees of freedom.
 
     By Student's t they give the disparity's confidence bound. For several contrasts the
@@ -621,7 +622,6 @@ def standard_error(result: Result, kind: str | None) -> tuple[float, float]:
         return max(errors, key=lambda error: (error[0] != error[0], error[0]))
     if kind == "value":
         return float(result.standard_error[0]), float(result.df[0])
-    kind = kind or _own_kind(result)
     with collected_warnings():
         margin = abs(result.disparity_bound(_LEVEL, kind) - result.disparity(kind))
         df = float(_df(result, kind).max(initial=0.0))
