@@ -19,7 +19,7 @@ from .._estimates.storage import stored
 from .._inputs.groups import Groups
 from .._inputs.ranking import RankedData
 from .._inputs.validation import Array
-from ._lists import Cuts, ListKernel, Lists, ListsWith, one_length
+from ._lists import ListKernel, Lists, ListsWith, one_length
 from ._pairs.cluster_rows import QuerySums
 from ._position_weights import PositionWeight
 
@@ -148,81 +148,57 @@ class TopShares(ListKernel):
         """Return the labels of the rows of the result."""
         return ("all",) if self.joint else groups.labels
 
-    def weights(self, k: Array) -> Array:
-        """Return the weight of each cut."""
-        if not k.size:
-            return np.zeros(0)
-        table = np.arange(self.step, int(k.max()) + 1, self.step)
-        return self.position_weight.at(table)[k // self.step - 1]
-
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell, and shared ones by list."""
         if self.average == "representation":
             return self._share_table(lists)
+        values = self._joint_values(lists) if self.joint else self._cell_values(lists)
+        columns = np.stack([np.nan_to_num(values), ~np.isnan(values)], axis=1)
         if self.joint:
-            values, valid = self._joint_values(lists)
-            return QuerySums.of_all(np.stack([values * valid, valid], axis=1)[:, None])
-        values, valid = self._cell_values(lists)
-        return QuerySums.of_cells(
-            lists.cells, np.stack([values * valid, valid], axis=1)
-        )
+            return QuerySums.of_all(columns[:, None])
+        return QuerySums.of_cells(lists.cells, columns)
 
-    def _cell_values(self, lists: Lists) -> tuple[Array, Array]:
-        """Return the value of each cell, and whether there is one."""
-        size, n = lists.sizes, lists.of_cells(lists.lengths)
-        shares, valid = lists.compared(self.target, self.step)
-        distinct, inverse = _distinct(lists, np.flatnonzero(valid))
-        parts = []
-        for some in _few_cuts(lists, distinct, self.step):
-            cuts, p = _cell_shares(lists, some, self.step)
-            q = shares[some[cuts.of_list]]
-            total = _Total(cuts.of_list, self.weights(cuts.k), some.size)
-            values, divisor = total(self.distance(p, q)), np.ones(some.size)
-            if self.divisor == "weights":
-                divisor = total(np.ones(cuts.k.size))
-            elif self.divisor == "maximum":
-                rows = some[cuts.of_list]
-                ends = size[rows], n[rows], cuts.k, total
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    divisor = self.distance.largest(*ends, q if self.target else None)
-            parts.append(_ratio(values, divisor, np.ones(some.size, dtype=bool)))
-        values, defined = map(np.concatenate, zip(*parts, strict=True))
-        out = np.zeros(valid.size)
-        out[valid], valid[valid] = values[inverse], defined[inverse]
-        return out, valid
+    def _cell_values(self, lists: Lists) -> Array:
+        """Return the value of each cell, NaN where undefined."""
+        shares, _ = lists.compared(self.target, self.step)
+        distinct, inverse = _distinct(lists)
+        values = np.empty(distinct.size)
+        for n, of_length in _by_length(lists.of_cells(lists.lengths)[distinct]):
+            of_shares = self.of_mean_shares(n, 1)
+            for some in _few_cuts(of_length, n // self.step):
+                cell = distinct[some]
+                p, q = self._shares_above(lists, cell, n), shares[cell, None]
+                values[some] = of_shares.of_cuts(p[:, None], q[:, None])[:, 0]
+        return values[inverse]
 
-    def _joint_values(self, lists: Lists) -> tuple[Array, Array]:
-        """Return the joint divergence of all groups, and if it is defined, by list."""
-        n, query = lists.lengths, lists.cells.query
-        shares, compared = lists.compared(self.target, self.step)
-        valid = np.bincount(query[compared], minlength=n.size) > 1
-        cuts = lists.cuts(self.step, np.arange(n.size))
-        total = _Total(cuts.of_list, self.weights(cuts.k), n.size)
-        distinct, inverse = _distinct(lists, np.arange(query.size))
-        parts = []
-        for some in _few_cuts(lists, distinct, self.step):
-            of_cell, p = _cell_shares(lists, some, self.step)
-            of_cells = _Total(of_cell.of_list, self.weights(of_cell.k), some.size)
-            parts.append(of_cells(_divergence(p, shares[some[of_cell.of_list]])))
-        of_groups = np.concatenate(parts)[inverse]
-        values = np.bincount(query, of_groups, n.size).astype(float)
-        divisor = np.ones(valid.size)
-        if self.divisor == "weights":
-            divisor = total(np.ones(cuts.k.size))
-        elif self.divisor == "maximum" and self.target is not None:
-            divisor = total(np.full(cuts.k.size, -np.log(min(self.target))))
-        elif self.divisor == "maximum":
-            present = _packed(lists)[cuts.of_list]
-            sizes_at = [present[:, i] for i in range(present.shape[1])]
-            divisor = largest_joint(sizes_at, n[cuts.of_list], cuts.k, total)
-        return _ratio(values, divisor, valid)
+    def _joint_values(self, lists: Lists) -> Array:
+        """Return the joint divergence of all groups of each list, NaN if undefined."""
+        shares, _ = lists.compared(self.target, self.step)
+        cell_of = _packed(lists)
+        values = np.empty(lists.n_queries)
+        for n, of_length in _by_length(lists.lengths):
+            of_shares = self.of_mean_shares(n, cell_of.shape[1])
+            for some in _few_cuts(of_length, n // self.step * cell_of.shape[1]):
+                cell = cell_of[some]
+                present = cell >= 0
+                p, q = np.zeros((*cell.shape, n // self.step)), np.zeros(cell.shape)
+                p[present] = self._shares_above(lists, cell[present], n)
+                q[present] = shares[cell[present]]
+                values[some] = of_shares.of_cuts(p[:, None], q[:, None, :, None])[:, 0]
+        return values
+
+    def _shares_above(self, lists: Lists, cell: Array, n: int) -> Array:
+        """Return the share in the first k of cells of lists of n rows, shape (E, K)."""
+        cuts = lists.cuts(self.step, lists.cells.query[cell])
+        p = lists.members_above(cell[cuts.of_list], cuts) / cuts.k
+        return p.reshape(cell.size, n // self.step)
 
     def _share_table(self, lists: Lists) -> QuerySums:
         """Return the shares in the first k and in the list; 1 is the shared column."""
         cells, n_lists = lists.cells, lists.n_queries
-        _, p = _cell_shares(lists, np.arange(cells.query.size), self.step)
+        n, cell = int(lists.lengths[0]), np.arange(cells.query.size)
         q, _ = lists.compared(self.target, self.step)
-        out = np.column_stack([p.reshape(q.size, -1), q])
+        out = np.column_stack([self._shares_above(lists, cell, n), q])
         ones = np.ones((n_lists, 1))
         if not self.joint:
             return QuerySums(cells, out, ones)
@@ -244,10 +220,9 @@ class TopShares(ListKernel):
     def of_mean_shares(self, n_items: int, n_groups: int) -> MetricOfShares:
         """Return the metric as a function of sums of shares over lists."""
         k = np.arange(self.step, n_items + 1, self.step)
-        weights = self.weights(k)
         return MetricOfShares(
             self.distance,
-            tuple(weights.tolist()),
+            tuple(self.position_weight.at(k).tolist()),
             self.step,
             n_items,
             self.divisor,
@@ -266,79 +241,40 @@ def check_columns(n_items: int, step: int, n_groups: int) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Total:
-    """A weighted sum of the values of cuts, by list."""
-
-    of_list: Array
-    weights: Array
-    n_lists: int
-
-    def __call__(self, values: Array) -> Array:
-        weighted = values * self.weights
-        return np.bincount(self.of_list, weights=weighted, minlength=self.n_lists)
-
-
-def _distinct(lists: Lists, cell: Array) -> tuple[Array, Array]:
-    """Return distinct cells, and the number of the distinct cell that each is like.
+def _distinct(lists: Lists) -> tuple[Array, Array]:
+    """Return distinct cells, and for each cell the number of the one that it is like.
 
     Cells of one row at the same rank of lists of one length have the same value; with
     many groups most cells are like that. With shares given in advance all cells count
     as distinct.
     """
     members, longest = lists.members, int(lists.lengths.max()) + 1
-    alone = np.zeros(0, dtype=np.int64)
-    if longest < 1 << 20 and not lists.complete:
-        alone = np.flatnonzero(members.sizes[cell] == 1)
-    if not alone.size:
-        return cell, np.arange(cell.size)
-    of_list = members.cells.query[cell[alone]]
-    first, last = lists.tie_bounds(members.rows[members.starts[cell[alone]]])
-    start = lists.starts[of_list]
-    key = lists.lengths[of_list] * longest + (first - start)
-    _, index, same = np.unique(
-        key * longest + (last - start), return_index=True, return_inverse=True
-    )
-    others = np.ones(cell.size, dtype=bool)
-    others[alone] = False
-    inverse = np.empty(cell.size, dtype=np.int64)
-    inverse[others] = index.size + np.arange(np.count_nonzero(others))
-    inverse[alone] = same
-    return np.concatenate([cell[alone[index]], cell[others]]), inverse
+    number = np.arange(members.sizes.size)
+    if longest >= 1 << 20 or lists.complete:
+        return number, number
+    first, last = lists.place_bounds(members.rows[members.starts[number]])
+    place = (lists.of_cells(lists.lengths) * longest + first) * longest + last
+    key = np.where(members.sizes == 1, place, number - number.size)
+    return np.unique(key, return_index=True, return_inverse=True)[1:]
 
 
-def _few_cuts(lists: Lists, cell: Array, step: int) -> list[Array]:
-    """Return the cells in parts with few cuts each, to limit memory."""
-    last = np.cumsum(lists.lengths[lists.cells.query[cell]] // step)
-    return np.split(cell, np.flatnonzero(np.diff(last // _MOST_CUTS)) + 1)
+def _by_length(lengths: Array) -> list[tuple[int, Array]]:
+    """Return each length, and the numbers of the cells or lists that have it."""
+    return [(int(n), np.flatnonzero(lengths == n)) for n in np.unique(lengths)]
 
 
-def _cell_shares(lists: Lists, cell: Array, step: int) -> tuple[Cuts, Array]:
-    """Return the cuts of the lists of cells, with the shares above them.
-
-    ``Cuts.of_list`` is the number of the cell.
-    """
-    cuts = lists.cuts(step, lists.cells.query[cell])
-    return cuts, lists.members_above(cell[cuts.of_list], cuts) / cuts.k
-
-
-def _ratio(values: Array, divisor: Array, valid: Array) -> tuple[Array, Array]:
-    """Return values / divisors, 0 where undefined, and whether each is defined."""
-    valid = valid & (divisor > 0)
-    out = np.zeros(values.shape)
-    np.divide(values, divisor, out=out, where=valid)
-    return out, valid
+def _few_cuts(numbers: Array, n_cuts: int) -> list[Array]:
+    """Return the numbers in parts with few cuts each, to limit memory."""
+    return np.array_split(numbers, numbers.size * n_cuts // _MOST_CUTS + 1)
 
 
 def _packed(lists: Lists) -> Array:
-    """Return the sizes of the groups of each list, without absent groups."""
-    valid = np.flatnonzero(lists.sizes > 0)
-    query = lists.cells.query[valid]
+    """Return the cells of each list, and then -1s, shape (Q, most cells of a list)."""
+    query = lists.cells.query
     number = np.bincount(query, minlength=lists.n_queries)
-    _check_joint(most := int(number.max(initial=1)))
     place = np.arange(query.size) - np.repeat(np.cumsum(number) - number, number)
-    packed = np.zeros((lists.n_queries, most))
-    packed[query, place] = lists.sizes[valid]
+    packed = np.full((lists.n_queries, number.max(initial=1)), -1)
+    packed[query, place] = np.arange(query.size)
     return packed
 
 
@@ -366,19 +302,25 @@ class MetricOfShares:
     given: bool = False  # whether the share of the list is a target given in advance
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the values, shape (..., G); NaN where q is not inside (0, 1)."""
+        """Return the values, shape (..., G)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = by_group / shared[..., None, :]
         if self.joint is not None:
             shares = shares.reshape(*shares.shape[:-1], self.joint, -1)
-        p, q = shares[..., :-1], shares[..., -1:]
-        weights = np.array(self.weights)
+        return self.of_cuts(shares[..., :-1], shares[..., -1:])
+
+    def of_cuts(self, p: Array, q: Array) -> Array:
+        """Return the values of shares above the cuts (..., K) and in the list (..., 1).
+
+        They are NaN where q is not inside (0, 1). Groups of a joint value are on the
+        axis before the last.
+        """
+        n, weights = np.array(self.n_items), np.array(self.weights)
         k = np.arange(1, weights.size + 1) * self.step
 
         def total(values: Array) -> Array:
             return (values * weights).sum(axis=-1)
 
-        n = np.array(self.n_items)
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.joint is None:
                 value = total(self.distance(p, q))
