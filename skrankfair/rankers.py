@@ -208,9 +208,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         if not (n_rows := n_rows_of(X)):
             raise ValueError("X must have a row; got none.")
         lengths = {"X": n_rows, "y": None if y is None else n_rows_of(y)}
-        _, labels, weights, _ = read_labels(
-            lengths, qid=qid, sample_weight=sample_weight
-        )
+        _, labels, weights = read_labels(lengths, qid=qid, sample_weight=sample_weight)
         codes = labels["qid"].codes if labels else np.zeros(n_rows, dtype=int)
         weight = weights.get("sample_weight")
         features = self._features(X)

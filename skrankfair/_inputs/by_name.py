@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from .groups import frame_columns, frame_of
-from .sklearn_private import n_rows_of, routing_enabled, with_names
+from .sklearn_private import is_column, n_rows_of, routing_enabled, with_names
 from .validation import Array, as_numbers, check_aligned, check_lengths
 
 #: The name of a column of a frame: text, or an integer where pandas counts columns.
@@ -44,11 +44,6 @@ def check_spec(spec: Any, name: str) -> None:
             f"{name} must be a column name, a list of column names, a function of X, "
             f"True (passed as metadata) or None; got {spec!r}."
         )
-
-
-def is_column(spec: ColumnSpec) -> bool:
-    """Return whether the values that `spec` stands for are taken from X."""
-    return spec is not None and not isinstance(spec, bool)
 
 
 def named_columns(*specs: ColumnSpec) -> list[Name]:

@@ -182,7 +182,8 @@ class ReadColumns:
     Attributes
     ----------
     numbers : dict of str to ndarray of shape (n,)
-    groups : Groups or None
+    groups : Groups
+        One group, "all", without sensitive features.
     codes : dict of str to Codes
         The labels of queries, clusters and items, where these were given.
     weights : dict of str to ndarray of shape (n,)
@@ -200,7 +201,7 @@ class ReadColumns:
     """
 
     numbers: Mapping[str, Array]
-    groups: Groups | None
+    groups: Groups
     codes: Mapping[str, Codes]
     weights: Mapping[str, Array]
     kept: Array
@@ -214,7 +215,7 @@ class ReadColumns:
         return replace(
             self,
             numbers={name: column[rows] for name, column in self.numbers.items()},
-            groups=self.groups and self.groups.take(rows).without_unused(),
+            groups=self.groups.take(rows).without_unused(),
             codes={name: labels.take(rows) for name, labels in self.codes.items()},
             weights={name: column[rows] for name, column in self.weights.items()},
             kept=self.kept[rows],
@@ -261,7 +262,8 @@ def read_columns(
         filled, lacking["sensitive_features"] = _with_labels(labels, missing)
         others["sensitive_features"] = filled
     lengths = {name: column.size for name, column in columns.items()}
-    groups, codes, weights, n_input = read_labels(lengths, **others)
+    groups, codes, weights = read_labels(lengths, **others)
+    n_input = groups.n_rows
     left = placed = np.all([np.ones(n_input), *weights.values()], axis=0)
     if not left.any():
         raise ValueError(
@@ -284,12 +286,12 @@ def read_labels(
     cluster: Any = None,
     sample_weight: Any = None,
     item_weight: Any = None,
-) -> tuple[Groups | None, dict[str, Codes], dict[str, Array], int]:
-    """Return groups, labels by name, weights by name, and the number of rows.
+) -> tuple[Groups, dict[str, Codes], dict[str, Array]]:
+    """Return groups (one of all rows if there are none), labels and weights by name.
 
-    Only columns that are given are returned. A second column of `cluster` has the
-    items, which recur among the clusters. All columns must have the number of rows that
-    `lengths` has for the other columns.
+    Labels and weights that are not given are left out. A second column of `cluster` has
+    the items, which recur among the clusters. All columns must have the number of rows
+    that `lengths` has for the other columns.
     """
     labels = {"qid": qid, **_ways(cluster)}
     weights = {"sample_weight": sample_weight, "item_weight": item_weight}
@@ -302,7 +304,7 @@ def read_labels(
         **{n: column.codes.size for n, column in codes.items() if n != "item"},
         **{name: column.size for name, column in weight.items()},
     )
-    return groups, codes, weight, n_rows
+    return groups or Groups.of_everyone(n_rows), codes, weight
 
 
 class OneWayError(ValueError):

@@ -478,7 +478,7 @@ class RankedData:
 
     ranking: Ranking
     outcome: Array | None  # shape (n,) or None: outcomes in ranked order
-    sensitive_features: Groups | None  # groups in ranked order
+    groups: Groups  # in ranked order
     query_labels: Array  # shape (n_queries,): the caller's label of each query
     #: Clusters of the *input* rows, dense codes; None when each query is its own.
     cluster: Codes | None
@@ -507,11 +507,6 @@ class RankedData:
     def check_binary(self, name: str) -> None:
         """Raise a ValueError unless all outcomes are 0 or 1."""
         check_binary(self.y_true, "y_true", f"for {name}", self.kept)
-
-    @property
-    def groups(self) -> Groups:
-        """Groups in ranked order; one group, "all", without sensitive features."""
-        return self.sensitive_features or Groups.of_everyone(self.ranking.n_rows)
 
     @cached_property
     def with_equal_items(self) -> RankedData:
@@ -552,7 +547,7 @@ class RankedData:
 
     def with_groups(self, groups: Groups) -> RankedData:
         """Return the same rows with other groups, of which nothing is cached."""
-        return replace(self, sensitive_features=groups, cache={})
+        return replace(self, groups=groups, cache={})
 
     @property
     def memberships(self) -> Memberships:
@@ -637,8 +632,7 @@ class RankedData:
             self,
             ranking=ranking,
             outcome=None if self.outcome is None else self.outcome[rows],
-            sensitive_features=self.sensitive_features
-            and self.sensitive_features.take(rows),
+            groups=self.groups.take(rows),
             item_weight=None if self.item_weight is None else self.item_weight[rows],
             kept=self.kept[rows],
             cache={},
@@ -692,7 +686,7 @@ def ranked_data(
     return RankedData(
         ranking=ranking,
         outcome=None if outcome is None else outcome[order],
-        sensitive_features=read.groups and read.groups.take(order),
+        groups=read.groups.take(order),
         query_labels=queries.of_rows[order[ranking.starts[:-1]]],
         cluster=read.codes.get("cluster"),
         query_weight=None

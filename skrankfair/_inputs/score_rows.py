@@ -45,47 +45,38 @@ class Sample:
         cluster: Array | None = None,
         weight: Array | None = None,
         cluster_weight: str = "cluster",
-        rests: bool = False,
     ) -> Sample:
         """Sort the rows and give each its share; a row of two groups is there twice.
 
         Without `groups` all rows are one group. `cluster` are dense codes; without them
         each row is its own cluster. The share of a row is its (positive) weight; with
         ``cluster_weight="cluster"``, divided by the number of rows that its cluster has
-        in the group. With `rests` the rows outside of group g are also group G + g.
+        in the group.
         """
         groups = Groups.of_everyone(x.size) if groups is None else groups
         check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
         rows, group = groups.memberships()
-        if rests:
-            outside = [np.flatnonzero(~groups.mask(g)) for g in range(len(groups))]
-            of_rest = [np.full(o.size, len(groups) + g) for g, o in enumerate(outside)]
-            rows = np.concatenate([rows, *outside])
-            group = np.concatenate([group, *of_rest])
-        n_groups = len(groups) * (2 if rests else 1)
-        share = np.broadcast_to(1.0, rows.size) if weight is None else weight[rows]
-        unit = 1.0 if weight is None else float(weight.mean())
-        n_clusters = x.size if cluster is None else int(cluster.max()) + 1
         codes = rows if cluster is None else cluster[rows]
-        key = codes * n_groups + group
+        key = codes * np.int64(len(groups)) + group
         if (key[1:] < key[:-1]).any():
             order = stable_order(key)
-            key, rows, codes = key[order], rows[order], codes[order]
-            group, share = group[order], share[order]
-        if cluster_weight == "cluster" and cluster is not None:
-            starts = np.flatnonzero(np.diff(key, prepend=-1))
-            lengths = np.diff(starts, append=key.size)
-            share = share / np.repeat(lengths, lengths)
-        del key
-        return cls(x[rows], y[rows], share, codes, group, n_clusters, rows, unit)
+            rows, codes, group = rows[order], codes[order], group[order]
+        del key  # large data leave no room for it
+        n_clusters = x.size if cluster is None else int(cluster.max()) + 1
+        share = np.broadcast_to(1.0, rows.size) if weight is None else weight[rows]
+        unit = 1.0 if weight is None else float(weight.mean())
+        sample = cls(x[rows], y[rows], share, codes, group, n_clusters, rows, unit)
+        if cluster_weight == "row" or cluster is None:
+            return sample
+        lengths = np.diff(sample.segment_starts, append=rows.size)
+        return replace(sample, share=share / np.repeat(lengths, lengths))
 
     @cached_property
     def n_active(self) -> float:
         """Number of clusters that have rows."""
         if self.repeated:
             return float(self.share.sum())
-        present = self.cluster[self.segment_starts]
-        return float(np.count_nonzero(np.diff(present, prepend=-1)))
+        return float(np.unique(self.cluster).size)
 
     @property
     def left_out(self) -> Array:
@@ -195,23 +186,19 @@ class ScoreRows:
         """The caller's labels of the clusters, or numbers of the rows."""
         return self.kept if self.cluster is None else self.cluster.labels
 
-    def sample(self, cluster_weight: str, *, rests: bool = False) -> Sample:
+    def sample(self, cluster_weight: str) -> Sample:
         """Return the rows of all groups, sorted by cluster."""
         return Sample.of_rows(
-            self.x,
-            self.y,
-            self.groups,
+            *(self.x, self.y, self.groups),
             cluster=self.cluster_codes,
             weight=self.weight,
             cluster_weight=cluster_weight,
-            rests=rests,
         )
 
     def pooled(self, cluster_weight: str) -> Sample:
         """Return the rows as one group."""
-        return replace(self, groups=Groups.of_everyone(len(self.x))).sample(
-            cluster_weight
-        )
+        everyone = Groups.of_everyone(self.n_rows)
+        return replace(self, groups=everyone).sample(cluster_weight)
 
 
 def score_rows(
@@ -242,7 +229,7 @@ def score_rows(
     return ScoreRows(
         y,
         x,
-        (read.groups or Groups.of_everyone(x.size)).without_unused(),
+        read.groups,
         read.codes.get("cluster"),
         read.weights.get("sample_weight"),
         read.kept,

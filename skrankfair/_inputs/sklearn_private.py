@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import sklearn
 from sklearn import get_config
@@ -106,9 +107,8 @@ def _prefix_and_step(estimator: Any) -> tuple[str, Any]:
     return prefix, estimator
 
 
-def _names_column(estimator: Any, name: str) -> bool:
-    """Return whether the estimator's constructor says where the column is in X."""
-    spec = getattr(estimator, name, None)
+def is_column(spec: Any) -> bool:
+    """Return whether a constructor's `spec` of metadata says where they are in X."""
     return spec is not None and not isinstance(spec, bool)
 
 
@@ -130,7 +130,7 @@ def consumed_metadata(
         return {
             name: value
             for name, value in metadata.items()
-            if name in known and not _names_column(step, name)
+            if name in known and not is_column(getattr(step, name, None))
         }
     routing = get_routing_for_object(estimator)
     wanted = routing.consumes(method, metadata.keys())
@@ -143,25 +143,6 @@ def consumed_metadata(
         if (alias is True and param in wanted)
         or (isinstance(alias, str) and alias in wanted)
     }
-
-
-class _WithMetadata:
-    """An estimator one of whose methods is called with metadata."""
-
-    def __init__(self, estimator: Any, method: str, metadata: Mapping[str, Any]):
-        self._estimator, self._method = estimator, method
-        self._extra = metadata
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._estimator, name)
-        if name != self._method:
-            return value
-
-        def call(X: Any) -> Any:
-            return _call(self._estimator, name, X, self._extra)
-
-        call.__name__ = name
-        return call
 
 
 def _call(estimator: Any, method: str, X: Any, metadata: Mapping[str, Any]) -> Any:
@@ -189,11 +170,11 @@ def chosen_response(estimator: Any, response_method: Any) -> str:
 
 
 def response_values(
-    method_caller: Callable[..., Any],
     estimator: Any,
     X: Any,
     response_method: Any,
     metadata: Mapping[str, Any],
+    method_caller: Callable[..., Any] = call_once,
 ) -> Any:
     """Return the estimator's scores, handing it the metadata that it wants.
 
@@ -206,15 +187,14 @@ def response_values(
         # A search calls the same method of its best estimator, without metadata.
         estimator = estimator.best_estimator_
     method = chosen_response(estimator, response_method)
-    pos_label = positive_class(estimator)
     consumed = consumed_metadata(estimator, method, metadata)
-    if method != "predict" and not is_classifier(estimator):
-        return _call(estimator, method, X, consumed)
-    if not consumed:
-        return method_caller(estimator, method, X, pos_label=pos_label)
-    return call_once(
-        _WithMetadata(estimator, method, consumed), method, X, pos_label=pos_label
-    )
+    positive = positive_class(estimator)
+    if not consumed and (method == "predict" or is_classifier(estimator)):
+        return method_caller(estimator, method, X, pos_label=positive)
+    values = _call(estimator, method, X, consumed)
+    if method == "predict_proba" and positive is not None:
+        return np.asarray(values)[:, 1]
+    return values
 
 
 def needed_to_fit(

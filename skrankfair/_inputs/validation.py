@@ -243,12 +243,12 @@ def check_aligned(**columns: Any) -> Any:
     """
     seen: list[tuple[str, Any]] = []
     for name, values in columns.items():
-        index = values if nw.dependencies.is_pandas_index(values) else None
-        if nw.dependencies.is_pandas_like_dataframe(
-            values
-        ) or nw.dependencies.is_pandas_like_series(values):
-            index = values.index
-        if index is None or any(index.equals(other) for _, other in seen):
+        index = getattr(values, "index", None)
+        if nw.dependencies.is_pandas_index(values):
+            index = values
+        if not nw.dependencies.is_pandas_index(index) or any(
+            index.equals(other) for _, other in seen
+        ):
             continue
         for earlier, other in seen:
             if _same_labels(index, other):

@@ -15,7 +15,6 @@ from .._inputs.columns import may_lack, users_of, without_missing
 from .._inputs.groups import as_columns, encode, frame_columns
 from .._inputs.progress import shown
 from .._inputs.sklearn_private import (
-    call_once,
     chosen_response,
     consumed_metadata,
     n_rows_of,
@@ -341,7 +340,7 @@ def _fold_scores(
     """Return the outcomes and the scores of the test set, and what made the scores."""
     model = fit_clone(estimator, X, y, train, fit)
     of_test = parameters_of_rows(X, metadata, test)
-    scores = response_values(call_once, model, rows_of(X, test), methods, of_test)
+    scores = response_values(model, rows_of(X, test), methods, of_test)
     outcomes, scores = as_outcomes(rows_of(y, test), scores, positive_class(model))
     return outcomes, scores, chosen_response(model, methods)
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._estimates.formatting import label
 from .._inputs.by_name import resolved_columns
 from .._inputs.score_rows import score_rows
-from .._inputs.sklearn_private import call_once, positive_class, response_values
+from .._inputs.sklearn_private import positive_class, response_values
 from .._inputs.validation import check_choice, check_number, weighted_quantile
 from ..inference._predictive_parity import curves_by_group
 from ..scoring._score_function import as_outcomes
@@ -235,7 +235,7 @@ class CalibrationByGroupDisplay:
                 "estimator must have two classes, of which the second is the outcome; "
                 f"it has {len(estimator.classes_)}."
             )
-        scores = response_values(call_once, estimator, X, methods, columns)
+        scores = response_values(estimator, X, methods, columns)
         outcome, scores = as_outcomes(y, scores, positive)
         return cls.from_predictions(outcome, scores, ax=ax, **columns, **kwargs)
 

@@ -46,9 +46,7 @@ def columns_of_rows(
 ) -> tuple[Groups, Codes | None, Array | None]:
     """Return disjoint groups, and units and weights or None, of all rows of X."""
     units |= {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-    groups, codes, weights, _ = read_labels({"X": n_rows}, **units)
-    if groups is None:
-        groups = Groups.of_everyone(n_rows)
+    groups, codes, weights = read_labels({"X": n_rows}, **units)
     groups.check_disjoint("mitigations (labels, .astype(str), are crossed)")
     check_one_way(codes.get("item"))
     of_rows = [codes[name] for name in units if name in codes]

@@ -306,7 +306,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         groups, query = groups_and_queries(
             {"X": loss.y.size}, **columns, weight=loss.weight
         )
-        if groups is None:
+        if columns["sensitive_features"] is None:
             return {}
         if len(groups) == 1 and not groups.overlapping:
             warn_user(

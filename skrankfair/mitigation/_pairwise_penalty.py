@@ -228,19 +228,19 @@ class PairSource:
 
 def groups_and_queries(
     lengths: Mapping[str, int], sensitive_features: Any, qid: Any, weight: Array | None
-) -> tuple[Groups | None, Array]:
-    """Return the groups of rows, if there are any, and codes of their queries.
+) -> tuple[Groups, Array]:
+    """Return the groups of rows, and codes of their queries.
 
     A row of weight 0 is a query of its own, in no pair.
     """
-    groups, codes, _, n_rows = read_labels(
+    groups, codes, _ = read_labels(
         lengths, sensitive_features=sensitive_features, qid=qid
     )
-    query = np.zeros(n_rows, dtype=np.int64)
+    query = np.zeros(groups.n_rows, dtype=np.int64)
     if "qid" in codes:
         query = codes["qid"].codes
     if weight is not None:
-        alone = query.max(initial=0) + 1 + np.arange(n_rows)
+        alone = query.max(initial=0) + 1 + np.arange(groups.n_rows)
         query = np.where(weight > 0, query, alone)
     return groups, query
 
@@ -512,7 +512,6 @@ def pairwise_penalty(
         stratum[data.kept] = of_rows[data.ranking.order]
     rng, n_pairs = generator(random_state), int(max_pairs)
     source = PairSource(y, query, comparison, n_pairs, rng, weight, keep)
-    groups = groups or Groups.of_everyone(y.size)
     without = "their part of the penalty is left out."
     drawn = source.draw_by_group(groups, without, stratum)
     pairs = {key: term for key, term in drawn.items() if term is not None}

@@ -36,7 +36,6 @@ from .._inputs.by_name import (
 from .._inputs.groups import Codes, Groups
 from .._inputs.score_rows import ScoreRows
 from .._inputs.sklearn_private import (
-    call_once,
     consumed_metadata,
     fit_parameters,
     parameters_of_rows,
@@ -184,7 +183,7 @@ def scores_of(
         raise ValueError(
             f"estimator must have {' or '.join(methods)}; {name} has none."
         )
-    values = response_values(call_once, estimator, X, list(methods), metadata)
+    values = response_values(estimator, X, list(methods), metadata)
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(

@@ -15,11 +15,12 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .. import metrics
 from .._estimates.estimates import contrasts_of
 from .._estimates.simultaneous import KINDS, MOST_TOGETHER
-from .._inputs.by_name import ColumnSpec, check_spec, column_of, is_column
+from .._inputs.by_name import ColumnSpec, check_spec, column_of
 from .._inputs.sklearn_private import (
     BaseScorer,
     MultimetricScorer,
     call_once,
+    is_column,
     positive_class,
     response_values,
 )
@@ -215,11 +216,11 @@ class FairnessScorer(BaseScorer):
             if name not in columns and is_column(spec):
                 columns[name] = column_of(X, spec, name)
         scores = response_values(
-            method_caller,
             estimator,
             X,
             self._response_method,
             {self._external_name(name): value for name, value in columns.items()},
+            method_caller,
         )
         if function.by_group:
             positive = positive_class(estimator)
