@@ -576,11 +576,11 @@ class RankedData:
         for rows, queries, places in whole.spans(_BLOCK):
             ranking = Ranking(
                 *(places.starts, places.tie_starts),
-                *(whole.order[rows], whole.score[rows]),
+                *(np.arange(rows.start, rows.stop), whole.score[rows]),
                 whole.shown and whole.shown.take(rows),
             )
             part = replace(
-                self._ranked(ranking, rows),
+                self._ranked(ranking),
                 query_labels=self.query_labels[queries],
                 query_weight=None if weight is None else weight[queries],
                 cache=self.cache.setdefault(f"rows from {rows.start}", {}),
@@ -589,11 +589,8 @@ class RankedData:
 
     def ranked_by(self, score: Array, shown: ShownPlaces | None = None) -> RankedData:
         """Return the same rows with another score and places (in ranked order)."""
-        back = np.empty_like(self.ranking.order)
-        back[self.ranking.order] = np.arange(back.size)
-        codes = self.ranking.query.astype(np.int64)[back]
-        ranking = Ranking.from_scores(score[back], codes, shown and shown.take(back))
-        return self._ranked(ranking, back[ranking.order])
+        query = self.ranking.query.astype(np.int64)
+        return self._ranked(Ranking.from_scores(score, query, shown))
 
     def split_by(self, codes: Array, rows: Array) -> RankedData:
         """Return some ranked rows as lists, one for each code, at the same places.
@@ -602,16 +599,8 @@ class RankedData:
         """
         whole = self.ranking
         shown = whole.shown or ShownPlaces(whole.position(), *whole.place_bounds())
-        rows = rows[stable_order(codes[rows])]
-        new, tied = (np.diff(c[rows], prepend=-1) != 0 for c in (codes, whole.tie))
-        ranking = Ranking(
-            np.append(np.flatnonzero(new), rows.size),
-            np.flatnonzero(new | tied),
-            whole.order[rows],
-            whole.score[rows],
-            shown.take(rows),
-        )
-        return self._ranked(ranking, rows)
+        ranking = Ranking.from_scores(whole.score[rows], codes[rows], shown.take(rows))
+        return self._ranked(replace(ranking, order=rows[ranking.order]))
 
     def as_shown(self) -> RankedData:
         """Return the same rows in the order of their places, whatever their scores."""
@@ -620,20 +609,19 @@ class RankedData:
 
     def with_ties_in_row_order(self) -> RankedData:
         """Return the same rows, tied ones in the order of the input."""
-        ranking = self.ranking
-        rows = ranking.ties_in_row_order()
-        shown = ranking.shown and ranking.shown.take(rows)
-        ranking = replace(ranking, order=ranking.order[rows], shown=shown)
-        return self._ranked(ranking, rows)
+        rows, shown = self.ranking.ties_in_row_order(), self.ranking.shown
+        shown = shown and shown.take(rows)
+        return self._ranked(replace(self.ranking, order=rows, shown=shown))
 
-    def _ranked(self, ranking: Ranking, rows: Array | slice) -> RankedData:
-        """Return the data of some ranked rows, in the order of another ranking."""
+    def _ranked(self, ranking: Ranking) -> RankedData:
+        """Return the data of a ranking whose `order` numbers ranked rows."""
+        rows, weight = ranking.order, self.item_weight
         return replace(
             self,
-            ranking=ranking,
+            ranking=replace(ranking, order=self.ranking.order[rows]),
             outcome=None if self.outcome is None else self.outcome[rows],
             groups=self.groups.take(rows),
-            item_weight=None if self.item_weight is None else self.item_weight[rows],
+            item_weight=None if weight is None else weight[rows],
             kept=self.kept[rows],
             cache={},
         )
