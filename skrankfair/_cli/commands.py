@@ -45,15 +45,13 @@ _MATCHED = "matched_pair_calibration"
 def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     """Return the columns of a file as arguments of `audit`."""
     overlapping = getattr(arguments, "overlapping", None)
-    columns = {name: getattr(arguments, name) for name in COLUMNS}
+    columns = {n: getattr(arguments, n, None) for n in (*COLUMNS, "within")}
     if overlapping is not None:
         columns["sensitive_features"] = overlapping
-    if getattr(arguments, "within", None) is not None:
-        columns["within"] = arguments.within
     given = {name: getattr(arguments, name) for name in _READING if name in arguments}
-    most = getattr(arguments, "max_groups", None) or MOST_GROUPS
-    overlap = overlapping is not None
-    return read_arguments(path, columns, **given, max_groups=most, overlapping=overlap)
+    given["max_groups"] = getattr(arguments, "max_groups", None) or MOST_GROUPS
+    given["overlapping"] = overlapping is not None
+    return read_arguments(path, columns, **given)
 
 
 def _settle_groups(arguments: argparse.Namespace) -> None:

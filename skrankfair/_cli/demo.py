@@ -125,11 +125,10 @@ def rank_with_svd(
     :math:`X = R + \mu 1 1^T`. The Lanczos solver only multiplies by :math:`X` and
     :math:`X^T`, so the filled matrix is never written down.
     """
-    codes = []
-    for name in ("user_id", "movie_id"):
-        known = pd.Index(ratings[name][train]).unique().sort_values()
-        codes.append(known.get_indexer(ratings[name]))
-    user, movie = codes
+    user, movie = (
+        pd.Index(np.unique(ratings[name][train])).get_indexer(ratings[name])
+        for name in ("user_id", "movie_id")
+    )
     positions = np.flatnonzero(~train & (user >= 0) & (movie >= 0))
     rating = ratings["rating"].to_numpy(dtype=float)[train]
     shape, mean = (int(user.max()) + 1, int(movie.max()) + 1), rating.mean()
@@ -140,10 +139,8 @@ def rank_with_svd(
     filled = aslinearoperator(residual) + column @ row
     start = np.random.default_rng(0).uniform(-1.0, 1.0, size=min(shape))
     left, values, right = svds(filled, k=rank, v0=start)
-    scores = np.zeros(len(positions))
-    for users, value, movies in zip(left.T, values, right, strict=True):
-        scores += value * users[user[positions]] * movies[movie[positions]]
-    return positions, scores
+    users, movies = left[user[positions]], right.T[movie[positions]]
+    return positions, np.einsum("ij,j,ij->i", users, values, movies)
 
 
 def lending(say: Callable[[str], object]) -> AuditReport:

@@ -238,11 +238,9 @@ def _has_comma(column: pd.Series[Any], what: str) -> bool:
 
 def _absent_cells(columns: Mapping[str, list[str]]) -> dict[str, Any]:
     """Return the options of pandas' readers that say which cells are missing."""
-    absent = {
-        name: [*NO_NUMBER] if argument in NUMBERS else [""]
-        for argument in sorted(columns, key=NUMBERS.__contains__)
-        for name in columns[argument]
-    }
+    absent = {name: [""] for names in columns.values() for name in names}
+    for argument in NUMBERS:
+        absent |= {name: [*NO_NUMBER] for name in columns.get(argument, ())}
     return {"keep_default_na": False, "na_values": absent}
 
 
@@ -285,24 +283,21 @@ def _outcomes(column: pd.Series[Any], positive: str, what: str) -> pd.Series[Any
 
 def _members(columns: pd.DataFrame, by: pd.Series[Any] | None) -> pd.DataFrame:
     """Return the membership of rows in groups that may overlap, crossed by `by`."""
-    members = {}
-    for name in columns.columns:
-        column = columns[name]
+    for name, column in columns.items():
         if not column.isin([0, 1]).all():
             values = [fmt.label(value) for value in column.unique()]
             raise InputError(
                 f"column {name!r} (--overlapping) must hold True and False, yes and "
                 f"no, or 1 and 0; it has {fmt.some(values)}."
             )
-        members[name] = column.astype(bool)
+    members = columns.astype(bool)
     if by is None:
-        return pd.DataFrame(members)
-    labels = sort_labels(list(by.unique().tolist()))
+        return members
     return pd.DataFrame(
         {
-            (name, label): member & (by == label)
-            for name, member in members.items()
-            for label in labels
+            (name, label): members[name] & (by == label)
+            for name in members
+            for label in sort_labels(by.unique().tolist())
         }
     )
 
