@@ -94,15 +94,11 @@ def some(labels: Sequence[str]) -> str:
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return aligned columns: the first to the left, the others to the right."""
-    cells = [list(header), *[list(row) for row in rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
+    lines, cells = [], [header, *rows]
+    first, *widths = (max(map(len, column)) for column in zip(*cells, strict=True))
+    for name, *others in cells:
+        right = [cell.rjust(width) for cell, width in zip(others, widths, strict=True)]
+        lines.append("  ".join([name.ljust(first), *right]).rstrip())
     return "\n".join(lines)
 
 

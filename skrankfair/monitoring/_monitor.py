@@ -522,11 +522,9 @@ class Monitor(Shown):
 
     def _n_baseline(self, blocks: Blocks) -> int:
         """Return the number of blocks of the baseline, at least one."""
-        baseline = self.settings.baseline
-        if isinstance(baseline, str):
-            last = sum(day <= baseline for day in self.when)
-        else:
-            last = baseline or 0
+        last = self.settings.baseline or 0
+        if isinstance(last, str):
+            last = sum(day <= last for day in self.when)
         return max(1, int((blocks.last < last).sum()))
 
     @property
@@ -555,7 +553,7 @@ class Monitor(Shown):
             # The blocks of the baseline, and those after the last alarm.
             rows = np.r_[:first, start:size_of_all]
             watched = blocks.take(rows)
-            scan = Scan.of(watched, first, change=change)
+            scan = Scan.of(watched, first)
             evidence, starts = scan.log_evidence(size, alpha)
             over = evidence >= -np.log(alpha)
             if not over.any():
@@ -566,7 +564,8 @@ class Monitor(Shown):
                 break
             seen = int(np.argmax(over))
             origin = first + int(starts[seen])
-            back = _changed_back(watched, origin, first + seen, scan, alpha)
+            gap = scan.estimate[starts[seen], seen]
+            back = _changed_back(watched, origin, first + seen, gap, alpha)
             last = -1 if back is None else back - first - 1
             window = int(starts[last])
             low, high = scan.interval(window, alpha)
@@ -577,8 +576,8 @@ class Monitor(Shown):
             days = [self.when[i] for i in np.append(0, blocks.last + 1)[rows]]
             began = None
             if change:
-                changed = watched.take(np.arange(back or rows.size))
-                began = tuple(days[i] for i in change_point(changed, first))
+                changed = change_point(watched.take(slice(back)), first)
+                began = tuple(days[i] for i in changed)
             alarm = Alarm(
                 group,
                 kind,
@@ -673,8 +672,7 @@ class Monitor(Shown):
             cells = *_cells(*last), *_cells(*look[:3]), *_cells(*look[3:])
             rows.append((fmt.label(group), *cells))
         paragraphs = [f"ALARM {alarm}" for alarm in alarms if alarm.calls]
-        if not paragraphs:
-            paragraphs = ["No open alarm." if alarms else "No alarm."]
+        paragraphs = paragraphs or ["No open alarm." if alarms else "No alarm."]
         for state, heading in (("open", "Better:"), ("resolved", "Resolved:")):
             quiet = [a for a in alarms if a.state == state and not a.calls]
             paragraphs += [f"{heading} {alarm}" for alarm in quiet]
@@ -742,23 +740,20 @@ def _cells(value: float, low: float, high: float) -> tuple[str, str]:
 
 
 def _changed_back(
-    blocks: Blocks, begin: int, seen: int, scan: Scan, alpha: float
+    blocks: Blocks, begin: int, seen: int, gap: float, alpha: float
 ) -> int | None:
     """Return the block with which a gap began to change back; None if it has not.
 
     The gap is that since the block `begin`, with an alarm at the block `seen`.
     """
-    since, n_before = blocks.take(np.arange(begin, blocks.value.size)), seen + 1 - begin
+    since, n_before = blocks.take(slice(begin, None)), seen + 1 - begin
     if since.value.size <= n_before:
         return None
-    later = Scan.of(since, n_before, change=True)
+    later = Scan.of(since, n_before)
     evidence, starts = later.log_evidence(0.0, alpha)
     place = int(np.argmax(evidence >= -np.log(alpha)))
-    if evidence[place] < -np.log(alpha):
-        return None
-    n_baseline = blocks.value.size - scan.estimate.shape[0]
-    was = scan.estimate[begin - n_baseline, seen - n_baseline]
-    if later.estimate[starts[place], place] * was > 0:  # in the same direction
+    further = later.estimate[starts[place], place] * gap > 0  # in the same direction
+    if further or evidence[place] < -np.log(alpha):
         return None
     return begin + change_point(since, n_before)[0]
 

@@ -20,7 +20,6 @@ values, by betting against each value that the mean might have (Waudby-Smith and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,8 +105,8 @@ def betting_sequence(n: Array, total: Array, alpha: float) -> tuple[Array, Array
         for _ in range(_HALVINGS):
             m = (inner + outer) / 2
             loss = -special.xlogy(k, m) - special.xlog1py(rest, -m)
-            held = loss - most < -np.log(alpha)
-            inner, outer = np.where(held, m, inner), np.where(held, outer, m)
+            inside = loss - most < -np.log(alpha)
+            inner, outer = np.where(inside, m, inner), np.where(inside, outer, m)
         ends.append(outer)
     return ends[0], ends[1]
 
@@ -121,7 +120,7 @@ class Blocks(NamedTuple):
     df: Array
     last: Array  # number of the last update in the block
 
-    def take(self, rows: Array) -> Blocks:
+    def take(self, rows: Array | slice) -> Blocks:
         """Return some of the blocks."""
         return Blocks(*(column[rows] for column in self))
 
@@ -169,8 +168,7 @@ def _started(size: int) -> Array:
     return np.tri(size, dtype=bool).T
 
 
-@dataclass(frozen=True)
-class Scan:
+class Scan(NamedTuple):
     """Sequences that start with each block: ``[s, t]`` is over the blocks s to t.
 
     Arrays are NaN below the diagonal.
@@ -183,20 +181,20 @@ class Scan:
     ratio: Array
 
     @classmethod
-    def of(cls, blocks: Blocks, first: int = 0, *, change: bool = False) -> Scan:
+    def of(cls, blocks: Blocks, first: int = 0) -> Scan:
         """Return the sequences that start with each block from the number `first` on.
 
-        With `change` they are of the mean of the window minus the mean of all blocks
-        before. With v the variance of the mean before and u that of the window, the
-        information is ``1 / (u + v)``, whose increments are independent: the error of
-        the mean before is in it once, and not at every look.
+        If there are blocks before, they are of the mean of the window minus the mean of
+        all of those. With v the variance of the mean before and u that of the window,
+        the information is ``1 / (u + v)``, whose increments are independent: the error
+        of the mean before is in it once, and not at every look.
         """
         spread, spread_df = (values[first:] for values in blocks.spread())
         mean, variance, df = blocks.means()
         center: Any = 0.0
         center_variance: Any = 0.0
         center_df: Any = np.inf
-        if change:
+        if first:
             center, center_variance, center_df = (
                 values[0, first - 1 : -1, None] for values in (mean, variance, df)
             )
@@ -242,15 +240,10 @@ def change_point(blocks: Blocks, first: int) -> tuple[int, int, int]:
     The model is one change of the mean, at any block from the number `first` on. The
     interval has the blocks whose likelihood is not far below the largest.
     """
-    weight = 1 / (blocks.variance * blocks.spread()[0][-1])
-    total, value = weight.sum(), (weight * blocks.value).sum()
-    after, after_value = (
-        np.cumsum(values[::-1])[::-1] for values in (weight, weight * blocks.value)
-    )
-    before, before_value = total - after, value - after_value
-    starts = np.arange(max(first, 1), weight.size)
-    a, b = after[starts], before[starts]
-    difference = after_value[starts] / a - before_value[starts] / b
-    likelihood = 0.5 * difference**2 * a * b / (a + b)
+    mean, variance, _ = blocks._replace(weight=1 / blocks.variance).means()
+    starts = np.arange(max(first, 1), blocks.value.size)
+    difference = mean[starts, -1] - mean[0, starts - 1]
+    unsure = variance[starts, -1] + variance[0, starts - 1]
+    likelihood = 0.5 * difference**2 / (unsure * blocks.spread()[0][-1])
     likely = starts[likelihood >= likelihood.max() - _LACKING]
     return int(starts[likelihood.argmax()]), int(likely[0]), int(likely[-1])

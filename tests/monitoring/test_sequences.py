@@ -82,7 +82,7 @@ def test_is_the_definition(change, margin, monkeypatch):
     )
     values = np.random.default_rng(0).normal(size=25) + np.repeat([0.5, 1.5], [15, 10])
     first = 5 if change else 0
-    scan = Scan.of(blocks(values), first, change=change)
+    scan = Scan.of(blocks(values), first)
     actual, starts = scan.log_evidence(margin, 0.05)
     expected = naive(values, first, margin, 0.05, change)
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
@@ -187,7 +187,7 @@ def test_a_change_is_seen_soon_also_after_long():
     for _ in range(40):
         values = rng.normal(size=200)
         values[150:] += 2  # two standard errors of a day
-        log, _ = Scan.of(blocks(values), 28, change=True).log_evidence(0.0, 0.05)
+        log, _ = Scan.of(blocks(values), 28).log_evidence(0.0, 0.05)
         seen = np.flatnonzero(log >= -np.log(0.05))
         delays.append(seen[0] + 28 - 150 if seen.size else 50)
     assert 0 <= np.median(delays) < 12
