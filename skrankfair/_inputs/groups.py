@@ -73,7 +73,9 @@ class Codes:
 
         Their product is at most the square of the number of rows, and never overflows.
         """
-        return Codes(*pd.factorize(self.codes * other.size + other.codes, sort=True))
+        number = self.codes * other.size + other.codes
+        pairs, codes = np.unique(number, return_inverse=True)
+        return Codes(codes, pairs)
 
     def crossed_units(self, other: Codes) -> Codes | None:
         """Return `crossed`, or None where no pair of labels occurs twice.
