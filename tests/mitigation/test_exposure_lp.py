@@ -117,13 +117,6 @@ class TestOptimum:
         assert ratios["treatment"][0] == pytest.approx(merit, abs=1e-9)
         assert ratios["impact"][1] == pytest.approx(merit, abs=1e-9)
 
-    def test_two_candidates_take_turns(self):
-        mixture = mixed(
-            np.array([0.9, 0.1]), np.array([0, 1]), np.zeros(2, int), DCG, "parity"
-        )
-        np.testing.assert_allclose(mixture[1][:, 0], [0.5, 0.5], atol=1e-12)
-        assert sorted(mixture[0].tolist()) == [[1, 2], [2, 1]]
-
     def test_shift_and_unit_of_scores(self):
         score, group, query = columns(3, 2)
         for constraint, other in [
@@ -184,16 +177,3 @@ class TestDraw:
         assert set(group[order[weights > 0]]) == {0, 1}
         for worth in (0, 1):
             assert (np.diff(score[order[weights == worth]]) < 0).all()
-
-    def test_queries_do_not_depend_on_their_company(self):
-        score, group, query = columns(1, 3, n_queries=300)
-        whole = mixed(score, group, query, DCG, "parity")
-        some = query >= 260
-        part = mixed(score[some], group[some], query[some] - 260, DCG, "parity")
-        for one, two in zip(
-            [*of_queries(whole, query, DCG)][260:],
-            of_queries(part, query[some] - 260, DCG),
-            strict=True,
-        ):
-            u = score[one[0]]
-            assert u @ one[1] == pytest.approx(u @ two[1], abs=1e-9)

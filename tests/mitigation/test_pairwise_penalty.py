@@ -58,22 +58,6 @@ def test_drawn_pairs_are_balanced_and_uniform(comparison):
         assert abs(chi2 - counts.size) < 4.5 * np.sqrt(2 * counts.size)
 
 
-@each_comparison
-def test_correlation_is_corrcoef_and_its_gradient_finite_differences(comparison):
-    X, y, group, query = problem(grades=4)
-    rng = np.random.default_rng(0)
-    member, score = group == 1, X @ rng.normal(size=4)
-    pairs = PairSource(y, query, comparison, 10**6, rng).draw(member)
-    naive = naive_correlation(y, score, query, member, comparison)
-    assert pairs.correlation(score)[0] == pytest.approx(naive, rel=1e-9)
-    for floor in (0.0, 0.3):
-        _, gradient = pairs.correlation(score, floor)
-        numeric = approx_fprime(
-            score, lambda s, f=floor: pairs.correlation(s, f)[0], 1e-7
-        )
-        np.testing.assert_allclose(gradient, numeric, atol=1e-6)
-
-
 def test_smooth_absolute():
     for value in (-0.5, -1e-4, 0.0, 1e-3, 0.9):
         penalty, slope = smooth_absolute(value)

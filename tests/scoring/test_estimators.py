@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer, mean_squared_error
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -128,29 +127,12 @@ class TestGroupAwarePipeline:
         np.testing.assert_allclose(search_scores(search, "mse")[0], expected)
 
 
-def test_predictions_that_need_the_groups():
-    """The snippet of scikit-learn issue 27977."""
-    post = pytest.importorskip("fairlearn.postprocessing")
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(10, 3))
-    y = rng.integers(0, 2, size=X.shape[0])
-    sensitive = rng.integers(0, 2, size=X.shape[0])
-    with sklearn.config_context(enable_metadata_routing=True):
-        classifier = (
-            post.ThresholdOptimizer(estimator=DummyClassifier(), predict_method="auto")
-            .set_fit_request(sensitive_features=True)
-            .set_predict_request(sensitive_features=True)
-            .fit(X, y, sensitive_features=sensitive)
-        )
-        scoring = make_fairness_scorer(accuracy_score, sensitive_features=True)
-        score = scoring(classifier, X, y, sensitive_features=sensitive)
-    # A dummy's scores are all the same, so the rule is the majority's class.
-    assert score == max(y.mean(), 1 - y.mean())
-
-
 @pytest.mark.parametrize("routing", [False, True], ids=["columns", "metadata"])
 def test_randomised_predictions_in_cross_validation(routing):
-    """fairlearn draws from the state of NumPy, which is the same again each time."""
+    """Of scikit-learn issue 27977: fairlearn needs the groups to predict.
+
+    It draws from the state of NumPy, which is the same again each time.
+    """
     post = pytest.importorskip("fairlearn.postprocessing")
     model = post.ThresholdOptimizer(
         estimator=LogisticRegression(), predict_method="predict_proba"

@@ -12,10 +12,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import get_scorer as sklearn_scorer
-from sklearn.metrics import (
-    precision_score,
-    recall_score,
-)
+from sklearn.metrics import precision_score, recall_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -108,19 +105,16 @@ class TestNumber:
         assert column_scorer()(estimator, X, Y) == gap_of(scores)
 
     @pytest.mark.parametrize(
-        ("name", "options"),
+        "metric",
         [
-            ("brier_score", {}),
-            ("calibration_error", {}),
-            ("log_loss", {}),
-            ("mean_absolute_error", {}),
-            ("mean_squared_error", {}),
-            ("positive_rate_shift", {"threshold": 0.5}),
+            *(metrics.brier_score, metrics.calibration_error, metrics.log_loss),
+            *(metrics.mean_absolute_error, metrics.mean_squared_error),
+            metrics.positive_rate_shift,
         ],
     )
-    def test_auto_is_a_probability_on_the_scale_of_outcomes(self, model, name, options):
-        metric, group = getattr(metrics, name), {"sensitive_features": "group"}
-        scorer = make_fairness_scorer(metric, **group, **options)
+    def test_auto_is_a_probability_on_the_scale_of_outcomes(self, model, metric):
+        options = {"threshold": 0.5} if metric is metrics.positive_rate_shift else {}
+        scorer = make_fairness_scorer(metric, sensitive_features="group", **options)
         of_probability = metric(
             Y, model.predict_proba(X)[:, 1], sensitive_features=X["group"], **options
         )

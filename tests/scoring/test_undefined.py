@@ -1,4 +1,7 @@
-"""A set that lacks a group: NaN and a warning that names it, or an error."""
+"""A set that lacks a group: NaN and a warning that names it, or an error.
+
+Metrics that are not ours get the same care for groups, and no guess of their sign.
+"""
 
 import re
 import warnings
@@ -7,7 +10,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from fairlearn.metrics import demographic_parity_difference, demographic_parity_ratio
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import cross_val_score
 
 from skrankfair.exceptions import UndefinedMetricWarning
@@ -158,3 +163,68 @@ class TestExpectedGroups:
         assert np.isnan(scores).all()
         lacks = [re.search(r"pairs of (.*) \(", str(w.message))[1] for w in found]
         assert lacks == ["c", "c", "c", "b"]
+
+
+def parity(**options):
+    """The scorer of a metric that is not ours, of scores above zero."""
+    return make_fairness_scorer(
+        lambda y_true, y_score, sensitive_features: demographic_parity_difference(
+            y_true > 0, y_score > 0, sensitive_features=sensitive_features
+        ),
+        sensitive_features="group",
+        greater_is_better=False,
+        **options,
+    )
+
+
+class TestMetricsOfOthers:
+    X, Y = make_rows(["a", "b"])
+
+    def test_are_negated(self):
+        expected = demographic_parity_difference(
+            self.Y > 0, self.X["score"] > 0, sensitive_features=self.X["group"]
+        )
+        assert caught(parity(), self.X, self.Y) == (-expected, [])
+
+    def test_of_one_group_are_undefined_and_not_perfect(self):
+        X, y = make_rows(["a"])
+        value, (said,) = caught(parity(), X, y)
+        assert np.isnan(value)
+        assert said.endswith("it has fewer than two groups (groups there: a).")
+        with pytest.raises(ValueError, match="it has fewer than two groups"):
+            caught(parity(on_undefined="raise"), X, y)
+
+    def test_with_expected_groups_and_categories(self):
+        group = pd.Categorical(self.X["group"], categories=LABELS)
+        for scorer, X in (
+            (parity(expected_groups=LABELS), self.X),
+            (parity(), self.X.assign(group=group)),
+        ):
+            value, (said,) = caught(scorer, X, self.Y)
+            assert np.isnan(value)
+            assert said.endswith("it has no rows of c (groups there: a, b).")
+        # An error compares no groups: only what was asked for is expected of it.
+        options = {"sensitive_features": "group", "greater_is_better": False}
+        error = make_fairness_scorer(mean_squared_error, **options)
+        assert caught(error, X, self.Y)[1] == []
+        asked = make_fairness_scorer(
+            mean_squared_error, expected_groups=["c"], **options
+        )
+        assert np.isnan(caught(asked, X, self.Y)[0])
+
+    @pytest.mark.parametrize("metric", [demographic_parity_ratio, mean_squared_error])
+    def test_have_no_direction_that_is_guessed(self, metric):
+        with pytest.raises(ValueError, match="greater_is_better must be given for"):
+            make_fairness_scorer(metric, sensitive_features="group")
+
+    @pytest.mark.parametrize(
+        ("number", "message"),
+        [
+            (np.nan, r"is undefined \(NaN\) on this test set"),
+            ([0.1, 0.2], "metric must return one number"),
+        ],
+    )
+    def test_that_return_no_number(self, number, message):
+        strict = make_fairness_scorer(lambda y, p: number, on_undefined="raise")
+        with pytest.raises(ValueError, match=message):
+            strict(MODEL, self.X, self.Y)
