@@ -6,13 +6,14 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
@@ -241,7 +242,7 @@ def _correlation(
 
 def _sizes(
     result: GroupEstimates, arguments: argparse.Namespace, correlation: Any
-) -> list[dict[str, Any]]:
+) -> list[dict[Hashable, Any]]:
     """Return by group the gap that the data find, and the data that find a gap.
 
     The difference of two halves of the data has twice the error of the whole.
@@ -249,6 +250,7 @@ def _sizes(
     power, alpha, halves = arguments.power, arguments.alpha, 1 + arguments.change
     sizes = result.required(arguments.gap / halves, power, alpha)
     columns = {
+        "group": pd.Series([*sizes.groups], dtype=object),
         "minimum_detectable": halves * result.minimum_detectable(power, alpha),
         "factor": sizes.factor,
         "n_clusters": sizes.n_clusters,
@@ -257,14 +259,10 @@ def _sizes(
     if arguments.per_week is not None:
         weeks = sizes.weeks(arguments.per_week, arguments.returning, correlation)
         columns["weeks"] = weeks
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [
-        {"group": group, **dict(zip(columns, row, strict=True))}
-        for group, row in zip(sizes.groups, rows, strict=True)
-    ]
+    return pd.DataFrame(columns).to_dict("records")
 
 
-def _table_of_sizes(rows: list[dict[str, Any]], largest: float, unit: str) -> str:
+def _table_of_sizes(rows: list[dict[Hashable, Any]], largest: float, unit: str) -> str:
     """Return the sizes as a table of text, in words where no gap can be found."""
     cells = [
         [

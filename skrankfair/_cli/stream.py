@@ -69,7 +69,6 @@ def streamed(
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)
     plan = make_plan({metric.name: metric.on_columns for metric in chosen}, columns)
     with duckdb_source(path, plan, memory, folder) as source, reading():
-        plan.check_columns(source.data.columns)
         counts, outcomes = _counted(source.data, columns)
     chosen, unfit = without_unfit(chosen, may_leave_out, **outcomes)
     notes += unfit
