@@ -63,9 +63,14 @@ class TestAudit:
             confidence_level=0.8,
             margin={"inter_group_accuracy": 0.1},
         )
-        assert numbers(["audit", file, *WHO, *options], tmp_path) == numbers_of(
-            expected
-        )
+        found = numbers(["audit", file, *WHO, *options], tmp_path)
+        assert found == numbers_of(expected)
+        columns = {**columns_of(data), "qid": None, "correction": "fdr_bh"}
+        columns |= {"task": "risk", "favorable": "low", "threshold": 0.0}
+        options = ["--task", "risk", "--favorable", "low", "--threshold", "0"]
+        options += ["--correction", "fdr_bh", "--impact-ratio"]
+        found = numbers(["audit", file, *REQUIRED, *options], tmp_path)
+        assert found == numbers_of(audit(**columns, impact_ratio=True))
 
     def test_several_groupings_a_reference_and_what_is_held_fixed(self, file, tmp_path):
         data = frame()

@@ -16,56 +16,6 @@ from skrankfair.datasets._rdatasets import known_frame
 from tests.cli.common import complaint
 
 
-@pytest.fixture(scope="module")
-def arrests(tmp_path_factory):
-    """Return arrests in Toronto; the score is how many police files have the person."""
-    frame = known_frame("carData/Arrests")
-    path = tmp_path_factory.mktemp("arrests") / "arrests.csv"
-    frame.assign(held=frame["released"] == "No").to_csv(path, index=False)
-    return frame, str(path)
-
-
-class TestArrests:
-    OPTIONS = ("--y-true", "held", "--y-score", "checks", "--sensitive-features")
-
-    def said(self, path, capsys, *options):
-        command = ["audit", path, *self.OPTIONS, "colour", "--task", "risk", *options]
-        assert main([*command, "--json", "-"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    def test_says_once_what_the_tables_say(self, arrests, capsys):
-        frame, path = arrests
-        threshold = ["--threshold", "3"]
-        found = self.said(path, capsys, "--favorable", "low", *threshold)
-        held = (frame["released"] == "No").groupby([frame["colour"], frame["checks"]])
-        shares = held.mean().unstack("colour")
-        # With as many files, Black people are held more often, up to the rare ends.
-        assert (shares["Black"] > shares["White"]).loc[:5].all()
-        checks = frame.groupby("colour")["checks"].mean()
-        assert checks["Black"] > checks["White"]
-        metrics = {metric["metric"]: metric for metric in found["metrics"]}
-        for name in ("selection_rate", "false_positive_rate"):
-            rows = {row["group"]: row for row in metrics[name]["groups"]}
-            assert rows["Black"]["side"] == "worse"
-        matched = metrics["matched_pair_calibration"]["groups"]
-        sides = {row["group"]: row["side"] for row in matched}
-        # The score is too low for how often they are held: it does not overrate them.
-        assert (sides["Black"], sides["White"]) == ("better", "worse")
-        of_the_rest = frame[(frame["released"] == "Yes") & (frame["checks"] >= 3)]
-        flagged, free = (
-            rows.groupby("colour").size()
-            for rows in (of_the_rest, frame[frame["released"] == "Yes"])
-        )
-        equal, mistakes, selected = found["headline"].splitlines()
-        assert (
-            f"Flagged more often among those without the outcome: Black "
-            f"({flagged['Black']:,} of {free['Black']:,}, "
-        ) in mistakes
-        assert f"; {flagged['White']:,} of {free['White']:,} of the rest" in mistakes
-        assert selected.startswith("Who is flagged? Flagged more often: Black (")
-        assert equal.startswith("Do equal scores mean the same? Scored higher than")
-
-
 def test_lending_has_the_score_and_the_decisions(tmp_path, capsys):
     page = tmp_path / "lending.html"
     assert main(["demo", "--story", "lending", "--html", str(page)]) == 0

@@ -75,19 +75,12 @@ def strided(values):
     return np.repeat(values, 2)[::2]
 
 
-def read_only(values):
-    values = values.copy()
-    values.flags.writeable = False
-    return values
-
-
 COLUMN_TYPES = {
     "list": np.ndarray.tolist,
     "tuple": lambda values: tuple(values.tolist()),
     "numpy object": lambda values: values.astype(object),
     "numpy big-endian": big_endian,
     "numpy strided": strided,
-    "numpy read-only": read_only,
     "pandas": pd.Series,
     "pandas object": lambda values: pd.Series(values.tolist(), dtype=object),
     "pandas index": pd.Index,
@@ -235,13 +228,12 @@ def test_columns_of_a_membership_frame_name_the_groups():
 
 
 @every_metric
-def test_inputs_are_not_written_to(case):
+def test_inputs_may_be_read_only_and_are_not_written_to(case):
     c = with_weights(labelled())
-    before = {k: None if v is None else v.copy() for k, v in vars(c).items()}
+    for values in vars(c).values():
+        if values is not None:
+            values.flags.writeable = False
     case(c)
-    for name, value in vars(c).items():
-        if value is not None:
-            np.testing.assert_array_equal(value, before[name])
 
 
 @one_in(
