@@ -19,7 +19,6 @@ subject has one candidate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -36,43 +35,35 @@ _TIE, _ROUNDING = 1e-9, 1e-9
 _LARGEST = 10**8
 
 
-@dataclass(frozen=True, eq=False)
-class AttentionPlan:
-    """What attention is worth, and what was booked before, which is changed.
+def amortized_order(
+    lists: QueryLists, weights: Array, discounts: Array, quality: float, books: Array
+) -> Array:
+    """Return the rows in the order of least unfairness, query by query, and book it.
 
-    Attributes
+    The scores are relevance, not negative, and the groups are the subjects. Places
+    worth the same, as all after the last that counts are, are filled by score.
+
+    Parameters
     ----------
+    lists : QueryLists
     weights, discounts : ndarray of shape (longest query,)
         What a place is worth as attention, and in DCG.
     quality : float
         The least NDCG of each ranking, θ in [0, 1].
-    attention, relevance : ndarray of shape (n_subjects,)
-        The sums A and R.
+    books : ndarray of shape (2, n_subjects)
+        The sums A of attention and R of relevance until now, to which is added.
     """
-
-    weights: Array
-    discounts: Array
-    quality: float
-    attention: Array
-    relevance: Array
-
-
-def amortized_order(lists: QueryLists, k: int, plan: AttentionPlan) -> Array:
-    """Return the rows in the order of least unfairness, query by query, and book it.
-
-    The scores are relevance, not negative, and the groups are the subjects. Places
-    worth the same, as all after the first `k` are, are filled by score.
-    """
+    attention, booked = books
     order = np.empty(lists.group.size, dtype=np.int64)
     for first, end in pairwise(lists.starts):
         n = end - first
-        given, discount = _shares(plan.weights[:n]), plan.discounts[:n]
+        given, discount = _shares(weights[:n]), discounts[:n]
         subjects, code, n_each = np.unique(
             lists.group[first:end], return_inverse=True, return_counts=True
         )
         relevance = _shares(lists.score[first:end])
-        plan.relevance[subjects] += np.bincount(code, relevance)
-        due = ((plan.relevance - plan.attention)[subjects] / n_each)[code]
+        booked[subjects] += np.bincount(code, relevance)
+        due = ((booked - attention)[subjects] / n_each)[code]
         best = np.sort(relevance)[::-1] @ np.sort(discount)[::-1]
         kinds, kind = unique_rows(np.column_stack([-given, -discount]))
         if n * len(kinds) > _LARGEST:
@@ -82,11 +73,11 @@ def amortized_order(lists: QueryLists, k: int, plan: AttentionPlan) -> Array:
             )
         gain = np.outer(relevance, -kinds[:, 1] / (best or 1.0))
         cost = np.abs(due[:, None] + kinds[:, 0]) - _TIE * gain
-        chosen = _assigned(cost, gain, np.bincount(kind), plan.quality * (best > 0))
+        chosen = _assigned(cost, gain, np.bincount(kind), quality * (best > 0))
         ranked = np.lexsort((-relevance, chosen))
         places = np.argsort(kind, kind="stable")
         order[first + places] = first + ranked
-        plan.attention[subjects] += np.bincount(code[ranked], given[places])
+        attention[subjects] += np.bincount(code[ranked], given[places])
     return order
 
 

@@ -22,7 +22,6 @@ as many rankings as the query has groups, and is itself the decomposition to dra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,32 +41,23 @@ _ROWS = 1 << 15
 _CHANCE = 1e-13
 
 
-@dataclass(frozen=True, eq=False)
-class ExposurePlan:
-    """What places are worth, what is to be shared how, and the numbers to draw with."""
-
-    weights: Array
-    constraint: str
-    rng: np.random.Generator
-
-
-def drawn_order(lists: QueryLists, k: int, plan: ExposurePlan) -> Array:
+def drawn_order(
+    lists: QueryLists, weights: Array, constraint: str, rng: np.random.Generator
+) -> Array:
     """Return the rows of one ranking drawn per query, in its order.
 
-    Places worth the same, as all after the first `k` are, are filled by score.
+    Places worth the same, as all after the last that counts are, are filled by score.
     """
     order, relaxed = np.arange(lists.n_rows), np.zeros(lists.n_queries)
     for rows, queries, places in lists.spans(_ROWS):
         columns = lists.score[rows], lists.group[rows], lists.n_groups
         part = QueryLists(places.starts, places.tie_starts, *columns)
-        ranks, chances, relaxed[queries] = exposure_mixture(
-            part, plan.weights, plan.constraint
-        )
+        ranks, chances, relaxed[queries] = exposure_mixture(part, weights, constraint)
         ends = np.cumsum(chances, axis=0)
-        number = plan.rng.random(part.n_queries) * ends[-1]
+        number = rng.random(part.n_queries) * ends[-1]
         drawn = (ends <= number).sum(axis=0)[part.query]
-        worth = plan.weights[ranks[drawn, np.arange(part.n_rows)] - 1]
-        by_worth = np.lexsort((-plan.weights[part.position()], part.query))
+        worth = weights[ranks[drawn, np.arange(part.n_rows)] - 1]
+        by_worth = np.lexsort((-weights[part.position()], part.query))
         order[rows][by_worth] = rows.start + np.lexsort((-worth, part.query))
     if n_relaxed := np.count_nonzero(relaxed):
         warn_user(

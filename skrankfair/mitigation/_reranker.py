@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -38,7 +38,7 @@ from .._inputs.validation import (
 )
 from ..inference._prefix_counts import FairCounts, fair_counts
 from ..metrics._position_weights import DCG, PositionWeight
-from ._amortized import AttentionPlan, amortized_order
+from ._amortized import amortized_order
 from ._by_group import (
     check_given_alike,
     columns_of_rows,
@@ -46,7 +46,7 @@ from ._by_group import (
     score_names,
     warn_of_unseen,
 )
-from ._exposure_lp import CONSTRAINTS, ExposurePlan, drawn_order
+from ._exposure_lp import CONSTRAINTS, drawn_order
 from ._floors import (
     CountPlan,
     QueryLists,
@@ -58,18 +58,8 @@ from ._floors import (
 )
 from ._wrapper import check_table, check_target_given, for_model, router_of, scores_of
 
-#: From the name of a method to the function that re-ranks queries: it takes
-#: their lists, the number of places and the plan, and returns rows in the new order.
-METHODS: dict[str, Callable[[QueryLists, int, Any], Array]] = {
-    "det_greedy": fill,
-    "det_cons": fill,
-    "det_relaxed": fill,
-    "det_const_sort": const_sort,
-    "fa_ir": fill,
-    "exposure_lp": drawn_order,
-    "amortized": amortized_order,
-}
-#: The methods that share exposure or attention, and so have no counts to reach.
+#: The methods that reach counts, and those that share exposure or attention.
+_COUNTING = ("det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir")
 _SHARING = ("exposure_lp", "amortized")
 
 
@@ -472,7 +462,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         return names if self.estimator is None else np.array(["score"], dtype=object)
 
     def _check_options(self) -> None:
-        check_choice(self.method, "method", tuple(METHODS))
+        check_choice(self.method, "method", (*_COUNTING, *_SHARING))
         if not isinstance(self.target, Mapping):
             check_choice(self.target, "target", ("proportional", "candidates", "equal"))
         if self.k is not None:
@@ -595,26 +585,31 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             lists = QueryLists(ranking.starts, ranking.tie_starts, *columns)
             longest = int(lists.lengths.max())
             k = longest if self.k is None else min(self.k, longest)
-            plan = self._plan(lists, k, books[:, :, column])
-            placed = METHODS[self.method](lists, k, plan)
-            out[order[placed], column] = reassigned(lists, placed)
-            if self.method not in _SHARING:
+            if self.method in _SHARING:
+                placed = self._shared(lists, k, books[:, :, column])
+            else:
+                plan: Any = self._plan(lists, k)
+                sorts = self.method == "det_const_sort"
+                placed = (const_sort if sorts else fill)(lists, k, plan)
                 lacking.append(shortage(lists, placed, k, plan))
+            out[order[placed], column] = reassigned(lists, placed)
         if lacking:
             _warn_of_shortage(np.concatenate(lacking), labels)
         return out, labels, books
 
-    def _plan(self, lists: QueryLists, k: int, books: Array) -> Any:
-        """Return what the method needs to know beside the lists."""
+    def _shared(self, lists: QueryLists, k: int, books: Array) -> Array:
+        """Return the rows in an order that shares exposure, or attention by books."""
+        model = PositionWeight.of_first(self.position_weight, self.k)
         longest = int(lists.lengths.max())
-        if self.method in _SHARING:
-            model = PositionWeight.of_first(self.position_weight, self.k)
-            weights, discounts = (of.up_to(longest) for of in (model, DCG))
-            weights[k:] = discounts[k:] = 0.0
-            if self.method == "exposure_lp":
-                rng = generator(self.random_state)
-                return ExposurePlan(weights, self.constraint, rng)
-            return AttentionPlan(weights, discounts, self.quality, *books)
+        weights, discounts = (of.up_to(longest) for of in (model, DCG))
+        weights[k:] = discounts[k:] = 0.0
+        if self.method == "amortized":
+            return amortized_order(lists, weights, discounts, self.quality, books)
+        rng = generator(self.random_state)
+        return drawn_order(lists, weights, self.constraint, rng)
+
+    def _plan(self, lists: QueryLists, k: int) -> SharePlan | CountPlan:
+        """Return which groups may have a place, in the methods that reach counts."""
         finite = self.target == "candidates"
         if self.method != "fa_ir" or not self.protected_:
             share = np.array([list(self.shares_.values())])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skrankfair.mitigation._amortized import AttentionPlan, amortized_order
+from skrankfair.mitigation._amortized import amortized_order
 from skrankfair.mitigation._floors import QueryLists
 from tests.reference.reranking_exposure import dcg, fairest_ranking
 
@@ -16,8 +16,7 @@ def ranked(score, subject, query, quality=0.0, weights=DCG, discounts=DCG, books
     by_score = np.lexsort((-score, query))
     starts = np.searchsorted(query, np.arange(query[-1] + 2))
     lists = QueryLists(starts, None, score[by_score], subject[by_score], books.shape[1])
-    plan = AttentionPlan(weights, discounts, quality, *books)
-    order = by_score[amortized_order(lists, weights.size, plan)]
+    order = by_score[amortized_order(lists, weights, discounts, quality, books)]
     ranks = np.empty_like(order)
     ranks[order] = np.arange(order.size) - starts[query] + 1
     return ranks, books

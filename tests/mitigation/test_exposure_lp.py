@@ -5,7 +5,6 @@ import pytest
 
 from skrankfair.mitigation._exposure_lp import (
     CONSTRAINTS,
-    ExposurePlan,
     drawn_order,
     exposure_mixture,
 )
@@ -52,9 +51,9 @@ def of_queries(mixture, query, weights):
         yield rows, exposure, relaxed[q]
 
 
-def plan(weights=DCG):
-    """Parity, drawn with one seed."""
-    return ExposurePlan(weights, "parity", np.random.default_rng(0))
+def drawn(columns, weights=DCG):
+    """The order of parity, drawn with one seed."""
+    return drawn_order(lists(*columns), weights, "parity", np.random.default_rng(0))
 
 
 class TestOptimum:
@@ -160,20 +159,20 @@ class TestDraw:
         score, group = np.array([0.82, 0.81, 0.8, 0.79]), np.array([0, 0, 1, 1])
         query = np.repeat(np.arange(n_queries), 4)
         columns = np.tile(score, n_queries), np.tile(group, n_queries), query
-        order = drawn_order(lists(*columns), 4, plan())
+        order = drawn(columns)
         exposure = np.empty(order.size)
         exposure[order] = np.tile(DCG[:4], n_queries)
         exposure = exposure.reshape(n_queries, 4)
         gaps = exposure[:, :2].sum(axis=1) - exposure[:, 2:].sum(axis=1)
         assert abs(gaps.mean()) < 3 * gaps.std() / np.sqrt(n_queries)
         assert gaps.std() > 0.1
-        np.testing.assert_array_equal(order, drawn_order(lists(*columns), 4, plan()))
+        np.testing.assert_array_equal(order, drawn(columns))
 
     @pytest.mark.parametrize("weights", [[1, 1, 0, 0, 0, 0], [0, 1, 0, 1, 0, 0]])
     def test_places_worth_the_same_are_by_score(self, weights):
         score, group = np.arange(6.0, 0, -1), np.array([0, 0, 0, 1, 1, 1])
         weights = np.array(weights, dtype=float)
-        order = drawn_order(lists(score, group, np.zeros(6, int)), 2, plan(weights))
+        order = drawn((score, group, np.zeros(6, int)), weights)
         assert set(group[order[weights > 0]]) == {0, 1}
         for worth in (0, 1):
             assert (np.diff(score[order[weights == worth]]) < 0).all()
