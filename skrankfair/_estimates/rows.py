@@ -216,7 +216,7 @@ class Rows:
         for start in range(0, self.row.size, step):
             some = slice(start, start + step)
             columns = dense_values(self.values[some]).reshape(-1, width, self.n_columns)
-            common = self.shared[self.row[some][::width]]
+            common = self.shared.take(self.row[some][::width], axis=0)
             if totals is not None:
                 of_all = (
                     totals[0] if self.complete else totals[0][self.group[some], None]

@@ -266,12 +266,12 @@ class ClusterSums:
         for rows in self.exact_rows.blocks():
             with np.errstate(divide="ignore", invalid="ignore"):
                 change = rows.at_entries(finalize, self.totals)
-                change -= estimate[rows.group]
-                change[np.abs(change) <= noise[rows.group]] = 0.0
-            stratum = np.full(change.size, len(factor) - 1)
+                change -= estimate.take(rows.group)
+                change[np.abs(change) <= noise.take(rows.group)] = 0.0
+            weight = factor[-1].take(rows.group)
             if rows.member is not None:
-                stratum[rows.member] = 0
-            change *= factor[stratum, rows.group]
+                weight = np.where(rows.member, factor[0].take(rows.group), weight)
+            change *= weight
             yield rows.entries(change, rows.shared, right)
 
     def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
