@@ -54,6 +54,11 @@ def same(result, expected):
     assert result.variance == expected.variance
 
 
+def by_name(report):
+    """Return the findings of a report by the names of metrics."""
+    return {finding.metric.name: finding for finding in report.findings}
+
+
 def written(report, folder, **options):
     """Return the text of the page of a report."""
     return report.to_html(folder / "page.html", **options).read_text(encoding="utf-8")

