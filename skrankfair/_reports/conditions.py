@@ -104,22 +104,22 @@ def checked(report: AuditReport, conditions: Sequence[Condition]) -> list[Checke
     with collected_warnings():
         for condition in conditions:
             if condition.metric == IMPACT_RATIO:
-                rates = report.rates
-                if rates is None and report.favorable != "low":
-                    rates = report.results.get("selection_rate")
-                if rates is None:
+                result = report.rates
+                if result is None and report.favorable != "low":
+                    result = report.results.get("selection_rate")
+                if result is None:
                     raise ValueError(
                         f"{condition.text}: the report has no rates of what is good "
                         "for people; ask for impact_ratio=True (--impact-ratio)."
                     )
-                numbers.append(_disparity(condition, rates, level))
-            elif condition.metric not in findings:
+            elif condition.metric in findings:
+                result = report.results[condition.metric]
+            else:
                 raise ValueError(
                     f"{condition.text}: the report has {', '.join(findings)}, and no "
                     f"{condition.metric!r}."
                 )
-            elif condition.kind in ("ratio", "difference"):
-                result = report.results[condition.metric]
+            if condition.kind in ("ratio", "difference"):
                 numbers.append(_disparity(condition, result, level))
             else:
                 numbers += _of_groups(condition, findings[condition.metric], level)

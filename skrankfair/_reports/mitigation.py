@@ -544,7 +544,7 @@ def mitigation_report(
     if users["cluster"] is not rows["cluster"]:
         left_out.append(of_users_alone(["AUC", "equal outcomes at equal scores"]))
     return MitigationReport(
-        *(audits[0], audits[1], disparities, {**costs, **others}, tests[0], tests[1]),
+        *(audits[0], audits[1], disparities, costs | others, tests[0], tests[1]),
         confidence_level=confidence_level,
         notes=(*audits[1].notes, *notes, *left_out),
         goal=goal,

@@ -294,8 +294,8 @@ def rows(
     ax: Axes,
     values: Array,
     colors: Sequence[str],
-    low: Any = None,
-    high: Any = None,
+    low: Any = np.nan,
+    high: Any = np.nan,
     *,
     markers: Sequence[str] | str = "o",
     hollow: bool | Array = False,
@@ -306,11 +306,7 @@ def rows(
     points: list[Line2D] = []
     intervals: list[Line2D] = []
     size = dot(size, len(values), ax)
-    low, high = (
-        np.full(len(values), np.nan) if end is None else np.asarray(end, dtype=float)
-        for end in (low, high)
-    )
-    hollow = np.broadcast_to(hollow, len(values))
+    low, high, hollow = (np.broadcast_to(v, len(values)) for v in (low, high, hollow))
     for row in np.flatnonzero(~np.isnan(values)).tolist():
         color, face = colors[row], ax.get_facecolor()
         if np.isfinite([low[row], high[row]]).all():
