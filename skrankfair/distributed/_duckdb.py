@@ -1,4 +1,4 @@
-"""Files and tables through DuckDB: sorted by cluster, and measured part by part."""
+"""Files and tables through DuckDB: cut by cluster, and measured part by part."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
 from .._inputs.text import NUMBERS, csv_header, typed
-from ._plan import MeasurePlan, Results, Source, cut
+from ._plan import MeasurePlan, Results, Source
 
-_ROWS_OF_A_PART, _ROWS_OF_A_BATCH = 2_000_000, 100_000
+_ROWS_OF_A_PART = 2_000_000
+# The column with the number of the part, which no column of the data is called.
+_PART = "skrankfair part"
 _CSV = (".csv", ".csv.gz", ".tsv")
 _MISSING = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
 
 
 @dataclass
 class DuckdbSource(Source):
-    """A relation of DuckDB, whose sorted rows are written to a file.
+    """A relation of DuckDB, whose rows are written to a folder per part.
 
     `n_jobs` and `progress` are those of `measure`.
     """
 
     connection: Any
-    file: str
+    folder: Path
     n_jobs: int | None
     progress: Callable[[str], object] | None
 
@@ -49,69 +50,56 @@ class DuckdbSource(Source):
         return split[0][0] if split else None
 
     @cached_property
-    def parts(self) -> list[tuple[int, int]]:
-        """The first row and the number of rows of each part, in the file of the rows.
+    def parts(self) -> list[Path]:
+        """The folders of the parts, each with all rows of its clusters."""
+        import duckdb
 
-        The file is sorted by cluster, so that all rows of a cluster are in one part.
-        """
-        import pyarrow as pa
-
-        rows = self.data.project(", ".join(map(sql_name, self.plan.names)))
-        by = self.plan.partition_by
-        if by is not None:
-            rows = rows.order(sql_name(by))
-        n_partitions = self.n_partitions or -(-self.n_rows // _ROWS_OF_A_PART)
-        size = max(1, -(-self.n_rows // max(1, n_partitions)))
+        n_partitions = -(-self.n_rows // _ROWS_OF_A_PART) or 1
+        if self.n_partitions is not None:
+            n_partitions = self.n_partitions
+        by, folder = self.plan.partition_by, self.folder / "parts"
+        key = "row_number() OVER ()" if by is None else f"hash({sql_name(by)})"
+        number = f"{key} % {n_partitions} AS {sql_name(_PART)}"
+        rows = self.data.project(", ".join([*map(sql_name, self.plan.names), number]))
         with reading():
-            batches = rows.to_arrow_reader(min(_ROWS_OF_A_BATCH, size))
-            with pa.ipc.new_file(self.file, batches.schema) as file:
-                columns = _written(file, batches, by)
-                sizes = [table.num_rows for table in cut(columns, by, size)]
+            try:
+                rows.write_parquet(str(folder), partition_by=[_PART])
+            except duckdb.IOException as error:
+                raise ValueError(
+                    f"temp_directory must have room for the parts of the data: {error}"
+                ) from error
         self.connection.close()  # so that the parts have its memory
-        return list(zip(accumulate(sizes, initial=0), sizes, strict=False))
+        return sorted(folder.iterdir())
 
     def rows(self, choose: Callable[[Any], Any]) -> Any:
         """Return a table of the rows that `choose` takes from each part."""
         import pyarrow as pa
+        from pyarrow.parquet import read_table
 
-        return pa.concat_tables(choose(_part(self.file, *part)) for part in self.parts)
+        parts = (read_table(part, partitioning=None) for part in self.parts)
+        return pa.concat_tables(map(choose, parts))
 
     def results(self, plan: MeasurePlan) -> Iterator[Results]:
         """Yield the results of each part."""
-        tasks = (delayed(_measured)(plan, self.file, *part) for part in self.parts)
+        tasks = (delayed(_measured)(plan, part) for part in self.parts)
         of_parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
-        for (start, n_rows), result in zip(self.parts, of_parts, strict=True):
+        n_measured = 0
+        for result, n_rows in of_parts:
             yield result
+            n_measured += n_rows
             if self.progress is not None:
-                self.progress(f"{start + n_rows:,} of {self.n_rows:,} rows")
+                self.progress(f"{n_measured:,} of {self.n_rows:,} rows")
 
 
-def _written(file: Any, batches: Any, by: str | None) -> Iterator[Any]:
-    """Write batches to a file; yield of each the column that parts are cut by."""
-    for batch in batches:
-        file.write_batch(batch)
-        yield batch if by is None else batch.select([by])
+def _measured(plan: MeasurePlan, part: Path) -> tuple[Results, int]:
+    """Return the results of one part, and its number of rows."""
+    from pyarrow.parquet import read_table
 
-
-def _part(file: str, start: int, n_rows: int) -> Any:
-    """Return some rows of the file, whose columns are read when they are used."""
-    import pyarrow as pa
-
-    with pa.memory_map(file) as opened:
-        return pa.ipc.open_file(opened).read_all().slice(start, n_rows)
-
-
-def _measured(plan: MeasurePlan, file: str, start: int, n_rows: int) -> Results:
-    """Return the results of one part."""
-    import pyarrow as pa
-
-    table = _part(file, start, n_rows)
     # Labels of groups are few, so that codes need less memory.
     others = (plan.columns.get("qid"), plan.partition_by)
-    for column, name in enumerate(table.column_names):
-        if name not in others and pa.types.is_string(table[name].type):
-            table = table.set_column(column, name, table[name].dictionary_encode())
-    return plan.measure(table)
+    few = [name for name in plan.names if name not in others]
+    table = read_table(part, partitioning=None, read_dictionary=few)
+    return plan.measure(table), table.num_rows
 
 
 @contextmanager
@@ -144,25 +132,20 @@ def duckdb_source(
             for name, value in options.items():
                 connection.execute(f"SET {name} = '{value}'")
             relation = _read(connection, data, Path(folder), plan)
-        file = str(Path(folder) / "rows.arrow")
         yield DuckdbSource(
-            relation, plan, n_partitions, connection, file, n_jobs, progress
+            relation, plan, n_partitions, connection, Path(folder), n_jobs, progress
         )
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turn errors of DuckDB into a ValueError that names the data or the folder."""
+    """Turn errors of DuckDB and of files into a ValueError that names the data."""
     import duckdb
 
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
         raise ValueError(f"data cannot be read by DuckDB: {error}") from error
-    except OSError as error:
-        raise ValueError(
-            f"temp_directory must have room for the parts of the data: {error}"
-        ) from error
 
 
 def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
