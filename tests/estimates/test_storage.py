@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, date, datetime, timedelta, timezone
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,6 @@ from skrankfair.metrics import (
     exposure_gap,
     group_mean,
     log_loss,
-    matched_pair_calibration,
     pairwise_accuracy,
     positive_rate_shift,
     rank_shift,
@@ -29,7 +27,6 @@ from skrankfair.metrics._disparities import DISPARITIES
 from tests.metrics.common import CASES, labelled, overlapping
 from tests.seeds import together
 
-DATA = Path(__file__).parent / "data"
 NUMBERS = ("estimate", "standard_error", "covariance", "df", "n_effective", "support")
 
 
@@ -38,11 +35,11 @@ def read(result):
     return GroupEstimates.from_json(result.to_json())
 
 
-def assert_identical(actual, expected, rtol=0.0):
-    """Require the same numbers, to the last bit or to `rtol`, and the same meaning."""
+def assert_identical(actual, expected):
+    """Require the same numbers, to the last bit, and the same meaning."""
     for name in NUMBERS:
         one, two = getattr(actual, name), getattr(expected, name)
-        np.testing.assert_allclose(one, two, rtol=rtol, atol=0, err_msg=name)
+        np.testing.assert_array_equal(one, two, err_msg=name)
     for name in ("groups", "metric", "parameters", "first_pass", "n_clusters"):
         assert getattr(actual, name) == getattr(expected, name)
     assert [type(g) for g in actual.groups] == [type(g) for g in expected.groups]
@@ -203,41 +200,6 @@ class TestLabels:
         assert_identical(read(result), result.compact())
 
 
-def pairs_of_today():
-    c = labelled()
-    days = np.array([date(2020, 1, 1), date(2021, 1, 1)])
-    group = pd.DataFrame({"day": days[c.q % 2], "old": c.group == "a"})
-    who = {"sensitive_features": group, "qid": c.q}
-    return pairwise_accuracy(c.y, c.s, comparison="inter", **who)
-
-
-def matched_of_today():
-    c = overlapping(n=30)
-    how = {"epsilon": 0.25, "estimator": "local_linear", "direction": "both"}
-    return matched_pair_calibration(c.y, c.s, sensitive_features=c.group, **how)
-
-
-@pytest.mark.parametrize(
-    ("name", "of_today", "replicates"),
-    [
-        ("pairwise_accuracy_0.1.0", pairs_of_today, ()),
-        ("pairwise_accuracy_0.1.0_python_3.13", pairs_of_today, (4, 1)),
-        ("matched_pairs_0.1.0", matched_of_today, ()),
-    ],
-)
-def test_files_of_old_versions_are_read_and_added(name, of_today, replicates):
-    text = (DATA / f"{name}.json").read_text(encoding="utf-8")
-    result, today = GroupEstimates.from_json(text), of_today().compact(*replicates)
-    # Other processors round the last bit of what is computed today in another way.
-    assert_identical(result, today, rtol=1e-13)
-    total = result + of_today()
-    assert total.n_clusters == 2 * today.n_clusters
-    np.testing.assert_allclose(total.estimate, today.estimate)
-    if replicates:
-        np.testing.assert_allclose(result.resampled(), today.resampled(), rtol=1e-13)
-        np.testing.assert_allclose(total.resampled(), today.resampled(), rtol=1e-13)
-
-
 def zeros(kind, size):
     """Return an array none of whose values is in the text."""
     return {"array": {"type": kind, "shape": [size], "places": [], "values": []}}
@@ -294,14 +256,18 @@ class TestErrors:
             with pytest.raises(ValueError, match="wrong or missing parts"):
                 GroupEstimates.from_json(json.dumps({**GOOD, place: bad}))
 
-    def test_no_count_is_negative(self):
-        for place, name in ((GOOD["sums"]["fields"], "count"), (GOOD, "missing")):
-            document = json.dumps(GOOD)
-            old = json.dumps({name: place[name]})[1:-1]
-            new = {"count": -20.0, "missing": {"map": [["dropped", -3]]}}[name]
-            document = document.replace(old, json.dumps({name: new})[1:-1])
-            with pytest.raises(ValueError, match="a negative count"):
-                GroupEstimates.from_json(document)
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ('"count": 20.0', '"count": -20.0'),
+            ('"missing": {"map": []}', '"missing": {"map": [["dropped", -3]]}'),
+        ],
+    )
+    def test_no_count_is_negative(self, old, new):
+        document = json.dumps(GOOD)
+        assert old in document
+        with pytest.raises(ValueError, match="a negative count"):
+            GroupEstimates.from_json(document.replace(old, new))
 
     def test_large_arrays_of_zeros_can_be_read(self):
         zeros = np.zeros(1 << 19)
