@@ -613,7 +613,7 @@ def power_curve(
     """
     check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
     check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
-    gaps = np.atleast_1d(as_numbers(np.atleast_1d(gap), "gap")).copy()
+    gaps = as_numbers(np.atleast_1d(gap), "gap").copy()
     check_magnitude(gap=gaps)
     names: tuple[Hashable, ...]
     source: PlannedTests
@@ -628,7 +628,7 @@ def power_curve(
         raise ValueError(
             f"pilot must be a result, a contrast or a plan; got {type(pilot).__name__}."
         )
-    if not (gaps > 0).all() or not (sizes > 0).all():
+    if not ((gaps > 0) & (sizes > 0)).all():
         raise ValueError(f"gap must be positive (a ratio other than 1); got {gap!r}.")
     if n_clusters is None:
         ends = smallest(

@@ -112,13 +112,13 @@ class ColumnSum:
         return total
 
 
-def without_rounding(part: Array, whole: Array) -> Array:
+def without_rounding(value: Array, whole: Array) -> Array:
     """Return parts of a whole, 0 where they are only rounding.
 
     Their derivatives, the imaginary parts, stay.
     """
-    nothing = np.abs(part.real) <= NOTHING * np.abs(whole.real)
-    return np.where(nothing, part - part.real, part)
+    nothing = np.abs(value.real) <= NOTHING * np.abs(whole.real)
+    return np.where(nothing, value - value.real, value)
 
 
 @stored("OfRest")
@@ -414,12 +414,8 @@ def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
     By a group's own columns, then the shared ones; by a complex step.
     """
     n_columns, slopes = by_group.shape[-1], []
-    for column in range(n_columns + shared.shape[-1]):
-        own, common = by_group.astype(complex), shared.astype(complex)
-        if column < n_columns:
-            own[..., column] += 1j * _STEP
-        else:
-            common[..., column - n_columns] += 1j * _STEP
+    for step in 1j * _STEP * np.eye(n_columns + shared.shape[-1]):
+        moved = by_group + step[:n_columns], shared + step[n_columns:]
         with np.errstate(under="ignore"):  # products of two steps are nothing
-            slopes.append(finalize(own, common).imag / _STEP)
+            slopes.append(finalize(*moved).imag / _STEP)
     return np.stack(slopes, axis=-1)

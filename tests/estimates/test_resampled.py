@@ -239,15 +239,15 @@ def _pair():
 class TestCompare:
     def test_is_that_of_the_tables(self, pair):
         whole = compare(*pair)
-        found = compare(*(r.compact(n_replicates=2000) for r in pair))
-        assert found.groups == whole.groups
-        np.testing.assert_array_equal(found.estimate, whole.estimate)
-        np.testing.assert_array_equal(found.support, whole.support)
-        np.testing.assert_allclose(found.df, whole.df, rtol=1e-4)
-        contrasts = [r.contrast("a", "b") for r in (found, whole)]
-        for a, b in ((found, whole), contrasts):
+        compared = compare(*(r.compact(n_replicates=2000) for r in pair))
+        assert compared.groups == whole.groups
+        np.testing.assert_array_equal(compared.estimate, whole.estimate)
+        np.testing.assert_array_equal(compared.support, whole.support)
+        np.testing.assert_allclose(compared.df, whole.df, rtol=1e-4)
+        contrasts = [r.contrast("a", "b") for r in (compared, whole)]
+        for a, b in ((compared, whole), contrasts):
             np.testing.assert_allclose(a.standard_error, b.standard_error, rtol=0.12)
-        ends = found.confidence_interval(method="bootstrap")
+        ends = compared.confidence_interval(method="bootstrap")
         np.testing.assert_allclose(ends, whole.confidence_interval(), atol=0.006)
 
     def test_of_parts_adds_up_and_is_stored(self, pair):
@@ -326,16 +326,16 @@ class TestOfCurves:
 
     def test_are_compared(self, results):
         _, (one, other), kept = results
-        found, whole = compare(*kept), compare(one, other)
-        np.testing.assert_array_equal(found.estimate, whole.estimate)
+        compared, whole = compare(*kept), compare(one, other)
+        np.testing.assert_array_equal(compared.estimate, whole.estimate)
         # Errors of 60 and of 200 resamples.
-        errors = found.standard_error, whole.standard_error
+        errors = compared.standard_error, whole.standard_error
         np.testing.assert_allclose(*errors, rtol=4 / np.sqrt(2 * 60))
         for copy in (whole.compact(), GroupEstimates.from_json(whole.to_json())):
             np.testing.assert_allclose(copy.covariance, whole.covariance, rtol=1e-12)
         half = compare(kept[0], other)
-        np.testing.assert_allclose(half.covariance, found.covariance, rtol=1e-12)
-        for result in (found, whole, one, kept[0]):
+        np.testing.assert_allclose(half.covariance, compared.covariance, rtol=1e-12)
+        for result in (compared, whole, one, kept[0]):
             with pytest.raises(ValueError, match="do not add up"):
                 result + result
 
