@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,6 @@ from sklearn.utils import Bunch
 
 from .._inputs.validation import Array, check_choice, check_number, generator
 
-_DESCR = """Bias by construction
-{n_clusters} clusters, {n_rows} rows; 1 + Poisson({rate:g}) rows per cluster. {scores}
-link(E[Y | s]) = b0 + b1 link(s), {link}, b0 = {b0:g}, b1 = {b1:g}{moving}.
-Root mean square of s - E[Y | s]: {true_error:.6g} with every cluster weighing one,
-{true_error_by_row:.6g} with every row weighing one.
-"""
 _NODES = 20_000
 #: Link functions and their inverses, by name.
 _LINKS: dict[str, tuple[Any, Any]] = {
@@ -178,35 +173,31 @@ def make_bias_by_construction(
     rng = generator(random_state)
     sizes = 1 + rng.poisson(rate, n_clusters)
     cluster = np.repeat(np.arange(n_clusters), sizes)
+    z: Any = 0.0
     if n_max is None:
         score = rng.beta(alpha, beta, cluster.size)
-        expected = _outcome(score, b0, b1, link)
         scores, moving = f"Scores Beta({alpha:g}, {beta:g}).", ""
     else:
         size = np.minimum(sizes, n_max)[cluster]
-        z = size / n_max
-        score = rng.beta(size, 1.0)
-        expected = _outcome(score, b0 * (1 - z), b1 + z * (1 - b1), link)
+        z, score = size / n_max, rng.beta(size, 1.0)
         scores = f"Scores Beta(min(N, {n_max}), 1)."
         moving = f", moving to 0 and 1 with min(N / {n_max}, 1)"
-    by_cluster, by_row = _errors(rate, n_max, alpha, beta, b0, b1, link)
+    expected = _outcome(score, b0 * (1 - z), b1 + z * (1 - b1), link)
+    true_error, true_error_by_row = _errors(rate, n_max, alpha, beta, b0, b1, link)
+    description = f"""\
+        Bias by construction
+
+        {n_clusters} clusters, {cluster.size} rows; 1 + Poisson({rate:g}) rows per
+        cluster. {scores} link(E[Y | s]) = b0 + b1 link(s), {link}, b0 = {b0:g},
+        b1 = {b1:g}{moving}. Root mean square of s - E[Y | s]: {true_error:.6g} with
+        every cluster weighing one, {true_error_by_row:.6g} with every row weighing one.
+        """
     return Bunch(
         y_true=(rng.random(cluster.size) < expected).astype(np.int64),
         y_score=score,
         cluster=cluster,
         expected=expected,
-        true_error=by_cluster,
-        true_error_by_row=by_row,
-        DESCR=_DESCR.format(
-            n_clusters=n_clusters,
-            n_rows=cluster.size,
-            rate=rate,
-            link=link,
-            scores=scores,
-            b0=b0,
-            b1=b1,
-            moving=moving,
-            true_error=by_cluster,
-            true_error_by_row=by_row,
-        ),
+        true_error=true_error,
+        true_error_by_row=true_error_by_row,
+        DESCR=dedent(description),
     )

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import dedent
 
 import numpy as np
 from sklearn.utils import Bunch
 
 from .._inputs.validation import Array, check_choice, check_number, generator
 
-_DESCR = """\
-Biased rankings
-===============
-
-{n_rankings:,} rankings of {n_items} items, {n_protected} of them protected, after Yang
-and Stoyanovich, "Measuring Fairness in Ranked Outputs". The data are simulated, not
-collected.
-
-Each ranking is filled from the top: while both groups have items left, the next one is
-protected with probability {advantage:g}{exception}; then the rest follows. An advantage
-of 0 puts the protected group last, 1 puts it first, and a value near its share
-({share:g}) gives it about the same chance at every position.
-"""
 _EXCEPTIONS = {
     "constant": "",
     "decreasing": " at the top, which falls evenly to 0 at the bottom",
@@ -158,20 +146,28 @@ def make_biased_rankings(
     for position in range(int(n_items)):
         protected[:, position] = drawn[:, position] < chance(position, taken)
         taken += protected[:, position]
+    exception = _EXCEPTIONS[pattern].format(k=k, tokens=tokens)
+    description = f"""\
+        Biased rankings
+        ===============
+
+        {n_rankings:,} rankings of {n_items} items, {n_protected} of them protected,
+        after Yang and Stoyanovich, "Measuring Fairness in Ranked Outputs". The data are
+        simulated, not collected.
+
+        Each ranking is filled from the top: while both groups have items left, the next
+        one is protected with probability {advantage:g}{exception}; then the rest
+        follows. An advantage of 0 puts the protected group last, 1 puts it first, and a
+        value near its share ({share:g}) gives it about the same chance at every
+        position.
+        """
     return Bunch(
         y_score=np.tile(np.arange(n_items, 0, -1), n_rankings),
         sensitive_features=np.where(protected.ravel(), "protected", "other"),
         qid=np.repeat(np.arange(n_rankings), n_items),
         n_protected=n_protected,
         position_share=_position_share(int(n_items), n_protected, chance),
-        DESCR=_DESCR.format(
-            n_rankings=n_rankings,
-            n_items=n_items,
-            n_protected=n_protected,
-            advantage=advantage,
-            share=share,
-            exception=_EXCEPTIONS[pattern].format(k=k, tokens=tokens),
-        ),
+        DESCR=dedent(description),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,6 @@ from .._inputs.validation import Array, check_number, generator
 
 _BIAS = ((1.5, 1.1), (0.9, 0.7))
 _ROUNDING = 1e-12
-
-_DESCR = """\
-Confounded queries
-==================
-
-{n_queries:,} queries of {n_items} items, after Appendix A of Korevaar et al.,
-"Matched Pair Calibration for Ranking Fairness". The data are simulated, not collected.
-
-A query is of type "u" or "v" with equal chance. An item is of type 1 with
-probability {share_u:.4g} in a query "u" and {share_v:.4g} in a query "v", else of
-type 2. Its score s is uniform on [0, 1], and it is relevant with probability b*s
-for s < 1/2 and 1 - (2 - b)*(1 - s) above, where b is {bias_u1:g} and {bias_u2:g} for
-the types 1 and 2 in "u", {bias_v1:g} and {bias_v2:g} in "v".
-"""
 
 
 def make_confounded_queries(
@@ -138,6 +125,20 @@ def make_confounded_queries(
     slope = b[in_v[:, None], is_two]
     expected = np.where(score < 0.5, slope * score, 1.0 - (2.0 - slope) * (1.0 - score))
     relevant = rng.random(shape) < expected
+    description = f"""\
+        Confounded queries
+        ==================
+
+        {shape[0]:,} queries of {shape[1]} items, after Appendix A of Korevaar et al.,
+        "Matched Pair Calibration for Ranking Fairness". The data are simulated, not
+        collected.
+
+        A query is of type "u" or "v" with equal chance. An item is of type 1 with
+        probability {p[0]:.4g} in a query "u" and {p[1]:.4g} in a query "v", else of
+        type 2. Its score s is uniform on [0, 1], and it is relevant with probability
+        b*s for s < 1/2 and 1 - (2 - b)*(1 - s) above, where b is {b[0, 0]:g} and
+        {b[0, 1]:g} for the types 1 and 2 in "u", {b[1, 0]:g} and {b[1, 1]:g} in "v".
+        """
     return Bunch(
         y_true=relevant.ravel().astype(np.int64),
         y_score=score.ravel(),
@@ -146,16 +147,7 @@ def make_confounded_queries(
         query_type=np.repeat(np.array(["u", "v"])[in_v], shape[1]),
         expected=expected.ravel(),
         share=p,
-        DESCR=_DESCR.format(
-            n_queries=shape[0],
-            n_items=shape[1],
-            share_u=p[0],
-            share_v=p[1],
-            bias_u1=b[0, 0],
-            bias_u2=b[0, 1],
-            bias_v1=b[1, 0],
-            bias_v2=b[1, 1],
-        ),
+        DESCR=dedent(description),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,24 +20,6 @@ _START = (-1.0, -1.8, -0.4, 0.8)
 _NODES, _GRID, _WIDTH = 15, 801, 8.0
 _TOLERANCE = 1e-6
 
-_DESCR = """\
-Underranked items
-=================
-
-{n_queries:,} queries of {n_items} items, with the gaps in pairwise accuracy of the
-recommender in section 6 of Beutel et al., "Fairness in Recommendation Ranking through
-Pairwise Comparisons". The data are simulated, not collected.
-
-An item is of the subgroup with probability {share:.4g}. Its utility is the sum of a
-signal with standard deviation {subgroup:.4g} in the subgroup and {rest:.4g} in the
-rest, of how well its group matches the query (one number per query and group, standard
-deviation {match:.4g}), and of standard normal noise, minus {penalty:.4g} in the
-subgroup. It is clicked if its utility is positive.
-
-Features: the match, {n_signals} parts of the signal, and the shared feature, which is 1
-in the subgroup and 0 in the rest, plus noise of standard deviation {noise:.4g}.
-"""
-
 
 class Design(NamedTuple):
     """The parameters of the distribution, on the scale of the noise of the utility."""
@@ -51,26 +34,6 @@ class Design(NamedTuple):
     def noise(self) -> float:
         """Standard deviation of the noise of the shared feature."""
         return float(np.sqrt(_NOISE * self.share * (1 - self.share)))
-
-
-class Accuracy(NamedTuple):
-    """Pairwise accuracies of the score; index 0 is the rest, 1 the subgroup.
-
-    `by_pair` has shape (2, 2): the group of the clicked item, and of the other one.
-    """
-
-    by_pair: Array
-    overall: Array
-
-    @property
-    def gaps(self) -> tuple[float, float, float]:
-        """Rest over subgroup: overall, within groups, between groups."""
-        of = self.by_pair
-        return (
-            float(self.overall[0] / self.overall[1]),
-            float(of[0, 0] / of[1, 1]),
-            float(of[0, 1] / of[1, 0]),
-        )
 
 
 def make_underranked_items(
@@ -202,8 +165,27 @@ def make_underranked_items(
     of_match, of_shared = _coefficients(design)
     weight = np.full(int(n_signals), 1 / np.sqrt(n_signals))
     coef = np.concatenate([[of_match], weight, [of_shared]])
-    accuracy = _accuracy(design)
+    accuracy, true_gaps = _accuracy(design)
     clicked = (utility > 0).ravel()
+    description = f"""\
+        Underranked items
+        =================
+
+        {shape[0]:,} queries of {shape[1]} items, with the gaps in pairwise accuracy of
+        the recommender in section 6 of Beutel et al., "Fairness in Recommendation
+        Ranking through Pairwise Comparisons". The data are simulated, not collected.
+
+        An item is of the subgroup with probability {design.share:.4g}. Its utility is
+        the sum of a signal with standard deviation {design.subgroup:.4g} in the
+        subgroup and {design.rest:.4g} in the rest, of how well its group matches the
+        query (one number per query and group, standard deviation {design.match:.4g}),
+        and of standard normal noise, minus {design.penalty:.4g} in the subgroup. It is
+        clicked if its utility is positive.
+
+        Features: the match, {n_signals} parts of the signal, and the shared feature,
+        which is 1 in the subgroup and 0 in the rest, plus noise of standard deviation
+        {design.noise:.4g}.
+        """
     return Bunch(
         X=X,
         y_true=clicked.astype(np.int64),
@@ -217,15 +199,9 @@ def make_underranked_items(
             "shared",
         ],
         coef=coef,
-        gaps=dict(zip(("all", "intra", "inter"), accuracy.gaps, strict=True)),
-        accuracy=accuracy.by_pair,
-        DESCR=_DESCR.format(
-            n_queries=shape[0],
-            n_items=shape[1],
-            n_signals=n_signals,
-            noise=design.noise,
-            **design._asdict(),
-        ),
+        gaps=dict(zip(("all", "intra", "inter"), true_gaps, strict=True)),
+        accuracy=accuracy,
+        DESCR=dedent(description),
     )
 
 
@@ -247,8 +223,12 @@ def _coefficients(d: Design) -> tuple[float, float]:
     return float(of_match / of_signal), float(of_shared / of_signal)
 
 
-def _accuracy(d: Design) -> Accuracy:
-    """Return the population's accuracies of the best linear model."""
+def _accuracy(d: Design) -> tuple[Array, list[float]]:
+    """Return the population's accuracies of the best linear model, and their gaps.
+
+    Index 0 is the rest, 1 the subgroup. Gaps are ratios of the rest to the subgroup:
+    overall, within groups and between groups.
+    """
     node, mass = np.polynomial.hermite_e.hermegauss(_NODES)
     mass = mass / mass.sum()
     match = d.match * node
@@ -280,7 +260,13 @@ def _accuracy(d: Design) -> Accuracy:
             joint = np.diag(mass) if a == b else np.outer(mass, mass)
             won[a, b] = share[a] * share[b] * (joint * above).sum()
             pairs[a, b] = share[a] * share[b] * (joint * number).sum()
-    return Accuracy(won / pairs, won.sum(1) / pairs.sum(1))
+    accuracy, overall = won / pairs, won.sum(1) / pairs.sum(1)
+    gaps = [
+        overall[0] / overall[1],
+        accuracy[0, 0] / accuracy[1, 1],
+        accuracy[0, 1] / accuracy[1, 0],
+    ]
+    return accuracy, list(map(float, gaps))
 
 
 @lru_cache(maxsize=32)
@@ -292,16 +278,13 @@ def _solve(share: float, gaps: tuple[float, float, float]) -> Design:
         return Design(share, rest, subgroup, match, float(z[3]))
 
     def miss(z: Array) -> Array:
-        accuracy = _accuracy(design(z))
-        return np.array([*accuracy.gaps, accuracy.by_pair[0, 0] / _LEVEL]) - [
-            *gaps,
-            1.0,
-        ]
+        accuracy, reached = _accuracy(design(z))
+        return np.array([*reached, accuracy[0, 0] / _LEVEL]) - [*gaps, 1.0]
 
     low, high = [-6.0, -6.0, -6.0, 0.0], [1.5, 1.5, 1.5, 6.0]
     solution = least_squares(miss, _START, bounds=(low, high), xtol=1e-12, ftol=1e-12)
     if np.abs(solution.fun).max() > _TOLERANCE:
-        best = ", ".join(f"{gap:.4g}" for gap in _accuracy(design(solution.x)).gaps)
+        best = ", ".join(f"{gap:.4g}" for gap in _accuracy(design(solution.x))[1])
         raise ValueError(
             f"gaps must be ratios that a subgroup with a share of {share:g} can have; "
             f"the nearest to {gaps} are ({best}). Choose a smaller share or those."
