@@ -96,32 +96,6 @@ def test_estimate_and_covariance(seeds, position_weight):
 
 
 @undefined_is_fine
-@pytest.mark.parametrize("seed", range(12))
-def test_normaliser_is_the_largest_numerator_of_all_permutations(seed):
-    rng = np.random.default_rng(seed)
-    n = 7 if seed < 3 else int(rng.integers(2, 7))
-    y = rng.integers(0, 4, n) if seed % 2 else rng.normal(size=n).round(seed % 3)
-    in_group = rng.random(n) < 0.5
-    position_weight = list(WEIGHTS.values())[seed % 6]
-    tie_cost = TIE_COSTS[seed // 2 % 3]
-    member = np.column_stack([in_group, ~in_group])
-    r = dips(
-        *(y, rng.normal(size=n)),
-        sensitive_features=member,
-        position_weight=position_weight,
-        tie_cost=tie_cost,
-    )
-    args = (range(n), *member.T.tolist(), position_weight, tie_cost)
-    largest = naive.brute_force_normaliser(y.tolist(), *args)
-    swapped = (range(n), *member.T.tolist()[::-1], position_weight, tie_cost)
-    largest_of_rest = naive.brute_force_normaliser(y.tolist(), *swapped)
-    for row, expected in enumerate(
-        [(largest, largest_of_rest), (largest_of_rest, largest)]
-    ):
-        assert_close(r.sums.by_group[row, [1, 3]], expected, 1e-12)
-
-
-@undefined_is_fine
 @in_chunks
 def test_all_pairs_one_other_group_and_pairs_as_divisor(seeds):
     for seed, tie_cost in itertools.product(seeds, TIE_COSTS):

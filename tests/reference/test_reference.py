@@ -90,16 +90,18 @@ def test_moments_of_positions(seed, pairs):
             assert actual == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_worst_ranking_of_all_pairs(seed):
+@pytest.mark.parametrize("seed", range(12))
+def test_worst_rankings(seed):
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 7))
+    n = 7 if seed < 2 else int(rng.integers(2, 7))
     y, in_a = rng.integers(0, 3, n).tolist(), (rng.random(n) < 0.6).tolist()
-    how = ("uniform", "dcg", "reciprocal")[seed % 3], (0, 0.3, 1.0)[seed % 3]
-    every = [True] * n
-    largest = dissatisfaction.brute_force_normaliser(y, range(n), in_a, every, *how)
-    actual = dissatisfaction.all_pairs_normaliser(y, range(n), in_a, *how)
-    assert actual == pytest.approx(largest)
+    how = ("uniform", "dcg", "reciprocal")[seed % 3], (0, 0.3, 1.0)[seed // 3 % 3]
+    outside, every = [not inside for inside in in_a], [True] * n
+    of_others = dissatisfaction.normaliser(y, range(n), in_a, outside, *how)
+    of_all = dissatisfaction.all_pairs_normaliser(y, range(n), in_a, *how)
+    for actual, in_b in ((of_others, outside), (of_all, every)):
+        largest = dissatisfaction.brute_force_normaliser(y, range(n), in_a, in_b, *how)
+        assert actual == pytest.approx(largest)
 
 
 # Variances
