@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import (
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -257,7 +250,7 @@ class CalibratesByGroup(
         X: Any,
         y: Any,
         sample_weight: Any,
-        passed: Mapping[str, Any],
+        passed: dict[str, Any],
         reset: bool = True,
     ) -> ScoreRows:
         """Validate the arguments of `fit`; rows of weight 0 are left out."""

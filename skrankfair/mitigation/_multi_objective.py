@@ -542,33 +542,27 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
                 "sensitive_features must be given to audit the objectives; the "
                 "calibrator was fitted without groups."
             )
-        score = self._scores(X)
-        outcome = self._outcomes(y)
-        weights = self._weights(weights)
+        score, outcome = self._scores(X), self._outcomes(y)
+        weights, names = self._weights(weights), [*self.objectives_, COMPOSITE]
+        rows = {"cluster": units, "sample_weight": sample_weight}
+        options |= {"sensitive_features": labels, **rows}
 
         def with_composite(values: Array) -> Array:
             return np.column_stack([values, values @ weights])
 
-        sides = {"after": with_composite(calibrated)}
-        if score.shape == calibrated.shape:
-            sides["before"] = with_composite(score)
-        rows = {"cluster": units, "sample_weight": sample_weight}
-        options |= {"sensitive_features": labels, **rows}
-        tests: dict[str, dict[str, PredictiveParityTest]] = {"before": {}, "after": {}}
-        errors: dict[str, dict[str, GroupEstimates]] = {"before": {}, "after": {}}
-        outcomes = with_composite(outcome)
-        for k, name in enumerate([*self.objectives_, COMPOSITE]):
-            for side, scores in sides.items():
-                columns = outcomes[:, k], scores[:, k]
-                tests[side][name] = predictive_parity_test(*columns, **options)
-                errors[side][name] = mean_squared_error(*columns, **rows)
-        return ObjectiveParity(
-            dict(zip(self.objectives_, weights.tolist(), strict=True)),
-            tests["after"],
-            tests["before"],
-            {n: compare(errors["after"][n], e) for n, e in errors["before"].items()},
-            errors["after"],
-        )
+        def audited(scores: Array) -> tuple[dict[str, Any], dict[str, Any]]:
+            tests, errors = {}, {}
+            both = with_composite(outcome).T, with_composite(scores).T
+            for name, *columns in zip(names, *both, strict=True):
+                tests[name] = predictive_parity_test(*columns, **options)
+                errors[name] = mean_squared_error(*columns, **rows)
+            return tests, errors
+
+        after, error = audited(calibrated)
+        before, raw = audited(score) if score.shape == calibrated.shape else ({}, {})
+        changes = {name: compare(error[name], raw[name]) for name in raw}
+        weight_of = dict(zip(self.objectives_, weights.tolist(), strict=True))
+        return ObjectiveParity(weight_of, after, before, changes, error)
 
     def _outcomes(self, y: Any) -> Array:
         outcome = outcome_matrix(y)

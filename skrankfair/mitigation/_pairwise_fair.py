@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -95,9 +95,11 @@ class LinearObjective:
         score = self.shown @ parameters[:-1]
         return float(sum(share * abs(term(score)[0]) for share, term in self.terms))
 
-    @cached_property
-    def hessian(self) -> Array:
-        """The Hessian of loss and ridge at the start; its diagonal of many features."""
+    def whitening(self) -> Any:
+        """Return T with TᵀHT = 1, H the Hessian of loss and ridge at the start.
+
+        Of many features it is the diagonal of the Hessian.
+        """
         X, mean, is_sparse = self.X, self.mean, bool(sparse.issparse(self.X))
         weight = self.loss(self._score(self.start))[2]
         ridge = np.append(np.full(mean.size, self.alpha), 0.0)
@@ -105,20 +107,15 @@ class LinearObjective:
             squares = X.multiply(X) if is_sparse else X**2
             total = weight.sum()
             about_mean = squares.T @ weight - mean * (2 * (X.T @ weight) - total * mean)
-            return np.append(about_mean, total) + ridge
-        products = np.diag(ridge)
+            curvature = np.append(about_mean, total) + ridge
+            return sparse.diags_array(_inverse_root(curvature))
+        hessian = np.diag(ridge)
         for start in range(0, weight.size, _BLOCK):
-            part = X[start : start + _BLOCK]
-            part = part.toarray() if is_sparse else part
-            columns = np.column_stack([part - mean, np.ones(len(part))])
-            products += (columns * weight[start : start + _BLOCK, None]).T @ columns
-        return products
-
-    def whitening(self) -> Any:
-        """Return T with TᵀHT = 1, H the Hessian or its diagonal."""
-        if self.hessian.ndim == 1:
-            return sparse.diags_array(_inverse_root(self.hessian))
-        value, vector = np.linalg.eigh(self.hessian)
+            rows = X[start : start + _BLOCK]
+            rows = rows.toarray() if is_sparse else rows
+            columns = np.column_stack([rows - mean, np.ones(len(rows))])
+            hessian += (columns * weight[start : start + _BLOCK, None]).T @ columns
+        value, vector = np.linalg.eigh(hessian)
         return vector * _inverse_root(value)
 
     def descend(self, max_iter: int, tol: float) -> tuple[Array, Array, int]:
