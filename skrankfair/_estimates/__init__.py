@@ -28,5 +28,6 @@ The files of this idea, in the order to read them:
 `group_estimates.GroupEstimates` is the result that users see. It is made of `estimates`
 with their `scales` (and `wild`) for intervals and tests; `simultaneous` has intervals
 of all groups at once, `power` plans the size of data, `formatting` makes text,
-`storage` JSON, and `arrays` protects the arrays of results.
+`storage` JSON (`older` reads what earlier states wrote), and `arrays` protects the
+arrays of results.
 """

@@ -1110,7 +1110,7 @@ class GroupEstimates(ReadOnlyArrays):
             of the package knows.
         """
         names = ("metric", "parameters", "first_pass", "sums")
-        result = cls(**storage.from_text(text, names, {"missing": {}}))
+        result = cls(**storage.from_text(text, names, ["missing"]))
         with storage.understood():
             result._check_parts()
         return result

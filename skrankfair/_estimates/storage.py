@@ -61,20 +61,14 @@ def to_text(parts: Mapping[str, Any], schema: str = SCHEMA) -> str:
 
 
 def from_text(
-    text: Any, names: Sequence[str], later: Mapping[str, Any] | None = None
+    text: Any, names: Sequence[str], later: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the parts of a document of results, by name.
-
-    `later` are parts that older documents lack, each with the value it then has.
-    """
+    """Return the parts of a document of results, by name; `later` may be missing."""
     document = read_json(text)
     check_schema(document)
     with understood():
-        parts = {name: decoded(document[name]) for name in names}
-        more = {
-            name: decoded(document[name]) for name in later or {} if name in document
-        }
-    return {**(later or {}), **parts, **more}
+        given = [*names, *(name for name in later if name in document)]
+        return {name: decoded(document[name]) for name in given}
 
 
 def read_json(text: Any) -> Any:

@@ -188,13 +188,6 @@ def t_of(interval, result):
     return (interval.high - result.estimate) / result.standard_error
 
 
-def test_simultaneous_quantile_is_between_single_and_bonferroni(matched):
-    quantile = t_of(matched.simultaneous_interval(), matched)
-    single, bonferroni = (stats.t.ppf(1 - a, matched.df) for a in (0.025, 0.025 / 3))
-    assert (single < quantile).all()
-    assert (quantile <= bonferroni * (1 + 1e-12)).all()
-
-
 def quantile_error(density, n):
     """Four standard errors of a simulated 95% quantile."""
     return tolerance(0.95, n) / density
