@@ -162,9 +162,10 @@ def tracks_of(results: Iterable[GroupEstimates], least: float) -> dict[Hashable,
         for group in result.groups:
             blocks.setdefault(group, [])
             since.setdefault(group, number)
-        waiting = set(since.values())
-        sums = {start: total + result for start, total in sums.items()}
-        sums = {start: sums.get(start, result) for start in waiting}
+        sums = {
+            start: sums[start] + result if start in sums else result
+            for start in set(since.values())
+        }
         for start, total in sums.items():
             numbers = _block_of_each_group(total, number, least)
             for group, block in zip(total.groups, numbers, strict=True):
