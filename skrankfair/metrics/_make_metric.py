@@ -130,9 +130,7 @@ class MadeMetric:
         columns = {name: column[rows.kept] for name, column in own.items()}
         columns |= {"y_true": rows.y, "y_score": rows.x}
         values = [columns[name] for name in self.needs]
-        made = self._row_columns(self.columns(*values, **options), rows)
-        everyone = np.stack(made, axis=1)
-        del made, values, columns
+        everyone = self._row_columns(self.columns(*values, **options), rows)
         if rows.weight is not None:
             everyone *= rows.weight[:, None]
         supports = self.supports or (self.metric.support,)
@@ -153,33 +151,32 @@ class MadeMetric:
         )
         return GroupEstimates(metric, sums, _taken(options), missing=rows.missing)
 
-    def _row_columns(self, made: Any, rows: ScoreRows) -> list[Array]:
+    def _row_columns(self, made: Any, rows: ScoreRows) -> Array:
         """Return the columns of a metric of rows, or a ValueError that names a row."""
-        n_rows = rows.kept.size
         if not isinstance(made, tuple | list):
             made = np.atleast_2d(np.transpose(made))
-        parts = [np.asarray(column, dtype=float) for column in made]
-        for number, part in enumerate(parts):
-            if part.shape not in ((), (n_rows,)):
+        n_rows = rows.kept.size
+        table = np.ones((n_rows, len(made) + self.counted))
+        for number, column in enumerate(made):
+            values = np.asarray(column, dtype=float)
+            if values.shape not in ((), (n_rows,)):
                 raise ValueError(
                     f"columns of {self.__name__} must return columns of {n_rows} "
                     f"values, one for each row; column {number} has shape "
-                    f"{part.shape}."
+                    f"{values.shape}."
                 )
-            parts[number] = np.broadcast_to(part, (n_rows,))
-            with np.errstate(invalid="ignore"):
-                finite = np.abs(parts[number]) <= _LARGEST
-            if not finite.all():
-                place = int(np.argmin(finite))
-                raise ValueError(
-                    f"columns of {self.__name__} must be finite and at most "
-                    f"{_LARGEST:g}, so that squares are finite; column {number} is "
-                    f"{parts[number][place]} in row {rows.kept[place]}."
-                )
-        self._check_support(len(parts))
-        if self.counted:
-            parts.append(np.broadcast_to(1.0, (n_rows,)))
-        return parts
+            table[:, number] = values
+        with np.errstate(invalid="ignore"):
+            wrong = np.argwhere(~(np.abs(table.T) <= _LARGEST))
+        if wrong.size:
+            number, row = wrong[0]
+            raise ValueError(
+                f"columns of {self.__name__} must be finite and at most {_LARGEST:g}, "
+                f"so that squares are finite; column {number} is {table[row, number]} "
+                f"in row {rows.kept[row]}."
+            )
+        self._check_support(len(made))
+        return table
 
     def _check_support(self, n_columns: int) -> None:
         """Raise a ValueError if there is no column with the number `support`."""
@@ -203,9 +200,7 @@ class MadeMetric:
             check_one_group(data, self.__name__)
         table = self._query_table(data, columns, options)
         sums = ClusterSums.from_rows(
-            data.groups.labels,
-            sum_over_queries(data, QuerySums.of_all(table)),
-            self.supports or (self.metric.support,),
+            data.groups.labels, sum_over_queries(data, table), [self.metric.support]
         )
         pooled = "member" not in self.needs and not data.groups.overlapping
         metric = replace(self.metric, pooled=pooled)
@@ -213,30 +208,28 @@ class MadeMetric:
 
     def _query_table(
         self, data: RankedData, columns: dict[str, Array], options: dict[str, Any]
-    ) -> Array:
-        """Return the columns of each query and group, shape (Q, G, C)."""
-        ranking, groups = data.ranking, data.groups
-        entries, size = {}, 0
-        for group in range(len(groups)):
-            columns["member"] = groups.mask(group)
-            for query in np.unique(ranking.query[columns["member"]]):
-                rows = slice(ranking.starts[query], ranking.starts[query + 1])
-                values = [columns[name][rows] for name in self.needs]
-                made = np.asarray(self.columns(*values, **options), dtype=float)
-                label = data.query_labels[query]
-                size = size or made.size
-                if made.ndim > 1 or made.size != size or not np.isfinite(made).all():
-                    raise ValueError(
-                        f"columns of {self.__name__} must return as many finite "
-                        f"numbers for every query; for query {label!r} it made {made}."
-                    )
-                entries[int(query), group] = made
+    ) -> QuerySums:
+        """Return the columns of each query and group that has rows in it."""
+        starts, cells, made = data.ranking.starts, data.memberships.cells, []
+        for query, group in zip(cells.query, cells.group, strict=True):
+            rows = slice(starts[query], starts[query + 1])
+            here = {name: column[rows] for name, column in columns.items()}
+            here["member"] = data.groups.take(rows).mask(group)
+            values = [here[name] for name in self.needs]
+            numbers = np.asarray(self.columns(*values, **options), dtype=float)
+            made.append(np.ravel(numbers))
+            fit = numbers.ndim < 2 and numbers.size == made[0].size
+            if not (fit and np.isfinite(numbers).all()):
+                raise ValueError(
+                    f"columns of {self.__name__} must return as many finite numbers "
+                    f"for every query; for query {data.query_labels[query]!r} it made "
+                    f"{numbers}."
+                )
+        size = made[0].size if made else 0
         self._check_support(size)
-        table = np.zeros((ranking.n_queries, len(groups), size + self.counted))
-        for place, made in entries.items():
-            table[(*place, slice(size))] = made
-            table[(*place, slice(size, None))] = 1.0
-        return table
+        table = np.ones((len(made), size + self.counted))
+        table[:, :size] = made
+        return QuerySums.of_cells(cells, table)
 
 
 def _taken(options: dict[str, Any]) -> dict[str, Any]:

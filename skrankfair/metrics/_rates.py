@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import narwhals as nw
@@ -169,22 +169,16 @@ _F1 = _rate(
 def _mean_loss(
     name: str,
     loss: Callable[[Array, Array], Array],
-    check: Callable[..., None],
     *,
+    of_probabilities: bool = True,
     positive: bool = True,
 ) -> MadeMetric:
     """Return the mean of a function of outcome and score, by group."""
-    mean, rows, better = MeanOfRatios(), ColumnSum(1, 2), "low" if positive else None
-    metric = Metric(name, mean, rows, unit="rows", positive=positive, better=better)
-    return MadeMetric(
-        metric, lambda y_true, y_score: (loss(y_true, y_score), 1.0), check=check
-    )
-
-
-def _of_probabilities(name: str) -> Callable[[ScoreRows], None]:
-    """Return a check that refuses values outside [0, 1]."""
 
     def check(rows: ScoreRows) -> None:
+        if not of_probabilities:
+            check_magnitude(y_score=rows.x)
+            return
         for column, values in (("y_true", rows.y), ("y_score", rows.x)):
             outside = (values < 0) | (values > 1)
             if outside.any():
@@ -193,40 +187,36 @@ def _of_probabilities(name: str) -> Callable[[ScoreRows], None]:
                     f"in row {rows.kept[np.argmax(outside)]}."
                 )
 
-    return check
-
-
-def _log_loss(closest: float, y: Array, score: Array) -> Array:
-    score = np.clip(score, closest, 1 - closest)
-    return -xlogy(y, score) - xlog1py(1 - y, -score)
+    mean, rows, better = MeanOfRatios(), ColumnSum(1, 2), "low" if positive else None
+    metric = Metric(name, mean, rows, unit="rows", positive=positive, better=better)
+    return MadeMetric(
+        metric, lambda y_true, y_score: (loss(y_true, y_score), 1.0), check=check
+    )
 
 
 def _squared(y: Array, score: Array) -> Array:
     return (y - score) ** 2
 
 
-def _of_magnitude(rows: ScoreRows) -> None:
-    check_magnitude(y_score=rows.x)
-
-
 @cache
 def _log_loss_of(dtype: np.dtype[Any]) -> MadeMetric:
     """Return the logarithmic loss for scores of a type, clipped by its epsilon."""
-    closest = np.finfo(dtype if dtype in _SHORT else np.float64).eps
-    loss = partial(_log_loss, float(closest))
-    return _mean_loss("log_loss", loss, _of_probabilities("log_loss"))
+    closest = float(np.finfo(dtype if dtype in _SHORT else np.float64).eps)
+
+    def loss(y: Array, score: Array) -> Array:
+        score = np.clip(score, closest, 1 - closest)
+        return -xlogy(y, score) - xlog1py(1 - y, -score)
+
+    return _mean_loss("log_loss", loss)
 
 
-_BRIER = _mean_loss("brier_score", _squared, _of_probabilities("brier_score"))
+_BRIER = _mean_loss("brier_score", _squared)
 _IN_THE_LARGE = _mean_loss(
-    "calibration_in_the_large",
-    lambda y, score: y - score,
-    _of_probabilities("calibration_in_the_large"),
-    positive=False,
+    "calibration_in_the_large", lambda y, score: y - score, positive=False
 )
-_SQUARED = _mean_loss("mean_squared_error", _squared, _of_magnitude)
+_SQUARED = _mean_loss("mean_squared_error", _squared, of_probabilities=False)
 _ABSOLUTE = _mean_loss(
-    "mean_absolute_error", lambda y, score: np.abs(y - score), _of_magnitude
+    "mean_absolute_error", lambda y, score: np.abs(y - score), of_probabilities=False
 )
 
 
