@@ -127,8 +127,8 @@ class Places:
     #: Shape (n_queries + 1,), int64. First ranked row of each query, and n.
     starts: Array
     #: First row of each block of tied rows of one query (in a ranking: of equal
-    #: scores), int64; None without any tie.
-    tie_starts: Array | None
+    #: scores), int64; a row that is not tied is a block.
+    tie_starts: Array
 
     @property
     def n_rows(self) -> int:
@@ -154,29 +154,25 @@ class Places:
     @property
     def has_ties(self) -> bool:
         """Whether two items of a query are tied."""
-        return self.tie_starts is not None and self.tie_starts.size < self.n_rows
+        return self.tie_starts.size < self.n_rows
 
     @property
-    def block_starts(self) -> Array:
-        """First row of each tied block; a row that is not tied is a block."""
-        return np.arange(self.n_rows) if self.tie_starts is None else self.tie_starts
+    def tie_sizes(self) -> Array:
+        """Number of rows of each tied block."""
+        return np.diff(self.tie_starts, append=self.n_rows)
 
     @cached_property
     def tie(self) -> Array:
         """Number of the tied block of each ranked row, counted over all rows."""
-        starts = self.block_starts
-        return np.repeat(
-            np.arange(starts.size), np.diff(np.append(starts, self.n_rows))
-        )
+        return np.repeat(np.arange(self.tie_starts.size), self.tie_sizes)
 
     def tie_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
         """Return the first row of the tied block of each row, and one past its last."""
-        if not self.has_ties:
-            first = np.arange(self.n_rows) if rows is None else rows
-            return first, first + 1
-        starts = self.block_starts
-        tie = self.tie if rows is None else self.tie[rows]
-        return starts[tie], np.append(starts[1:], self.n_rows)[tie]
+        first, sizes = self.tie_starts, self.tie_sizes
+        if rows is None:
+            return np.repeat(first, sizes), np.repeat(first + sizes, sizes)
+        tie = self.tie[rows]
+        return first[tie], (first + sizes)[tie]
 
     def tie_means(self, values: Array) -> Array:
         """Return the mean of a column of ranked rows over each row's tied block.
@@ -185,9 +181,8 @@ class Places:
         """
         if not self.has_ties:
             return values
-        starts = self.block_starts
-        size = np.diff(np.append(starts, self.n_rows))
-        return np.repeat(np.add.reduceat(values, starts) / size, size)
+        sizes = self.tie_sizes
+        return np.repeat(np.add.reduceat(values, self.tie_starts) / sizes, sizes)
 
     def place_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
         """Return the first place of the tied block of each row, and one past its last.
@@ -246,9 +241,8 @@ class Places:
             high = int(np.searchsorted(self.starts, reach, side="right")) - 1
             high = max(high, low + 1)
             start, stop = int(self.starts[low]), int(self.starts[high])
-            ties = self.tie_starts
-            if ties is not None:
-                ties = ties[slice(*np.searchsorted(ties, (start, stop)))] - start
+            blocks = slice(*np.searchsorted(self.tie_starts, (start, stop)))
+            ties = self.tie_starts[blocks] - start
             places = Places(self.starts[low : high + 1] - start, ties)
             yield slice(start, stop), slice(low, high), places
             low = high
@@ -275,7 +269,7 @@ class Ranking(Places):
         differs = np.empty(score.size, dtype=bool)
         np.not_equal(score[1:], score[:-1], out=differs[1:])
         differs[starts[:-1]] = True
-        ties = None if differs.all() else np.flatnonzero(differs)
+        ties = np.flatnonzero(differs)
         return cls(starts, ties, order, score, shown and shown.take(order))
 
     def ties_in_row_order(self) -> Array:
@@ -306,7 +300,7 @@ class Ranking(Places):
 
     def places_of_blocks(self) -> tuple[Array, Array]:
         """Return the tied block and the place of each place of each tied block."""
-        first, last = self.place_bounds(self.block_starts)
+        first, last = self.place_bounds(self.tie_starts)
         size = last - first
         block = np.repeat(np.arange(size.size), size)
         place = np.arange(block.size) - np.repeat(np.cumsum(size) - size, size)
@@ -455,10 +449,8 @@ class Memberships:
         """Return the sums by cell of columns of ranked rows, shape (..., E)."""
         return self.sums(values[..., self.rows])
 
-    def tie_starts(self, places: Places) -> Array | None:
-        """Return the first membership of each tied block of a cell, or None."""
-        if not places.has_ties:
-            return None
+    def tie_starts(self, places: Places) -> Array:
+        """Return the first membership of each tied block of a cell."""
         tie = places.tie[self.rows]
         new = np.ones(tie.size, dtype=bool)
         np.not_equal(tie[1:], tie[:-1], out=new[1:])

@@ -141,9 +141,7 @@ class Lists(Places):
         n = self.n_rows
         shift = np.arange(times)[:, None]
         starts = np.append((self.starts[:-1] + shift * n).ravel(), times * n)
-        ties = self.tie_starts
-        if ties is not None:
-            ties = (ties + shift * n).ravel()
+        ties = (self.tie_starts + shift * n).ravel()
         lists = (self.query + shift * self.n_queries).ravel()
         rows = order_rows(lists, rng.random(times * n)) % n
         return Lists(starts, ties, self.groups.take(rows))
@@ -154,9 +152,7 @@ class Lists(Places):
         if set(labels) != set(other.groups.labels):
             labels = tuple(sort_labels(list({*labels, *other.groups.labels})))
         values = [_aligned(part.groups, labels) for part in (self, other)]
-        ties = None
-        if self.has_ties or other.has_ties:
-            ties = np.append(self.block_starts, other.block_starts + self.n_rows)
+        ties = np.append(self.tie_starts, other.tie_starts + self.n_rows)
         starts = np.append(self.starts[:-1], other.starts + self.n_rows)
         return Lists(starts, ties, Groups(labels, np.concatenate(values)))
 

@@ -29,7 +29,8 @@ def columns(seed, n_groups, n_queries=12, longest=7, decimals=8):
 def lists(score, group, query):
     """QueryLists of rows that need not be ranked."""
     starts = np.searchsorted(query, np.arange(query[-1] + 2))
-    return QueryLists(starts, None, score, group, group.max() + 1)
+    alone = np.arange(score.size)  # no row is tied
+    return QueryLists(starts, alone, score, group, group.max() + 1)
 
 
 def mixed(score, group, query, weights, constraint):

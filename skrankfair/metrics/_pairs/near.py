@@ -173,8 +173,6 @@ class Matching:
         """The ranges of rows with the score of each membership, itself included."""
         first, last = self.ranking.tie_bounds(self.members.rows)
         starts = self.members.tie_starts(self.ranking)
-        if starts is None:
-            starts = np.arange(first.size)
         size = np.diff(starts, append=first.size)
         own = np.repeat(starts, size), np.repeat(starts + size, size)
         return self._ranges(first, last, *own)

@@ -144,7 +144,7 @@ class _Visits:
         single = ranking.values_at(visits)
         if not ranking.has_ties:
             return cls(single, None)
-        first, last = ranking.place_bounds(ranking.block_starts)
+        first, last = ranking.place_bounds(ranking.tie_starts)
         block, place = ranking.places_of_blocks()
         total = np.bincount(block, visits[place] * (last[block] - place - 1))
         size = (last - first).astype(float)
