@@ -8,11 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skrankfair._estimates import sums as _sums
-from skrankfair._estimates.finalize import (
-    Beside,
-    PairedDifference,
-    needs_of,
-)
+from skrankfair._estimates.finalize import Beside, PairedDifference, needs_of
 from skrankfair._estimates.leverage import contrast_degrees, degrees_of_freedom
 from skrankfair._estimates.rows import Rows
 from tests.estimates.naive import (

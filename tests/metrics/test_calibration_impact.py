@@ -13,14 +13,7 @@ from skrankfair.metrics import (
     rank_shift,
 )
 from tests.metrics.common import with_peak
-from tests.metrics.test_calibration import (
-    SHIFTS,
-    H,
-    decisions,
-    each_shift,
-    ranks,
-    rows,
-)
+from tests.metrics.test_calibration import SHIFTS, H, decisions, each_shift, ranks, rows
 from tests.reference import predictive_parity as naive
 from tests.seeds import one_in
 

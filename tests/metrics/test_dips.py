@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skrankfair.metrics import (
-    GroupEstimates,
-    dips,
-    exposure_gap,
-    item_dissatisfaction,
-)
+from skrankfair.metrics import GroupEstimates, dips, exposure_gap, item_dissatisfaction
 from tests import seeds
 from tests.metrics.common import assert_same
 from tests.metrics.naive_rules import (

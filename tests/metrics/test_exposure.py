@@ -9,11 +9,7 @@ from sklearn.metrics import dcg_score
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import exposure, exposure_gap
 from tests.calls import OF_ITEMS, call
-from tests.metrics.naive_rules import (
-    assert_close,
-    assert_covariance,
-    matrix,
-)
+from tests.metrics.naive_rules import assert_close, assert_covariance, matrix
 from tests.metrics.problems import make_problem
 from tests.metrics.test_dips import each_weight, in_chunks, undefined_is_fine
 from tests.reference import dissatisfaction as naive

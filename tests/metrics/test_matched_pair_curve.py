@@ -8,10 +8,7 @@ from scipy import stats
 
 from skrankfair._estimates import sums
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import (
-    matched_pair_calibration,
-    matched_pair_curve,
-)
+from skrankfair.metrics import matched_pair_calibration, matched_pair_curve
 from tests.metrics.common import columns, with_peak
 
 GRID = [0.05, 0.2, 0.4, 1.0]

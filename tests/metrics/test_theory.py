@@ -5,11 +5,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import mean_squared_error, ndcg_score, roc_auc_score
 
-from skrankfair.metrics import (
-    ndcg,
-    pairwise_accuracy,
-    pairwise_exposure,
-)
+from skrankfair.metrics import ndcg, pairwise_accuracy, pairwise_exposure
 from tests.reference.variance import delong_variance
 
 COMPARISONS = ("all", "intra", "inter")

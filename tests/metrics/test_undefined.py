@@ -97,20 +97,16 @@ def test_queries_of_one_item(metric, qid):
 
 
 @each_of([*WITH_VARIANCE, dips, *OF_ITEMS])
-@pytest.mark.parametrize("average", ["pairs", "queries"])
-def test_one_cluster_has_no_error(metric, average):
-    average = "queries" if metric in OF_ITEMS else average
-    options = {"variance": "cluster"} if metric in WITH_VARIANCE else {}
-    if metric is not boost_value:
-        options["average"] = average
-    with pytest.warns(UndefinedMetricWarning, match=r"standard error.*: f, m\.$"):
-        r = call(metric, qid=None, **options)
-    assert np.isfinite(r.estimate).all()
-    assert np.isnan(r.standard_error).all()
-    assert r.n_clusters == 1
-    with pytest.warns(UndefinedMetricWarning, match=r"standard error.*: f, m\.$"):
-        r = call(metric, **{**options, "cluster": ["only"] * 6})
-    assert np.isnan(r.standard_error).all()
+@pytest.mark.parametrize("options", [{}, {"average": "queries"}], ids=str)
+def test_one_cluster_has_no_error(metric, options):
+    options = {} if metric is boost_value else options
+    one_list = {"variance": "cluster"} if metric in WITH_VARIANCE else {}
+    for one in ({"qid": None, **one_list}, {"cluster": ["only"] * 6}):
+        with pytest.warns(UndefinedMetricWarning, match=r"standard error.*: f, m\.$"):
+            r = call(metric, **one, **options)
+        assert np.isfinite(r.estimate).all()
+        assert np.isnan(r.standard_error).all()
+        assert r.n_clusters == 1
 
 
 def test_ndcg_without_relevance():

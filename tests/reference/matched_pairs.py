@@ -4,12 +4,7 @@ import math
 
 import numpy as np
 
-from tests.reference._common import (
-    NAN,
-    query_weights,
-    ranks_of_ties,
-    rows_by_query,
-)
+from tests.reference._common import NAN, query_weights, ranks_of_ties, rows_by_query
 from tests.reference.dissatisfaction import visit
 
 
