@@ -5,6 +5,8 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import special
+from scipy.optimize import brentq
 
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import expected_advantage, skew_at_k
@@ -98,17 +100,29 @@ def mixture(n, m, alpha):
     return (1 - weight) * q + weight * extreme
 
 
+def tilted(n, m, alpha):
+    """Logistic in the position: both assumptions hold, and at 0 and 1 the extremes."""
+    if alpha in (0.0, 1.0):
+        return mixture(n, m, alpha)
+    slope = 0.5 * (alpha - m / n) / (alpha * (1 - alpha))
+    place = np.arange(n) - (n - 1) / 2
+    # The intercept that gives the group its size.
+    start = brentq(lambda x: special.expit(x - slope * place).sum() - m, -200, 200)
+    return special.expit(start - slope * place)
+
+
+FAMILIES = {"mixture": mixture, "tilted": tilted}
 N = 40
 GRID = np.linspace(0, 1, 41)
 
 
 @functools.cache
-def table_of(m):
+def table_of(family, m):
     """Metrics of the protected group over the grid, one column per metric."""
     group = np.arange(N) < m
     rows = []
     for alpha in GRID:
-        share = mixture(N, m, alpha)
+        share = FAMILIES[family](N, m, alpha)
         # Assumptions 1 and 2.
         steps = np.diff(share) * (1 if alpha <= m / N else -1)
         assert (steps > -1e-12).all()
@@ -119,20 +133,21 @@ def table_of(m):
     return {name: np.array([row[name] for row in rows]) for name in rows[0].index}
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("m", [8, 20, 32], ids=["20%", "50%", "80%"])
 class TestTheorems:
-    def test_1_same_minimum(self, m):
+    def test_1_same_minimum(self, family, m):
         fair = int(np.argmin(np.abs(GRID - m / N)))
-        table = table_of(m)
+        table = table_of(family, m)
         for name in DISTANCES:
             values = table[name]
             assert values[fair] == pytest.approx(0, abs=1e-9), name
             others = np.delete(values, fair)
             assert (others > 1e-9).all(), name
 
-    def test_2_same_signs_of_slopes(self, m):
+    def test_2_same_signs_of_slopes(self, family, m):
         fair = int(np.argmin(np.abs(GRID - m / N)))
-        table = table_of(m)
+        table = table_of(family, m)
         for name in DISTANCES:
             slopes = np.diff(table[name])
             if name == "normalized_discounted_ratio":
@@ -141,13 +156,13 @@ class TestTheorems:
             assert (slopes[:fair] < 1e-12).all(), name
             assert (slopes[fair:] > -1e-12).all(), name
 
-    def test_3_pairs_are_worst_at_total_advantage_alone(self, m):
-        values = table_of(m)["pairwise_parity"]
+    def test_3_pairs_are_worst_at_total_advantage_alone(self, family, m):
+        values = table_of(family, m)["pairwise_parity"]
         np.testing.assert_allclose(values[[0, -1]], 1, atol=1e-12)
         assert (values[1:-1] < 1).all()
 
-    def test_skew_is_the_exception(self, m):
-        table = table_of(m)
+    def test_skew_is_the_exception(self, family, m):
+        table = table_of(family, m)
         skew = table["skew_at_k"]
         fair = int(np.argmin(np.abs(GRID - m / N)))
         assert (np.diff(skew[1:]) > -1e-12).all()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skrankfair.metrics import mean_position, pairwise_accuracy
+from tests.metrics.common import DATA
 from tests.metrics.naive_rules import (
     COMPARISONS,
     assert_close,
@@ -74,6 +75,40 @@ def one_click(seed, sizes, n_queries=300):
     first = np.flatnonzero(np.diff(query, prepend=-1))
     clicked[first + (rng.random(n_queries) * np.bincount(query)).astype(int)] = 1
     return (clicked, score + 0.5 * clicked), {"sensitive_features": group, "qid": query}
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS)
+@pytest.mark.parametrize("strata", [False, True])
+def test_items_above_are_pairs_lost(comparison, strata):
+    columns, who = one_click(0, [2, 5, 9])
+    if strata:
+        z = np.random.default_rng(1).random(columns[0].size)
+        who |= {"engagement": z, "bins": [0, 0.5, 1]}
+    position, accuracy = (
+        measure(*columns, comparison=comparison, **who)
+        for measure in (mean_position, pairwise_accuracy)
+    )
+    if strata:
+        position, accuracy = position.breakdown(), accuracy.breakdown()
+    else:
+        position, accuracy = position.to_frame(), accuracy.to_frame()
+    above = (position["estimate"] - 1) * position["support"]
+    assert_close(above, (1 - accuracy["estimate"]) * accuracy["support"], 1e-12)
+
+
+@pytest.mark.parametrize("make", DATA.values(), ids=DATA)
+def test_positions_add_up(make):
+    for seed in range(6):
+        c = make(seed)
+        who = {"sensitive_features": c.group, "qid": c.q}
+        results = [
+            mean_position(c.y > 2, c.s, comparison=x, **who) for x in COMPARISONS
+        ]
+        for whole, intra, inter in (
+            [r.estimate for r in results],
+            [r.estimate - r.against_rest().estimate for r in results],  # of the rest
+        ):
+            assert_close(whole, intra + inter - 1, 1e-11)
 
 
 def test_theorem_1():

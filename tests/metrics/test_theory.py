@@ -6,6 +6,7 @@ from scipy.stats import mannwhitneyu
 from sklearn.metrics import mean_squared_error, ndcg_score, roc_auc_score
 
 from skrankfair.metrics import ndcg, pairwise_accuracy, pairwise_exposure
+from tests.metrics.common import DATA
 from tests.reference.variance import delong_variance
 
 COMPARISONS = ("all", "intra", "inter")
@@ -37,6 +38,18 @@ def test_lemmas_1_and_2(rates):
     assert intra.estimate.tolist() == [0.5, 0.5]
     assert overall.estimate[0] > 0.5 > overall.estimate[1]
     assert overall.test().pvalue[0] < 1e-6
+
+
+@pytest.mark.parametrize("make", DATA.values(), ids=DATA)
+def test_equation_7(make):
+    for seed in range(10):
+        c = make(seed)
+        who = {"sensitive_features": c.group, "qid": c.q}
+        overall, intra, inter = accuracies(c.y, c.s, **who)
+        assert np.array_equal(intra.support + inter.support, overall.support)
+        share = intra.support / overall.support
+        total = share * intra.estimate + (1 - share) * inter.estimate
+        np.testing.assert_allclose(overall.estimate, total, rtol=1e-12)
 
 
 def test_example_of_section_3_3():

@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import dcg_score
 
 from skrankfair.datasets import make_confounded_queries
+from skrankfair.inference import compare
 from skrankfair.metrics import boost_value, matched_pair_calibration, ndcg
 from tests.reference import value as naive
 
@@ -59,6 +60,32 @@ def test_value_is_that_of_scikit_learn_and_of_hand():
         ]
         r = ndcg(-y, s, qid=q, position_weight=weight, normalize=False)
         assert r.estimate[0] == pytest.approx(-np.mean(values))
+
+
+def test_equations_3_and_4():
+    data = make_confounded_queries(600, random_state=1)
+    both = np.isin(data.qid, np.unique(data.qid[data.sensitive_features == 1]))
+    y, s, g, q = (
+        column[both]
+        for column in (data.expected, data.y_score, data.sensitive_features, data.qid)
+    )
+    boost, who = 0.06, {"sensitive_features": g, "qid": q}
+    r = boost_value(y, s, boost=boost, **who)
+    before, after = (
+        ndcg(y, score, qid=q, normalize=False) for score in (s, s + boost * (g == 1))
+    )
+    paired = compare(after, before)
+    for name in ("estimate", "standard_error", "pvalue"):
+        assert getattr(r, name)[0] == pytest.approx(getattr(paired, name)[0])
+    # With weights that fall by one each place, Δ is Σ (y_i - y_j) over the swaps.
+    r = boost_value(y, s, boost=boost, position_weight=np.arange(10, 0, -1), **who)
+    gained = []
+    for query in np.unique(q):
+        y_, s_, in_group = (column[q == query] for column in (y, s, g == 1))
+        above = s_ - s_[:, None]
+        swapped = in_group[:, None] & ~in_group & (above > 0) & (above < boost)
+        gained.append(((y_[:, None] - y_) * swapped).sum())
+    assert r.estimate[0] == pytest.approx(np.mean(gained))
 
 
 def test_theorem_1():
