@@ -83,18 +83,18 @@ def read_json(text: Any) -> Any:
         raise ValueError(f"text must be JSON; it cannot be read ({error}).") from error
 
 
-def check_schema(document: Any, schema: str = SCHEMA) -> None:
+def check_schema(document: Any, schema: str = SCHEMA, name: object = "text") -> None:
     """Raise a ValueError for a document of another schema, or of a newer version."""
     if not isinstance(document, dict) or document.get("schema") != schema:
         other = document.get("schema") if isinstance(document, dict) else None
         raise ValueError(
-            f"text must have the schema {schema!r}, as to_json() writes it; got "
+            f"{name} must have the schema {schema!r}, as to_json() writes it; got "
             f"{other!r}."
         )
     version = document.get("schema_version")
     if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
         raise ValueError(
-            f"text must have a schema_version from 1 to {SCHEMA_VERSION}; got "
+            f"{name} must have a schema_version from 1 to {SCHEMA_VERSION}; got "
             f"{version!r}, written by skrankfair "
             f"{document.get('skrankfair_version')!r}. Update skrankfair to read it."
         )

@@ -40,7 +40,7 @@ def read(path: Path) -> tuple[Any, dict[str, str]]:
     head = records[0] if records else {}
     if head.get("schema") != SCHEMA:
         raise ValueError(f"{path} is no store of a monitor: it has no {SCHEMA!r} head.")
-    check_schema(head, SCHEMA)
+    check_schema(head, SCHEMA, path)
     days: dict[str, str] = {}
     for number, day in enumerate(records[1:], 2):
         when = day.get("when")

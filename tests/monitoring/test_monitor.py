@@ -36,12 +36,17 @@ def decisions(seed, gap=0.0, n=400, groups="fm"):
     return selection_rate(None, chosen, sensitive_features=group)
 
 
+def watched(results, path=None, **settings):
+    """Return a monitor of the results of successive days."""
+    monitor = Monitor(path, **settings)
+    for result, day in zip(results, DAYS, strict=False):
+        monitor.update(result, when=day)
+    return monitor
+
+
 def monitored(gaps, path=None, **settings):
     """Return a monitor of days with these gaps."""
-    monitor = Monitor(path, **settings)
-    for i, gap in enumerate(gaps):
-        monitor.update(decisions(i, gap), when=DAYS[i])
-    return monitor
+    return watched(map(decisions, range(len(gaps)), gaps), path, **settings)
 
 
 class TestUpdates:
@@ -157,10 +162,8 @@ class TestAlarms:
 
     def test_of_a_gap_beyond_the_margin(self):
         monitor = monitored([0.2] * 12, margin=0.05)
-        assert {(a.group, a.kind) for a in monitor.alarms} == {
-            ("f", "gap"),
-            ("m", "gap"),
-        }
+        kinds = [(alarm.group, alarm.kind) for alarm in monitor.alarms]
+        assert kinds == [("f", "gap"), ("m", "gap")]
         assert monitor.alarms[0].began is None
         assert monitored([0.2] * 12, margin=0.3).alarms == ()
         assert monitored([0.2] * 12).alarms == ()
@@ -232,20 +235,20 @@ class TestAlarms:
         assert monitor.report_section().rows[0][1:3] == shown
 
     def test_of_a_metric_with_a_fair_value(self):
-        monitor = Monitor(margin=0.0)
+        results = []
         for i in range(6):
             data = columns(i, n_queries=60, size=8, labels="fm")
-            clicked = data["y_true"] | (data["sensitive_features"] == "f")
-            data = {**data, "y_true": clicked}
-            monitor.update(matched_pair_calibration(**data, epsilon=0.4), when=DAYS[i])
+            data["y_true"] |= data["sensitive_features"] == "f"
+            results.append(matched_pair_calibration(**data, epsilon=0.4))
+        monitor = watched(results, margin=0.0)
         assert {alarm.group for alarm in monitor.alarms} == {"f", "m"}
         gap = monitor.to_frame().groupby("group")["gap"].last()
         assert gap["f"] > 0.2
 
     def test_groups_share_alpha_and_later_ones_have_shares_too(self):
-        monitor = Monitor(margin=0.1, baseline=2)
-        for i, groups in enumerate(["ab", "ab", "abc", "abcd"]):
-            monitor.update(decisions(i, groups=groups), when=DAYS[i])
+        groups_of_days = enumerate(["ab", "ab", "abc", "abcd"])
+        results = [decisions(i, groups=groups) for i, groups in groups_of_days]
+        monitor = watched(results, margin=0.1, baseline=2)
         # Of two kinds of alarms.
         shares = np.array([monitor._alpha(group) for group in "abcd"]) / 0.05 * 2
         np.testing.assert_allclose(shares, [1 / 3, 1 / 3, 1 / 12, 1 / 20])
@@ -253,16 +256,12 @@ class TestAlarms:
         assert sum(shares) + 1 / 5 == pytest.approx(1.0)
 
     def test_days_with_little_data_are_put_together(self):
-        monitor = Monitor(start=50)
-        for i in range(9):
-            monitor.update(decisions(i, n=48), when=DAYS[i])
-        frame = monitor.to_frame()
-        looks = frame[frame["group"] == "f"]["when"].tolist()
-        assert looks == [DAYS[2], DAYS[5], DAYS[8]]
-        block = sum(decisions(i, n=48).compact() for i in range(3))
-        first = frame[frame["group"] == "f"].iloc[0]
-        assert first["level"] == pytest.approx(block.estimate[0])
-        assert first["gap"] == pytest.approx(block.against_rest().estimate[0])
+        results = [decisions(i, n=48) for i in range(9)]
+        looks = watched(results, start=50).to_frame().query("group == 'f'")
+        assert looks["when"].tolist() == [DAYS[2], DAYS[5], DAYS[8]]
+        block = sum(result.compact() for result in results[:3])
+        expected = block.estimate[0], block.against_rest().estimate[0]
+        assert tuple(looks.iloc[0][["level", "gap"]]) == pytest.approx(expected)
 
     def test_levels_of_independent_rows_are_bet_on(self):
         """Where no cluster has two rows; else the sequence is asymptotic."""
@@ -270,12 +269,13 @@ class TestAlarms:
         group, chosen = rng.choice(["f", "m"], (4, 200)), rng.random((4, 200)) < 0.1
         looks = []
         for cluster in (None, np.arange(200) // 2):
-            monitor = Monitor()
-            for who, yes, day in zip(group, chosen, DAYS, strict=False):
-                columns = {"sensitive_features": who, "cluster": cluster}
-                columns["sample_weight"] = np.full(200, 0.7)  # which is none
-                monitor.update(selection_rate(None, yes, **columns), when=day)
-            looks.append(monitor.to_frame().query("group == 'f'").iloc[-1])
+            # Equal weights are none.
+            columns = {"cluster": cluster, "sample_weight": np.full(200, 0.7)}
+            results = [
+                selection_rate(None, yes, sensitive_features=who, **columns)
+                for who, yes in zip(group, chosen, strict=True)
+            ]
+            looks.append(watched(results).to_frame().query("group == 'f'").iloc[-1])
         now, other = looks
         n, k = np.array([[(group == "f").sum()], [chosen[group == "f"].sum()]])
         low, high = betting_sequence(n, k, 0.05 / 3 / 2)

@@ -88,7 +88,7 @@ def test_text_stays_the_same(path):
         (lambda lines: [*lines, '{"when": 3}'], "line 4: it is no day"),
         (
             lambda lines: [lines[0].replace('version": 1', 'version": 2'), *lines[1:]],
-            "schema_version from 1 to 1; got 2",
+            r"gap.jsonl must have a schema_version from 1 to 1; got 2",
         ),
     ],
 )
