@@ -87,9 +87,8 @@ def test_the_variance_is_at_least_that_of_outcomes_with_one_mean():
     rng = np.random.default_rng(0)
     s, group = rng.uniform(0.5, 1, 608), np.repeat(["a", "b"], [600, 8])
     y = np.where(group == "b", 1.0, rng.random(608) < 0.7)
-    t = compared(
-        y, s, group, threshold=0.5, bandwidth=0.5, kernel="uniform", boundary="constant"
-    )
+    options = {"bandwidth": 0.5, "kernel": "uniform", "boundary": "constant"}
+    t = compared(y, s, group, threshold=0.5, **options)
     mean = [y[group == g].mean() for g in "ab"]
     np.testing.assert_allclose(t.outcomes, mean)
     np.testing.assert_allclose(t.effective_clusters, [600, 8])
@@ -160,17 +159,17 @@ def test_effective_clusters_are_those_of_the_weights_of_the_value(boundary):
 
 def test_unknown_outcomes_below_change_nothing():
     y, s, group, cluster = rows()
-    options = {"threshold": T, "bandwidth": "mse"}
-    all_known = compared(y, s, group, cluster, **options)
-    unknown = np.where(s >= T, y, np.nan)
-    some = compared(unknown, s, group, cluster, **options)
-    keep = s >= T
-    none = compared(y[keep], s[keep], group[keep], cluster[keep], **options)
-    for other in (some, none):
-        assert other.bandwidth == all_known.bandwidth
-        assert other.pvalue == all_known.pvalue
-        np.testing.assert_array_equal(other.difference, all_known.difference)
-        assert other.n_clusters == all_known.n_clusters
+    known = s >= T
+    expected = compared(y, s, group, cluster)
+    for columns in (
+        (np.where(known, y, np.nan), s, group, cluster),
+        [column[known] for column in (y, s, group, cluster)],
+    ):
+        other = compared(*columns)
+        assert other.bandwidth == expected.bandwidth
+        assert other.pvalue == expected.pvalue
+        np.testing.assert_array_equal(other.difference, expected.difference)
+        assert other.n_clusters == expected.n_clusters
 
 
 def test_low_scores_that_are_good_are_those_of_negated_ones():
@@ -199,9 +198,7 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
     """Both groups are held to one standard; one has more who are far above it."""
     rng = np.random.default_rng(0)
     group = rng.choice(["a", "b"], size=20_000)
-    chance = np.where(
-        group == "a", rng.beta(2, 2, group.size), rng.beta(4, 2, group.size)
-    )
+    chance = np.where(group == "a", *rng.beta([[2], [4]], 2, (2, group.size)))
     y = (rng.random(group.size) < chance).astype(float)
     t = compared(y, chance, group, threshold=0.5)
     above = t.inframarginal.contrast("a", "b")
