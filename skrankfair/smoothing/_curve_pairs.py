@@ -136,7 +136,7 @@ class PairSums(NamedTuple):
 
         Both are of shape (m, N), as in `CurveSums.total`.
         """
-        n_splines = spline.size * (spline.size + 1)
+        n_splines = spline.pairs[0].size + spline.size
         n_kernel = x.shape[1] - 1 - spline.n_sums
         score = slice(n_kernel, n_kernel + n_splines)
         at_score = x[:, score].T @ y[:, score]
@@ -190,9 +190,14 @@ class Spline(NamedTuple):
         return self.knots.size - _CUBIC - 1
 
     @property
+    def pairs(self) -> tuple[Array, Array]:
+        """The columns i ≤ j of each product."""
+        return np.triu_indices(self.size)
+
+    @property
     def n_sums(self) -> int:
         """The number of sums: products, outcomes, squares, and the square outcome."""
-        return self.size * (2 * self.size + 1) + 1
+        return self.size * (self.size + 2) + 1
 
     def __call__(self, x: Array) -> list[Array]:
         """Return products, columns, products, and which scores are in the range."""
@@ -202,7 +207,8 @@ class Spline(NamedTuple):
         inside = ((at >= 0) & (at <= 1)).astype(float)[:, None]
         curves = interpolate.BSpline(self.knots, np.eye(self.size), _CUBIC)
         columns = curves(np.clip(at, 0, 1)) * inside
-        products = (columns[:, :, None] * columns[:, None]).reshape(x.size, -1)
+        first, second = self.pairs
+        products = columns[:, first] * columns[:, second]
         return [products, columns, products, inside]
 
 
@@ -290,7 +296,8 @@ class CurvePairs(ReadOnlyArrays):
             for a, b in pairs:
                 both = np.flatnonzero((place[a] >= 0) & (place[b] >= 0))
                 if both.size:
-                    x, y = values[place[a, both]], values[place[b, both]]
+                    x = values[place[a, both]]
+                    y = x if a == b else values[place[b, both]]
                     of_pair = PairSums.of_clusters(x, y, degree, spline)
                     _add(products, {(curves[a], curves[b]): of_pair})
         ranges = _ranges(rows, grid, rests=rests)
@@ -565,11 +572,13 @@ class CurvePairs(ReadOnlyArrays):
         spline, pair = Spline.of_grid(self.grid), [first, second]
         if not (self.degree and spline.size):
             return np.nan
-        size, n_products = spline.size, spline.size**2
         totals = self._totals[pair, -1 - spline.n_sums : -1]
-        ends = np.cumsum([n_products, size, n_products])
-        products, outcome, squares, outcome_squares = np.split(totals, ends, axis=1)
-        gram, squares = (v.reshape(2, size, size) for v in (products, squares))
+        i, j = spline.pairs
+        ends = np.cumsum([i.size, spline.size, i.size])
+        products, outcome, of_squares, outcome_squares = np.split(totals, ends, axis=1)
+        gram, squares = np.zeros((2, 2, spline.size, spline.size))
+        gram[:, i, j] = gram[:, j, i] = products
+        squares[:, i, j] = squares[:, j, i] = of_squares
         mass, whole = gram.sum((1, 2)), gram.sum(0)
         if not (mass > 0).all():
             return np.nan
@@ -580,7 +589,8 @@ class CurvePairs(ReadOnlyArrays):
         line = np.stack([np.ones(spline.size), at])
         explained = line @ gram[0] @ inverse
         factor = np.stack([line - explained, -explained])
-        of_products = (factor[..., None] * fitted).reshape(2, 2, n_products)
+        of_products = factor[..., i] * fitted[j]
+        of_products += (i != j) * factor[..., j] * fitted[i]
         columns = np.concatenate([-of_products, factor], axis=-1)
         score = np.einsum("hkc,hc->k", columns, totals[:, : ends[1]])
         robust = sum(
@@ -588,8 +598,9 @@ class CurvePairs(ReadOnlyArrays):
             for a, b in product((0, 1), repeat=2)
         )
         # The columns sum to one, and so do all products of them.
-        own = [self._cross("spline", h, h)[:n_products, :n_products] for h in pair]
-        squares_of_mass = np.array([products.sum() for products in own])
+        every = 1.0 + (i != j)
+        own = [self._cross("spline", h, h)[: i.size, : i.size] for h in pair]
+        squares_of_mass = np.array([every @ products @ every for products in own])
         effective = (mass**2 / squares_of_mass).min()
         mean = outcome.sum() / mass.sum()
         variance = (outcome_squares.sum() - outcome.sum(0) @ fitted) / mass.sum()
@@ -655,7 +666,7 @@ def _segments(
         return [table.reshape(x.size, -1) for table in tables] + spline(x)
 
     factors = share, share * sample.y, share**2, share * sample.y**2
-    n_columns = (5 * degree + 4) * grid.size + n_curves
+    n_columns = (5 * degree + 4) * grid.size + spline.n_sums + n_curves
     for segments, sums in segment_sums(sample, 2 * factors, features, n_columns):
         cluster, curve = (c[starts[segments]] for c in (sample.cluster, sample.group))
         cluster = np.cumsum(np.diff(cluster, prepend=cluster[0]) > 0)
