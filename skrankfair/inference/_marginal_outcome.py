@@ -120,9 +120,9 @@ class MarginalOutcomeTest(ContrastTest):
         windows of all groups.
         """
         least = self._variance * self.sums.independent_errors()[:, 0]
-        own = np.maximum(np.diag(self.covariance), 0)
-        known = ~np.isnan(self.outcomes) & ~np.isnan(own)
-        return np.where(known, np.sqrt(np.fmax(own, least)), np.nan)
+        variance = np.maximum(np.diag(self.covariance), 0)
+        known = ~np.isnan(self.outcomes) & ~np.isnan(variance)
+        return np.where(known, np.sqrt(np.fmax(variance, least)), np.nan)
 
     @property
     def _variance(self) -> float:
@@ -138,8 +138,8 @@ class MarginalOutcomeTest(ContrastTest):
     @cached_read_only
     def _differences(self) -> Values:
         first, second = self._pairs.T
-        own, df = self.standard_errors**2, self.effective_clusters - 1
-        error = difference_errors(own, self.covariance, self._pairs)
+        variance, df = self.standard_errors**2, self.effective_clusters - 1
+        error = difference_errors(variance, self.covariance, self._pairs)
         if self.binary:
             low, high = self.range
             few = self.effective_clusters * self._variance < (high - low) ** 2
@@ -147,7 +147,7 @@ class MarginalOutcomeTest(ContrastTest):
         return Values(
             self.outcomes[first] - self.outcomes[second],
             error,
-            welch_df(own[first], own[second], df[first], df[second]),
+            welch_df(variance[first], variance[second], df[first], df[second]),
         )
 
     @property

@@ -112,14 +112,14 @@ def _in_ranges(rows: ScoreRows, n_bins: int) -> tuple[Array, Array]:
     """
     ranges, members = [], []
     for group in range(len(rows.groups)):
-        own = rows.groups.mask(group)
-        of_group = rows.take(np.flatnonzero(own))
+        inside = rows.groups.mask(group)
+        of_group = rows.take(np.flatnonzero(inside))
         size = max(1, min(n_bins, of_group.n_clusters // FEWEST))
         levels = np.arange(1, size) / size
         edges = np.unique(weighted_quantile(of_group.x, levels, of_group.weight))
         ends = [-np.inf, *edges[edges < of_group.x.max()], np.inf]
         for i, j in combinations_with_replacement(range(len(ends) - 1), 2):
-            member = own & (rows.x > ends[i]) & (rows.x <= ends[j + 1])
+            member = inside & (rows.x > ends[i]) & (rows.x <= ends[j + 1])
             ranges.append((group, rows.x[member].min(), rows.x[member].max()))
             members.append(member)
     return np.array(ranges), np.stack(members, axis=1)

@@ -151,12 +151,12 @@ def leave_cluster_out_error(
     return left_out_error(sample, sums, _own_sums(sample, bandwidth, kernel))
 
 
-def left_out_error(sample: Sample, sums: Array, own: Array) -> float:
+def left_out_error(sample: Sample, sums: Array, own_sums: Array) -> float:
     """Return the mean squared error of predictions without the row's own cluster.
 
     From sums of outcomes and weights over all rows and over that cluster, (2, n) each.
     """
-    total, mass = sums - own
+    total, mass = sums - own_sums
     mean = np.full(mass.size, np.average(sample.y, weights=sample.share))
     np.divide(total, mass, out=mean, where=mass > _NOTHING * sums[1])
     return float(np.average((sample.y - mean) ** 2, weights=sample.share))
@@ -180,12 +180,12 @@ def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> Array:
             continue
         step = max(1, (1 << 20) // int(length) ** 2)
         for block in range(0, first.size, step):
-            places = first[block : block + step, None] + np.arange(length)
-            points = x[places]
+            rows = first[block : block + step, None] + np.arange(length)
+            points = x[rows]
             weights = kernel_values(
                 points[:, None, :], points[:, :, None], bandwidth, kernel
             )
-            sums[:, places] = np.einsum("cij,kcj->kci", weights, columns[:, places])
+            sums[:, rows] = np.einsum("cij,kcj->kci", weights, columns[:, rows])
     return sums
 
 
@@ -254,13 +254,13 @@ def contrast_bandwidth(
     if 1 < distinct.size <= min(_N_POINTS, rows.n_clusters / FEWEST):
         return _UNSMOOTHED * float(np.diff(distinct).min())
     masks = _masks(rows.groups, rests=rests)
-    own = [
+    of_curves = [
         choose_bandwidth(rule, rows.take(chosen).pooled(cluster_weight), kernel)
         if chosen.size
         else 0.0
         for chosen in map(np.flatnonzero, masks)
     ]
-    return _checked_bandwidth(_WIDER * _of_contrasts(own, pairs), rows.x, rule)
+    return _checked_bandwidth(_WIDER * _of_contrasts(of_curves, pairs), rows.x, rule)
 
 
 def boundary_bandwidth(
@@ -275,17 +275,17 @@ def boundary_bandwidth(
     It is the larger one of the two groups, and the median over several contrasts, and
     half as much again, since the line is corrected for its curvature.
     """
-    own = [
+    of_groups = [
         _mse_bandwidth(sample.of_group(g), threshold, kernel)
         for g in range(len(rows.groups))
     ]
-    chosen = _OF_A_QUADRATIC * _of_contrasts(own, pairs)
+    chosen = _OF_A_QUADRATIC * _of_contrasts(of_groups, pairs)
     return _checked_bandwidth(chosen, rows.x, "mse")
 
 
-def _of_contrasts(own: list[float], pairs: Array) -> float:
+def _of_contrasts(widths: list[float], pairs: Array) -> float:
     """Return the median over contrasts of the larger bandwidth of two groups."""
-    return float(np.median([max(own[a], own[b]) for a, b in pairs] or own))
+    return float(np.median([max(widths[a], widths[b]) for a, b in pairs] or widths))
 
 
 def _mse_bandwidth(sample: Sample, threshold: float, kernel: Kernel) -> float:

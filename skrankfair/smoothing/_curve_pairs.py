@@ -281,23 +281,23 @@ class CurvePairs(ReadOnlyArrays):
         products: dict[tuple[Curve, Curve], PairSums] = {}
         blocks = _segments(sample, grid, bandwidth, kernel, degree, len(curves), spline)
         for cluster, curve, values in blocks:
-            place = np.full((len(curves), int(cluster.max()) + 1), -1)
-            place[curve, cluster] = np.arange(curve.size)
+            number = np.full((len(curves), int(cluster.max()) + 1), -1)
+            number[curve, cluster] = np.arange(curve.size)
             if rests:
                 # The rest of each group less everyone, in the clusters of the group.
-                own = np.flatnonzero(curve < size)
-                where = size + curve[own], cluster[own]
-                rest = place[where]
+                of_groups = np.flatnonzero(curve < size)
+                where = size + curve[of_groups], cluster[of_groups]
+                rest = number[where]
                 less = np.where((rest < 0)[:, None], 0.0, values[rest])
-                less -= values[place[-1, cluster[own]]]
-                place[where] = len(values) + np.arange(own.size)
+                less -= values[number[-1, cluster[of_groups]]]
+                number[where] = len(values) + np.arange(of_groups.size)
                 values = np.concatenate([values, less])
-            totals += np.stack([values[at[at >= 0]].sum(axis=0) for at in place])
+            totals += np.stack([values[at[at >= 0]].sum(axis=0) for at in number])
             for a, b in pairs:
-                both = np.flatnonzero((place[a] >= 0) & (place[b] >= 0))
+                both = np.flatnonzero((number[a] >= 0) & (number[b] >= 0))
                 if both.size:
-                    x = values[place[a, both]]
-                    y = x if a == b else values[place[b, both]]
+                    x = values[number[a, both]]
+                    y = x if a == b else values[number[b, both]]
                     of_pair = PairSums.of_clusters(x, y, degree, spline)
                     _add(products, {(curves[a], curves[b]): of_pair})
         ranges = _ranges(rows, grid, rests=rests)
@@ -455,10 +455,11 @@ class CurvePairs(ReadOnlyArrays):
         """Return standard errors of the differences of means of pairs, (n, J)."""
         spread = np.empty((len(pairs), self.grid.size))
         for error, (a, b) in zip(spread, pairs.tolist(), strict=True):
-            own = self.variance[a] + self.variance[b]
-            variance = own - 2 * np.diag(self.covariance(a, b))
+            both = self.variance[a] + self.variance[b]
+            variance = both - 2 * np.diag(self.covariance(a, b))
             # Rounding where both are one.
-            error[:] = np.sqrt(np.where(variance < _ROUNDING * own, 0 * own, variance))
+            variance[variance < _ROUNDING * both] = 0.0
+            error[:] = np.sqrt(variance)
         return spread
 
     def joint(self, pairs: Array) -> tuple[tuple[Array, ...], Array]:
@@ -533,11 +534,11 @@ class CurvePairs(ReadOnlyArrays):
         """
         outcome, powers = self._outcome, np.arange(self.degree + 1)
         both = self.totals[pairs]
-        own, total = both[:, 0], both.sum(1)
+        first, total = both[:, 0], both.sum(1)
         inverse, common = self._regressed(total)
-        explained = np.einsum("njkl,nlj->njk", inverse, own[:, powers])
-        spread = own[:, 0] - np.einsum("njk,nkj->nj", explained, own[:, powers])
-        top = own[:, outcome] - np.einsum(
+        explained = np.einsum("njkl,nlj->njk", inverse, first[:, powers])
+        spread = first[:, 0] - np.einsum("njk,nkj->nj", explained, first[:, powers])
+        top = first[:, outcome] - np.einsum(
             "njk,nkj->nj", explained, total[:, outcome + powers]
         )
         weights = np.stack([-explained, -explained], axis=1)
@@ -548,7 +549,7 @@ class CurvePairs(ReadOnlyArrays):
             for a, b in product((0, 1), repeat=2):
                 error += self._between(pair[a], of_pair[a], pair[b], of_pair[b])
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean, share = total[:, outcome] / total[:, 0], own[:, 0] / total[:, 0]
+            mean, share = total[:, outcome] / total[:, 0], first[:, 0] / total[:, 0]
             variance = total[:, -1] / total[:, 0] - mean**2
             # What rounding leaves where all outcomes are equal.
             some = variance > _ROUNDING * mean**2
@@ -599,8 +600,8 @@ class CurvePairs(ReadOnlyArrays):
         )
         # The columns sum to one, and so do all products of them.
         every = 1.0 + (i != j)
-        own = [self._cross("spline", h, h)[: i.size, : i.size] for h in pair]
-        squares_of_mass = np.array([every @ products @ every for products in own])
+        crosses = [self._cross("spline", h, h)[: i.size, : i.size] for h in pair]
+        squares_of_mass = np.array([every @ products @ every for products in crosses])
         effective = (mass**2 / squares_of_mass).min()
         mean = outcome.sum() / mass.sum()
         variance = (outcome_squares.sum() - outcome.sum(0) @ fitted) / mass.sum()
@@ -630,10 +631,10 @@ def _with_rests(rows: ScoreRows) -> ScoreRows:
     member = np.ones((rows.x.size, 2 * size + 1), dtype=bool)
     codes = rows.cluster_codes
     for g in range(size):
-        own = near = rows.groups.mask(g)
+        inside = near = rows.groups.mask(g)
         if codes is not None:
-            near = (np.bincount(codes, own) > 0)[codes]
-        member[:, g], member[:, size + g] = own, near & ~own
+            near = (np.bincount(codes, inside) > 0)[codes]
+        member[:, g], member[:, size + g] = inside, near & ~inside
     return replace(rows, groups=Groups(tuple(range(2 * size + 1)), member))
 
 

@@ -405,19 +405,19 @@ def _weights(
     """
     step = max(1, _CHUNK // len(X))
     for start in range(0, len(points), step):
-        part = slice(start, start + step)
+        some = slice(start, start + step)
         if kernel.name == "gaussian":
             with np.errstate(over="ignore"):
-                exponent = np.zeros((points[part].shape[0], len(X)))
-                for p, x, h in zip(points[part].T, X.T, bandwidths, strict=True):
+                exponent = np.zeros((points[some].shape[0], len(X)))
+                for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
                     exponent -= 0.5 * ((x - p[:, None]) / h) ** 2
             exponent -= np.maximum(exponent.max(1, keepdims=True), -1e300)
-            yield part, np.exp(exponent)
+            yield some, np.exp(exponent)
             continue
-        weights = np.ones((points[part].shape[0], len(X)))
-        for p, x, h in zip(points[part].T, X.T, bandwidths, strict=True):
+        weights = np.ones((points[some].shape[0], len(X)))
+        for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
             weights *= kernel_values(x, p[:, None], h, kernel)
-        yield part, weights
+        yield some, weights
 
 
 def _product_means(
@@ -440,9 +440,9 @@ def _product_means(
         NaN where no row has a weight.
     """
     means = np.full(len(points), np.nan)
-    for part, weights in _weights(points, X, bandwidths, kernel):
+    for some, weights in _weights(points, X, bandwidths, kernel):
         total, mass = columns @ weights.T
-        np.divide(total, mass, out=means[part], where=mass > 0)
+        np.divide(total, mass, out=means[some], where=mass > 0)
     return means
 
 
@@ -487,13 +487,13 @@ def _grid_means(
     sums = np.zeros((2, *(axis.size for axis in axes)))
     step = max(1, _CHUNK // max(axes[-1].size, sums[0].size // axes[-1].size))
     for start in range(0, len(X), step):
-        part = slice(start, start + step)
+        rows = slice(start, start + step)
         tables = []
-        for x, axis, h in zip(X[part].T, axes, bandwidths, strict=True):
+        for x, axis, h in zip(X[rows].T, axes, bandwidths, strict=True):
             values = kernel_values(x, axis[:, None], h, kernel)
             values[np.abs(values) < _SMALLEST] = 0.0  # products of less are slow
             tables.append(values)
-        for total, column in zip(sums, columns[:, part], strict=True):
+        for total, column in zip(sums, columns[:, rows], strict=True):
             # All nodes of the last axis and of the others in one product of matrices.
             weighted = column[None]
             for values in tables[:-1]:
@@ -512,9 +512,9 @@ def _leave_cluster_out_error(
     """Return the squared error of predicting each cluster from all others."""
     columns = sample.columns(sample.y)
     left_out = np.stack([sample.left_out * sample.y, sample.left_out])
-    sums, own = np.empty((2, *columns.shape))
-    for part, weights in _weights(X, X, bandwidths, kernel):
-        same = sample.cluster[part, None] == sample.cluster
-        own[:, part] = left_out @ (weights * same).T
-        sums[:, part] = columns @ weights.T
-    return left_out_error(sample, sums, own)
+    sums, own_sums = np.empty((2, *columns.shape))
+    for some, weights in _weights(X, X, bandwidths, kernel):
+        same = sample.cluster[some, None] == sample.cluster
+        own_sums[:, some] = left_out @ (weights * same).T
+        sums[:, some] = columns @ weights.T
+    return left_out_error(sample, sums, own_sums)
