@@ -888,15 +888,14 @@ class AuditRows:
     def counts(self) -> dict[str, Any]:
         """Return the counts of rows, units, pairs and groups of a report."""
         ranking, groups = self.data.ranking, self.data.groups
+        cluster = self.data.cluster
         lengths = ranking.lengths.astype(np.int64)
         units = ranking.n_rows if ranking.n_queries == 1 else ranking.n_queries
         numbers = [int(groups.mask(i).sum()) for i in range(len(groups.labels))]
         return {
             "n_rows": ranking.n_rows,
             "n_queries": ranking.n_queries,
-            "n_clusters": units
-            if self.data.cluster is None
-            else self.data.cluster.size,
+            "n_clusters": units if cluster is None else cluster.size,
             "n_pairs": int((lengths * (lengths - 1) // 2).sum()),
             "group_rows": dict(zip(groups.labels, numbers, strict=True)),
             "overlapping": groups.overlapping,

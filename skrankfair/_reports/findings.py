@@ -426,12 +426,10 @@ class MetricFinding:
 
     @property
     def margin_words(self) -> str:
-        """The margin in words; empty without one."""
-        if self.margin is None:
-            return ""
+        """The margin in words."""
         scale = 100 if self.metric.share else 1
         fair = self.compared_with if self.against_rest else "fair"
-        return f"within {scale * self.margin:.4g}{self.points} of {fair}"
+        return f"within {scale * (self.margin or 0.0):.4g}{self.points} of {fair}"
 
     @property
     def margin_verdict(self) -> str:

@@ -257,14 +257,15 @@ class GroupEstimatesDisplay:
             self.name if xlabel is None else xlabel,
             self.fair_value,
         )
-        looks = [self._look(side) for side in sides[order]]
+        looks = self._looks()
+        of_rows = [looks[side] for side in sides[order].tolist()]
         self.points_, self.intervals_ = draw.rows(
             ax,
             estimate[order],
-            [look["color"] for look in looks],
+            [look["color"] for look in of_rows],
             low[order],
             high[order],
-            markers=[look["marker"] for look in looks],
+            markers=[look["marker"] for look in of_rows],
             hollow=np.isnan(low + high)[order],
         )
         self.missing_ = [
@@ -273,7 +274,12 @@ class GroupEstimatesDisplay:
         ]
         if not self.points_:
             ax.set_xticks([])
-        handles = self._handles(sides[~np.isnan(estimate)])
+        shown = sides[~np.isnan(estimate)]
+        handles = [
+            draw.sample(lw=draw.thick(2.2), **look)
+            for side, look in looks.items()
+            if shown.any() and side in shown
+        ]
         self.legend_ = draw.legend(ax, handles, legend, right=True)
         return self
 
@@ -289,34 +295,20 @@ class GroupEstimatesDisplay:
         side = np.sign(np.nan_to_num(np.asarray(difference, dtype=float)))
         return np.where(shown, side, 0).astype(int)
 
-    def _look(self, side: int) -> dict[str, Any]:
-        """Return the colour of a side, and a marker if both sides have one colour."""
-        if side == 0:
-            return {"color": draw.UNCLEAR, "marker": "o"}
-        if self.worse is None:
-            return {"color": draw.DIFFERENT, "marker": "^" if side > 0 else "v"}
-        worse = (side < 0) == (self.worse == "below")
-        return {"color": draw.WORSE if worse else draw.BETTER, "marker": "o"}
-
-    def _handles(self, sides: Array) -> list[Any]:
-        """Return the entries of the legend, none if all groups are grey."""
-        if not sides.any():
-            return []
-        default = ("lower", "higher") if self.worse is None else _SIDES_IN_WORDS
-        below, above = self.sides or default
-        if self.worse == "above":
-            below, above = above, below
+    def _looks(self) -> dict[int, dict[str, Any]]:
+        """Return the name, the colour and the marker of each side of fair."""
         limit = f"{self.pvalue_name} < {1 - self.confidence_level:.3g}"
-        words = {
-            -1: f"{below}, {limit}",
-            1: f"{above}, {limit}",
-            0: "no difference shown",
-        }
-        return [
-            draw.sample(text, lw=draw.thick(2.2), **self._look(side))
-            for side, text in words.items()
-            if (sides == side).any()
-        ]
+        default = ("lower", "higher") if self.worse is None else _SIDES_IN_WORDS
+        first, second = (f"{words}, {limit}" for words in self.sides or default)
+        below: dict[str, Any] = {"name": first, "color": draw.WORSE, "marker": "o"}
+        above: dict[str, Any] = {"name": second, "color": draw.BETTER, "marker": "o"}
+        if self.worse is None:  # both sides have one colour
+            below |= {"color": draw.DIFFERENT, "marker": "v"}
+            above |= {"color": draw.DIFFERENT, "marker": "^"}
+        elif self.worse == "above":
+            below, above = above, below
+        silent = {"name": "no difference shown", "color": draw.UNCLEAR, "marker": "o"}
+        return {-1: below, 1: above, 0: silent}
 
 
 @dataclass(eq=False, repr=False)
