@@ -206,8 +206,8 @@ def expected_advantage(
         distance = Distance(kind, float(zero_division))
         kernel = TopShares(distance, every, weights, divisor)
         cuts = np.arange(every, n + 1, every)
-        shares = np.concatenate([above[cuts - 1] / cuts[:, None], size[None] / n])
-        return kernel.of_mean_shares(n, len(groups))(shares.T, one)
+        of_shares = kernel.of_mean_shares(n, len(groups))
+        return of_shares.of_cuts((above[cuts - 1] / cuts[:, None]).T, size[:, None] / n)
 
     v = exposure.up_to(n)
     first = above[min(k, n) - 1] / min(k, n)

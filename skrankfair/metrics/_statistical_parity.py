@@ -20,14 +20,6 @@ from ._pairs.cluster_rows import QuerySums
 from ._position_weights import PositionWeight
 
 
-def _advantage(mine: Array, theirs: Array) -> tuple[Array, Array]:
-    """Return (mine - theirs) / (mine + theirs), and whether the sum is not 0."""
-    total = mine + theirs
-    valid = total.real > 0
-    with np.errstate(invalid="ignore"):
-        return np.where(valid, mine - theirs, 0.0) / np.where(valid, total, 1.0), valid
-
-
 def _magnitude(values: Array, signed: bool) -> Array:
     """Return the values, without their sign unless `signed`; may be complex."""
     if signed:
@@ -66,11 +58,11 @@ class MeanExposure:
         theirs, others = shared[..., 0, None] - mine, shared[..., 1, None] - size
         both = (size.real > 0) & (others.real > 0)
         means = mine / np.where(both, size, 1.0), theirs / np.where(both, others, 1.0)
-        value, some = (means[0] - means[1], both) if self.plain else _advantage(*means)
-        out = np.full(value.shape, np.nan, dtype=value.dtype)
-        valid = both & some
-        out[valid] = _magnitude(value, self.signed)[valid]
-        return out
+        value, total = means[0] - means[1], means[0] + means[1]
+        valid = both & (self.plain | (total.real > 0))
+        if not self.plain:
+            value = value / np.where(valid, total, 1.0)
+        return np.where(valid, _magnitude(value, self.signed), np.nan)
 
 
 @stored("ListsWithBoth")
@@ -98,30 +90,23 @@ class ExposureKernel(ListKernel):
         """Return sums by cell, and shared ones by list."""
         by_rank = self.position_weight.up_to(int(lists.lengths.max()))
         weights = lists.tie_means(by_rank[lists.position()])
-        mine, size = lists.sums_by_cell(weights), lists.sizes
+        size, n = lists.sizes, lists.lengths
+        by_cell = np.stack([lists.sums_by_cell(weights), size], axis=1)
         total = np.add.reduceat(weights, lists.starts[:-1])
+        shared = np.stack([total, n, np.ones(n.size)], axis=1)
         if self.average == "representation":
-            ones = np.ones(lists.n_queries)
-            shared = np.stack([total, lists.lengths, ones], axis=1)
-            return QuerySums(lists.cells, np.stack([mine, size], axis=1), shared)
-        others = lists.of_cells(lists.lengths) - size
-        theirs = np.where(others > 0, lists.of_cells(total) - mine, 0.0)
-        valid = (size > 0) & (others > 0)
-        means = mine / np.maximum(size, 1), theirs / np.maximum(others, 1)
-        value, some = _advantage(*means)
-        if self.divisor is None:
-            value, some = means[0] - means[1], valid
-        elif self.divisor == "maximum":
-            n, m = lists.of_cells(lists.lengths), size.astype(int)
+            return QuerySums(lists.cells, by_cell, shared)
+        of_list = MeanExposure(self.signed, self.divisor != "sum")
+        value = of_list(by_cell[:, None], lists.of_cells(shared))[:, 0]
+        if self.divisor == "maximum":
+            n, m = lists.of_cells(n), size.astype(int)
             reached = np.append(0.0, np.cumsum(by_rank))
             ends = np.stack([reached[m], reached[n] - reached[n - m]])  # first, last
             most = ends / np.maximum(m, 1) - (reached[n] - ends) / np.maximum(n - m, 1)
             largest = np.abs(most).max(axis=0)
-            some = largest > 0
-            value = (means[0] - means[1]) / np.where(some, largest, 1.0)
-        valid = valid & some
-        value = _magnitude(value, self.signed) * valid
-        return QuerySums.of_cells(lists.cells, np.stack([value, valid], axis=1))
+            value /= np.where(largest > 0, largest, np.nan)
+        columns = np.stack([np.nan_to_num(value), ~np.isnan(value)], axis=1)
+        return QuerySums.of_cells(lists.cells, columns)
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
         """Return the metric of mean shares, its support, and a first pass for parts."""
@@ -148,8 +133,7 @@ class PairKernel(ListKernel):
         won -= size * (size - 1) / 2
         pairs = size * (lists.of_cells(lengths) - size)
         valid = pairs > 0
-        won = np.where(valid, won, 0.0)
-        value = _advantage(won, pairs - won)[0]
+        value = (2 * won - pairs) / np.where(valid, pairs, 1.0)
         if self.average != "representation":
             value = _magnitude(value, self.signed)
         return QuerySums.of_cells(lists.cells, np.stack([value * valid, valid], axis=1))
