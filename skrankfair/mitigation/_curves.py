@@ -338,7 +338,7 @@ def knots_of(x: Array, weight: Array, n_each: int = _KNOTS) -> Array:
 _MANY, _BINS = 20_000, 4096
 
 
-def told_by_sums(calibrator: Any, cluster: Any, cluster_weight: str) -> bool:
+def sums_suffice(calibrator: Any, cluster: Any, cluster_weight: str) -> bool:
     """Return whether the curve of rows is that of their sums by score."""
     rule = rule_of(calibrator)
     by_row = cluster is not None and cluster_weight == "row"

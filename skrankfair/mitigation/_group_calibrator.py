@@ -33,9 +33,9 @@ from ._curves import (
     check_calibrator,
     fit_curve,
     rule_of,
-    told_by_sums,
+    sums_suffice,
 )
-from ._shrinkage import N_FOLDS, Fit, Part, shrink
+from ._shrinkage import N_FOLDS, Fit, FoldedRows, shrink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,9 +130,9 @@ class ScoreSums:
             self.within_unit and other.within_unit,
         )
 
-    def parts(self) -> list[Part]:
+    def rows_of_columns(self) -> list[FoldedRows]:
         """Return the sums of each column as rows that curves are fitted to."""
-        parts = []
+        columns = []
         for pooled in self.columns:
             weight, total = pooled.weight, pooled.weight.sum()
             options: dict[str, Any] = {"within_unit": self.within_unit}
@@ -140,8 +140,8 @@ class ScoreSums:
                 weight = weight * (self.cluster.sum() / total)
                 options |= {"fold": pooled.features[:, 1], "n_units": self.cluster}
             rows = pooled.features[:, 0], pooled.outcome, weight
-            parts.append(Part(*rows, square=self.square / total, **options))
-        return parts
+            columns.append(FoldedRows(*rows, square=self.square / total, **options))
+        return columns
 
 
 def _adds_up(model: GroupCalibrator) -> bool:
@@ -353,7 +353,7 @@ class GroupCalibrator(CalibratesByGroup):
         known = getattr(self, "_sums", None)
         passed = {"sensitive_features": sensitive_features, "cluster": cluster}
         rows = self._read(X, y, sample_weight, passed, reset=known is None)
-        if not told_by_sums(self.calibrator, rows.cluster, self.cluster_weight):
+        if not sums_suffice(self.calibrator, rows.cluster, self.cluster_weight):
             raise ValueError(
                 "calibrator must have a bandwidth that is a number for partial_fit "
                 "with clusters and cluster_weight='row', such as "
@@ -364,7 +364,7 @@ class GroupCalibrator(CalibratesByGroup):
             check_shares(rows.y)
         whole = ScoreSums.of(rows, self.cluster_weight)
         by_group = rows_by_group(rows)
-        sums = {g: ScoreSums.of(part, self.cluster_weight) for g, part in by_group}
+        sums = {g: ScoreSums.of(r, self.cluster_weight) for g, r in by_group}
         if known is not None:
             whole = known[0] + whole
             for label, before in known[1].items():
@@ -479,7 +479,7 @@ class GroupCalibrator(CalibratesByGroup):
 
     def _fitted(self, rows: ScoreRows | ScoreSums, log_odds: list[bool]) -> ScoreCurves:
         if isinstance(rows, ScoreSums):
-            columns: Sequence[CurveRows] = rows.parts()
+            columns: Sequence[CurveRows] = rows.rows_of_columns()
         else:
             given = rows.y[:, 0], rows.weight, rows.cluster_codes, self.cluster_weight
             columns = [CurveRows(score, *given) for score in rows.x.T]
@@ -500,26 +500,26 @@ class GroupCalibrator(CalibratesByGroup):
         pooled: ScoreCurves,
     ) -> dict[Hashable, ScoreCurves]:
         """Return the curves of the groups, with what they borrow from the others."""
-        own = super()._of_groups(whole, groups, log_odds, pooled)
+        alone = super()._of_groups(whole, groups, log_odds, pooled)
         if self.shrinkage is None or len(groups) < 2:
-            return own
+            return alone
         columns = []
-        whole, *parts = map(self._parts, [whole, *groups.values()])
+        whole, *each = map(self._to_split, [whole, *groups.values()])
         for k, (of_all, odds) in enumerate(zip(whole, log_odds, strict=True)):
             calibrators = [self.calibrator]
             if of_all.within_unit and self.calibrator != "platt":
                 calibrators.append("platt")
             fits = [self._fit_with(calibrator, odds) for calibrator in calibrators]
-            of_groups = {g: part[k] for g, part in zip(groups, parts, strict=True)}
-            alone = [curves.curves[k] for curves in own.values()]
-            columns.append(shrink(of_all, of_groups, alone, pooled.curves[k], fits))
-        shrunken = zip(own.items(), zip(*columns, strict=True), strict=True)
-        return {g: ScoreCurves(curves, o.n_rows) for (g, o), curves in shrunken}
+            of_groups = {g: rows[k] for g, rows in zip(groups, each, strict=True)}
+            curves = [of_group.curves[k] for of_group in alone.values()]
+            columns.append(shrink(of_all, of_groups, curves, pooled.curves[k], fits))
+        shrunken = zip(alone.items(), zip(*columns, strict=True), strict=True)
+        return {g: ScoreCurves(curves, a.n_rows) for (g, a), curves in shrunken}
 
-    def _parts(self, rows: ScoreRows | ScoreSums) -> list[Part]:
+    def _to_split(self, rows: ScoreRows | ScoreSums) -> list[FoldedRows]:
         """Return the sums of rows that tell how much a curve borrows."""
         if isinstance(rows, ScoreRows):
             known = isinstance(self.calibrator, str | NadarayaWatsonRegressor)
             options = {"bins": known, "outcomes": not known}
             rows = ScoreSums.of(rows, self.cluster_weight, **options)
-        return rows.parts()
+        return rows.rows_of_columns()

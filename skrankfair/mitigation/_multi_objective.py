@@ -35,7 +35,7 @@ from ._curves import (
     half_step,
     knots_of,
     link_of,
-    told_by_sums,
+    sums_suffice,
 )
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def fit_surface(calibrator: Any, rows: CurveRows, log_odds: list[bool]) -> Surfa
     smooth = isinstance(model, NadarayaWatsonRegressor) and model.kernel == "gaussian"
     n_each = _GRID.get(score.shape[1]) if smooth and len(score) > _EXACT_ROWS else None
     few = n_each and score.shape[1] < 3  # bins of three scores have a row each
-    if few and told_by_sums(calibrator, rows.cluster, rows.cluster_weight):
+    if few and sums_suffice(calibrator, rows.cluster, rows.cluster_weight):
         # Several bins between two nodes change 100,000 rows' outcomes by 1e-4.
         n_bins = 4 * _GRID[score.shape[1]]
         bins = [binned(column, rows.share, n_bins) for column in score.T]

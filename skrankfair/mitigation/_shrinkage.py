@@ -20,7 +20,7 @@ _WORTH = np.append(np.inf, np.geomspace(1e6, 1, 121))
 _TAIL = 2.0
 #: Steps of Newton's method, and of EM within each; 10 and 50 change nothing.
 _NEWTON, _EM = 8, 10
-_LONGEST = 1.0  # of the former, in standard deviations of the link
+_LONGEST = 1.0  # of the former, in standard randoms of the link
 _CLOSE, _TINY = 1e-8, 1e-9
 
 #: Returns the curve of rows.
@@ -28,7 +28,7 @@ Fit = Callable[[CurveRows], Curve]
 
 
 @dataclass(frozen=True)
-class Part(CurveRows):
+class FoldedRows(CurveRows):
     """Rows, or sums of rows, that a curve is fitted to, and how to hold some out.
 
     They have weights whose sum is the number of units, and no clusters.
@@ -44,7 +44,7 @@ class Part(CurveRows):
         """The number of units: of clusters, or the weight of the rows."""
         return float(self.share.sum())
 
-    def split(self) -> list[tuple[Part, Part]]:
+    def split(self) -> list[tuple[FoldedRows, FoldedRows]]:
         """Return the rows to fit and those held out, for each fold.
 
         Clusters are held out as a whole. Without them rows of the same score and
@@ -52,11 +52,12 @@ class Part(CurveRows):
         folds, whatever the order of the rows.
         """
         if self.fold is None:
-            held = _drawn(self.share)
+            shares = _drawn(self.share)
         else:
-            held = self.share[:, None] * (self.fold[:, None] == np.arange(N_FOLDS))
+            in_fold = self.fold[:, None] == np.arange(N_FOLDS)
+            shares = self.share[:, None] * in_fold
         splits = []
-        for k, out in enumerate(held.T):
+        for k, out in enumerate(shares.T):
             kept = self.share - out
             fit, size = kept > _TINY * self.share, kept.sum()
             if self.n_units is not None and size:  # weights have no scale
@@ -64,23 +65,24 @@ class Part(CurveRows):
             splits.append((self._some(fit, kept), self._some(out > 0, out)))
         return splits
 
-    def _some(self, chosen: Array, weight: Array) -> Part:
+    def _some(self, chosen: Array, weight: Array) -> FoldedRows:
         """Return some rows, whose weights are others."""
-        return Part(self.score[chosen], self.outcome[chosen], weight[chosen])
+        return FoldedRows(self.score[chosen], self.outcome[chosen], weight[chosen])
 
 
 def _drawn(weight: Array) -> Array:
     """Return the weights that each fold gets of rows, shape (n, N_FOLDS)."""
     rng = np.random.default_rng(0)
     whole = np.floor(weight + _TINY)
-    held = rng.multinomial(whole.astype(np.int64), np.full(N_FOLDS, 1 / N_FOLDS))
+    counts = rng.multinomial(whole.astype(np.int64), np.full(N_FOLDS, 1 / N_FOLDS))
     of_rest = rng.integers(N_FOLDS, size=weight.size)[:, None] == np.arange(N_FOLDS)
-    return held + of_rest * np.maximum(weight - whole, 0)[:, None]
+    return counts + of_rest * np.maximum(weight - whole, 0)[:, None]
 
 
-def _joined(parts: Iterable[Part]) -> Part:
-    """Return the rows of all parts, which have no clusters."""
-    return Part(*np.hstack([[p.score, p.outcome, p.share] for p in parts]))
+def _joined(groups: Iterable[FoldedRows]) -> FoldedRows:
+    """Return the rows of all groups, which have no clusters."""
+    columns = [[rows.score, rows.outcome, rows.share] for rows in groups]
+    return FoldedRows(*np.hstack(columns))
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,8 @@ class Mixed(Curve):
 
 
 def shrink(
-    whole: Part,
-    groups: dict[Hashable, Part],
+    whole: FoldedRows,
+    groups: dict[Hashable, FoldedRows],
     alone: Sequence[Curve],
     pooled: Curve,
     fits: Sequence[Fit],
@@ -133,7 +135,7 @@ def shrink(
     one of all rows, of which the best is taken for the shrunken curves. By the first
     one it is `pooled`.
     """
-    splits = {label: part.split() for label, part in groups.items()}
+    splits = {label: rows.split() for label, rows in groups.items()}
     of_all = None if whole.fold is None else whole.split()
     folds = []
     for k in range(N_FOLDS):
@@ -166,24 +168,25 @@ def shrink(
     return [
         Mixed(
             np.union1d(curve.score, other.score),
-            *(curve, other, part.size / (part.size + float(worth))),
+            *(curve, other, rows.size / (rows.size + float(worth))),
         )
-        for curve, other, part in zip(alone, shrunken, groups.values(), strict=True)
+        for curve, other, rows in zip(alone, shrunken, groups.values(), strict=True)
     ]
 
 
 def shifted_curves(
-    pooled: Curve, together: Part, groups: dict[Hashable, Part], whole: Part
+    pooled: Curve,
+    together: FoldedRows,
+    groups: dict[Hashable, FoldedRows],
+    whole: FoldedRows,
 ) -> list[Shifted]:
     """Return a curve of rows together with the shift and the slope of each group.
 
     `whole` are all rows, of which those together may be some.
     """
     end = 0.5 / (whole.size + 1) if whole.within_unit else np.nan
-    parts = list(groups.values())
-    link, outcome, weight = np.hstack(
-        [[pooled.predict(part.score), part.outcome, part.share] for part in parts]
-    )
+    grouped = _joined(groups.values())
+    link, weight = pooled.predict(grouped.score), grouped.share
     noise = 1.0
     if not whole.within_unit:
         value = pooled.predict(together.score)
@@ -195,8 +198,9 @@ def shifted_curves(
     spread = float(np.sqrt(np.average((link - mean) ** 2, weights=weight)))
     spread = spread if spread > _TINY * (1 + abs(mean)) else np.inf
     columns = np.stack([np.ones(link.size), (link - mean) / spread])
-    cell = np.repeat(np.arange(len(parts)), [part.score.size for part in parts])
-    rows = link, columns, outcome, weight / noise, cell
+    sizes = [rows.score.size for rows in groups.values()]
+    cell = np.repeat(np.arange(len(groups)), sizes)
+    rows = link, columns, grouped.outcome, weight / noise, cell
     effects = fit_effects(*rows, levels_of(list(groups)), odds=whole.within_unit)
     slopes = np.maximum(effects[:, 1] / spread, -1)  # so that no curve is turned around
     levels = effects[:, 0] - slopes * mean
@@ -250,26 +254,25 @@ def fit_effects(
         residual = weight * (outcome - expected)
         curvature = weight * expected * (1 - expected) if odds else weight
         score = np.stack([sums(residual * c) for c in columns], axis=-1)
-        information = np.stack(
-            [np.stack([sums(curvature * a * b) for a in columns], -1) for b in columns],
-            axis=-1,
-        )
+        products = [[sums(curvature * a * b) for a in columns] for b in columns]
+        information: Array = np.array(products).T
         for f, codes in _EM * list(enumerate(levels)):
             mean = effects[f].mean(axis=0) * (f == 0)
-            own = effects[f] - mean
+            random = effects[f] - mean
             step = (information @ (total() - start)[..., None])[..., 0]
-            known, gradient = np.zeros((len(own), d, d)), 0 * own
+            known, gradient = np.zeros((len(random), d, d)), 0 * random
             np.add.at(known, codes, information)
             np.add.at(gradient, codes, score - step)
-            gradient += (known @ own[..., None])[..., 0]
+            gradient += (known @ random[..., None])[..., 0]
             prior = priors[f] / usual[f][:, None, None]
             inner = np.linalg.inv(np.eye(d) + known @ prior)
             pull = (inner @ gradient[..., None])[..., 0]
-            own = (prior @ pull[..., None])[..., 0]
-            effects[f], spread = own + mean, own - own.mean(axis=0) * (f == 0)
-            length = ((own * pull).sum(1) + inner.trace(axis1=1, axis2=2)) / usual[f]
+            random = (prior @ pull[..., None])[..., 0]
+            effects[f] = random + mean
+            spread = random - random.mean(axis=0) * (f == 0)
+            length = ((random * pull).sum(1) + inner.trace(axis1=1, axis2=2)) / usual[f]
             usual[f] = (_TAIL + d) / (_TAIL + length)
-            priors[f] = (usual[f] * spread.T) @ spread / max(1, len(own) - (f == 0))
+            priors[f] = (usual[f] * spread.T) @ spread / max(1, len(random) - (f == 0))
             priors[f] += (usual[f][:, None, None] * (prior @ inner)).mean(axis=0)
         for f, old in enumerate(before):
             longest = np.abs(effects[f] - old).max(axis=1, keepdims=True)

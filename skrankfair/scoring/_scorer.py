@@ -572,7 +572,7 @@ class ScorersWithErrors(MultimetricScorer):
                 function, result = scorer._score_func, score.estimates
                 kind = "value"
                 if function.compares_groups:
-                    kind = function.kind or _own_kind(result)
+                    kind = function.kind or _kind_of(result)
                 error, df = standard_error(result, kind)
                 scores |= {f"{name}_standard_error": error, f"{name}_df": df}
                 if function.compares_groups:
@@ -581,7 +581,7 @@ class ScorersWithErrors(MultimetricScorer):
         return scores
 
 
-def _own_kind(result: Result) -> str:
+def _kind_of(result: Result) -> str:
     """Return the kind of disparity that a metric has by itself."""
     if isinstance(result, EqualizedOdds):
         return "difference"
