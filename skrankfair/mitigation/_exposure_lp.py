@@ -51,14 +51,14 @@ def drawn_order(
     order, relaxed = np.arange(lists.n_rows), np.zeros(lists.n_queries)
     for rows, queries, places in lists.spans(_ROWS):
         columns = lists.score[rows], lists.group[rows], lists.n_groups
-        part = QueryLists(places.starts, places.tie_starts, *columns)
-        ranks, chances, relaxed[queries] = exposure_mixture(part, weights, constraint)
+        some = QueryLists(places.starts, places.tie_starts, *columns)
+        ranks, chances, relaxed[queries] = exposure_mixture(some, weights, constraint)
         ends = np.cumsum(chances, axis=0)
-        number = rng.random(part.n_queries) * ends[-1]
-        drawn = (ends <= number).sum(axis=0)[part.query]
-        worth = weights[ranks[drawn, np.arange(part.n_rows)] - 1]
-        by_worth = np.lexsort((-weights[part.position()], part.query))
-        order[rows][by_worth] = rows.start + np.lexsort((-worth, part.query))
+        number = rng.random(some.n_queries) * ends[-1]
+        drawn = (ends <= number).sum(axis=0)[some.query]
+        worth = weights[ranks[drawn, np.arange(some.n_rows)] - 1]
+        by_worth = np.lexsort((-weights[some.position()], some.query))
+        order[rows][by_worth] = rows.start + np.lexsort((-worth, some.query))
     if n_relaxed := np.count_nonzero(relaxed):
         warn_user(
             f"Exposure in proportion to relevance is out of reach in {n_relaxed:,} of "
@@ -98,8 +98,11 @@ def exposure_mixture(
     query, n_queries = lists.query, lists.lengths.size
     # Places by their weight; the places of a query are those of its rows.
     place = lists.position()
-    places = np.lexsort((place, -weights[place], query))
-    value, place_number = _in_units(weights[place][places], lists), place[places] + 1
+    by_weight = np.lexsort((place, -weights[place], query))
+    value, place_number = (
+        _in_units(weights[place][by_weight], lists),
+        place[by_weight] + 1,
+    )
     # The unit of relevance is the query's own. All exposures have one sum, so that only
     # clicks need a zero of relevance.
     score = _in_units(lists.score, lists)

@@ -280,19 +280,19 @@ class Hull:
         slope = slope[(slope >= after[-1]) & (slope <= before[0])]
         start = np.searchsorted(-before, -slope, side="right") - 1
         end = right + np.searchsorted(-after, -slope, side="left")
-        places = np.array([start, start + 1, end - 1, end])
-        above = self.ahead[places] - ahead - slope * (self.total[places] - total)
+        vertices = np.array([start, start + 1, end - 1, end])
+        above = self.ahead[vertices] - ahead - slope * (self.total[vertices] - total)
         first = np.clip(above[0] / (above[0] - above[1]), 0, 1)
         last = np.clip(above[2] / (above[2] - above[3]), 0, 1)
-        at = self.total[places]
+        at = self.total[vertices]
         low = at[0] + first * (at[1] - at[0])
         high = at[2] + last * (at[3] - at[2])
         of_high = (total - low) / (high - low)
         accepted = np.array([of_high + (1 - of_high) * first, of_high, of_high * last])
-        rows = np.diff(self.positive[places], axis=0)
+        rows = np.diff(self.positive[vertices], axis=0)
         best = int(np.argmin((rows * accepted * (1 - accepted)).sum(axis=0)))
         share = -np.diff(np.concatenate([[1.0], accepted[:, best], [0.0]]))
-        return places[:, best], share
+        return vertices[:, best], share
 
 
 # Rounding: how near the hull a point is on it, and what is never drawn.

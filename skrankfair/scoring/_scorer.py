@@ -596,15 +596,15 @@ def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
     the worst group has the largest value.
     """
     sums = {}
-    for part in result.rates if isinstance(result, EqualizedOdds) else (result,):
-        value, support = part.estimate, part.support
+    for rate in result.rates if isinstance(result, EqualizedOdds) else (result,):
+        value, support = rate.estimate, rate.support
         if kind in ("max_abs", "l1"):
-            value = value - part.metric.fair_value
-        elif kind == "worst" and part.metric.better == "low":
+            value = value - rate.metric.fair_value
+        elif kind == "worst" and rate.metric.better == "low":
             value = -value
         total = np.where(np.isnan(value), 0.0, value) * support
-        for row, label in enumerate(part.groups):
-            column = f"{name}_of_{part.name}[{label}]"
+        for row, label in enumerate(rate.groups):
+            column = f"{name}_of_{rate.name}[{label}]"
             sums[column] = float(total[row])
             sums[f"{column}_support"] = float(support[row] * ~np.isnan(value[row]))
     sums[f"{name}_support"] = sum(v for n, v in sums.items() if n.endswith("_support"))
