@@ -106,9 +106,7 @@ def split_by_time(ratings: pd.DataFrame, train_share: float = 0.8) -> Array:
 
 
 def rank_with_svd(
-    ratings: pd.DataFrame,
-    train: Array,
-    n_components: int = 64,
+    ratings: pd.DataFrame, train: Array, n_components: int = 64
 ) -> tuple[Array, Array]:
     r"""Return row numbers of the held-out ratings, and their scores by a truncated SVD.
 

@@ -19,10 +19,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics._scorer import _BaseScorer, _cached_call, _MultimetricScorer
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.fixes import parse_version
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    get_routing_for_object,
-)
+from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_object
 from sklearn.utils.validation import (
     _check_feature_names_in,
     _check_method_params,

@@ -18,15 +18,7 @@ from skrankfair.__main__ import main
 from skrankfair._inputs.validation import collected_warnings
 from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
-from tests.cli.common import (
-    FAST,
-    REQUIRED,
-    WHO,
-    columns_of,
-    complaint,
-    frame,
-    numbers,
-)
+from tests.cli.common import FAST, REQUIRED, WHO, columns_of, complaint, frame, numbers
 
 
 def numbers_of(report):

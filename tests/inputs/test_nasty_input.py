@@ -19,16 +19,7 @@ from skrankfair.metrics import (
     pairwise_exposure,
     pairwise_preference,
 )
-from tests.calls import (
-    CLICKED,
-    ENGAGEMENT,
-    GOOD,
-    INF,
-    METRICS,
-    NAN,
-    call,
-    columns_of,
-)
+from tests.calls import CLICKED, ENGAGEMENT, GOOD, INF, METRICS, NAN, call, columns_of
 from tests.reference.matched_pairs import matched_pair_calibration as naive_mpc
 from tests.seeds import one_in
 

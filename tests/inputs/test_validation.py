@@ -11,11 +11,7 @@ import pyarrow as pa
 import pytest
 
 from skrankfair._inputs.validation import as_numbers, check_number
-from skrankfair.metrics import (
-    matched_pair_calibration,
-    ndcg,
-    pairwise_accuracy,
-)
+from skrankfair.metrics import matched_pair_calibration, ndcg, pairwise_accuracy
 from tests.calls import (
     ENGAGEMENT,
     GOOD,
@@ -332,11 +328,7 @@ LATER = {"engagement": [0.1, 0.1, 0.1, NAN, 0.4, 0.5]}
                     "cluster must be",
                 ),
                 (m, {**CLUSTERS, "variance": "item"}, "variance='item' takes cluster="),
-                (
-                    m,
-                    {"average": "queries", "variance": "item"},
-                    "average='queries' n",
-                ),
+                (m, {"average": "queries", "variance": "item"}, "average='queries' n"),
             )
         ),
         (
