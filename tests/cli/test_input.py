@@ -112,16 +112,9 @@ class TestLabels:
         for name in ("drama", "comedy"):
             data[name] = np.where(data[name], *words[::-1])
         data.to_csv(file, index=False)
-        arguments = [
-            "audit",
-            file,
-            *WHO[:4],
-            *WHO[-2:],
-            "--metrics",
-            "pairwise_exposure",
-        ]
-        arguments += ["--overlapping", "drama,comedy", "--by", "region"]
-        content = numbers(arguments, tmp_path)
+        options = ["--overlapping", "drama,comedy", "--by", "region"]
+        options += ["--qid", "session", "--metrics", "pairwise_exposure"]
+        content = numbers(["audit", file, *SCORED, *options], tmp_path)
         rows = {tuple(row["group"]): row["n_rows"] for row in content["groups"]}
         assert (rows, content["by"]) == (expected, "group × region")
 

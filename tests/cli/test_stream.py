@@ -9,6 +9,7 @@ from skrankfair.__main__ import main
 from skrankfair._cli import stream
 
 from ..distributed.logs import click_log
+from .common import complaint
 
 COLUMNS = ["--y-true", "y", "--y-score", "s", "--sensitive-features", "g", "--qid", "q"]
 
@@ -64,8 +65,7 @@ def test_every_command_takes_a_pattern(folder, tmp_path, capsys):
         printed.append(capsys.readouterr().out.partition("before: ")[0])
     assert printed[0] == printed[1]
     paired = ["compare", path, path, *rest, "--paired"]
-    assert main(paired) == 2
-    assert "got --paired" in capsys.readouterr().err
+    assert "got --paired" in complaint(paired, capsys)
 
 
 def test_items_recur_among_users(tmp_path):
@@ -104,14 +104,9 @@ def test_items_have_weights_and_what_is_not_defined_is_left_out(tmp_path):
     [
         (["none-*.parquet", *COLUMNS], "No files found that match"),
         (["*.parquet", *COLUMNS[:-2]], "part by part, which needs queries"),
-        (
-            ["*.parquet", *COLUMNS, "--engagement", "s"],
-            "not take all options; got --engagement",
-        ),
+        (["*.parquet", *COLUMNS, "--engagement", "s"], "options; got --engagement"),
         (["*.parquet", *COLUMNS, "--task", "risk"], "got --task."),
         (["*.parquet", *COLUMNS, "--missing", "drop"], "got --missing."),
-        (["*.parquet", *COLUMNS, "--temp-directory", "none"], "must be a folder"),
-        (["*.parquet", *COLUMNS, "--memory", "lots"], "Memory must have a number"),
         (["*.parquet", *COLUMNS, "--jobs", "0"], "n_jobs == 0"),
         (["*.parquet", *COLUMNS, "--cluster", "s"], "constant within a query"),
     ],
@@ -119,6 +114,4 @@ def test_items_have_weights_and_what_is_not_defined_is_left_out(tmp_path):
 )
 def test_errors_are_one_line(arguments, message, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
-    assert main(["audit", *arguments]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert message in line
+    assert message in complaint(["audit", *arguments], capsys)
