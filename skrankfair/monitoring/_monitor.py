@@ -314,19 +314,12 @@ class Monitor(Shown):
         start: float = _START,
         spec: Mapping[str, Any] | None = None,
     ) -> None:
-        given = Settings(margin, alpha, baseline, tolerance, start, spec)
         self.path = None if path is None else Path(path)
         self.metric = metric
-        self.settings = given
+        self.settings = Settings(margin, alpha, baseline, tolerance, start, spec)
         self._results: dict[str, GroupEstimates] = {}
         self._take({})
         self._load()
-        for name, value in asdict(self.settings).items():
-            if value != getattr(given, name):
-                raise ValueError(
-                    f"{name} must be that of {self.path}, {value!r}; got "
-                    f"{getattr(given, name)!r}. Monitor.open takes what is stored."
-                )
 
     @classmethod
     def open(
@@ -359,10 +352,18 @@ class Monitor(Shown):
         return cls(path, metric=metric, **asdict(settings))
 
     def _load(self) -> None:
-        """Read the file, if there is one."""
-        if self.path is not None and self.path.exists():
-            self.settings, days = _read(self.path)
-            self._take(days)
+        """Read the file, if there is one, which must have the same settings."""
+        if self.path is None or not self.path.exists():
+            return
+        stored, days = _read(self.path)
+        for name, value in asdict(stored).items():
+            given = getattr(self.settings, name)
+            if value != given:
+                raise ValueError(
+                    f"{name} must be that of {self.path}, {value!r}; got {given!r}. "
+                    "Monitor.open takes what is stored."
+                )
+        self._take(days)
 
     def _take(self, days: dict[str, str]) -> None:
         """Take these days, from which blocks and alarms follow when they are asked."""
