@@ -73,6 +73,14 @@ def penalty_of(y, group, query, **options):
     return pairwise_penalty(y, sensitive_features=group, qid=query, **options)
 
 
+def repeated_queries(query, seed=1):
+    """How often each row comes, its repeated rows, and the queries of these."""
+    times = np.random.default_rng(seed).integers(0, 3, query.max() + 1)[query]
+    rows = np.repeat(np.arange(query.size), times)
+    copy = np.concatenate([np.arange(n) for n in times])
+    return times, rows, query[rows] + 100 * copy
+
+
 @each_comparison
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_penalty_is_the_naive_correlation_and_its_gradient(comparison, n_groups):
@@ -131,11 +139,9 @@ def test_strata_of_engagement_are_terms_that_count_as_one():
 def test_weights_repeat_queries_and_remove_rows():
     _, y, group, query = problem()
     score = np.random.default_rng(0).normal(size=y.size)
-    times = np.random.default_rng(1).integers(0, 3, query.max() + 1)[query]
+    times, rows, queries = repeated_queries(query)
     value = penalty_of(y, group, query, sample_weight=times)(score)[0]
-    rows = np.repeat(np.arange(y.size), times)
-    copy = np.concatenate([np.arange(n) for n in times])
-    again = penalty_of(y[rows], group[rows], query[rows] + 100 * copy)
+    again = penalty_of(y[rows], group[rows], queries)
     assert again(score[rows])[0] == pytest.approx(value, rel=1e-9)
     by_row = np.random.default_rng(2).integers(0, 2, y.size)
     kept = by_row > 0
@@ -242,15 +248,13 @@ def test_pairs_of_other_rows_than_those_of_the_loss():
 @pytest.mark.parametrize("loss", ["squared", "logistic", "pairwise"])
 def test_weights_of_an_objective_repeat_queries(loss):
     X, y, group, query = problem()
-    times = np.random.default_rng(1).integers(0, 3, query.max() + 1)[query]
-    rows = np.repeat(np.arange(y.size), times)
-    copy = np.concatenate([np.arange(n) for n in times])
+    times, rows, queries = repeated_queries(query)
     options = {"strength": 0.2, "loss": loss}
     weighted = pairwise_fairness_objective(
         y, sensitive_features=group, qid=query, sample_weight=times, **options
     )
     repeated = pairwise_fairness_objective(
-        y[rows], sensitive_features=group[rows], qid=query[rows] + 100 * copy, **options
+        y[rows], sensitive_features=group[rows], qid=queries, **options
     )
     score = X[:, 0]
     # The mean of the pairwise loss is multiplied by the number of rows.
@@ -262,11 +266,9 @@ def test_weights_of_an_objective_repeat_queries(loss):
 @pytest.mark.parametrize("model", [PairwiseFairRegressor, PairwiseFairClassifier])
 def test_weights_of_a_model_repeat_queries(model):
     X, y, group, query = problem()
-    times = np.random.default_rng(1).integers(0, 3, query.max() + 1)[query]
-    rows = np.repeat(np.arange(y.size), times)
-    copy = np.concatenate([np.arange(n) for n in times])
+    times, rows, queries = repeated_queries(query)
     weighted = model(0.1).fit(X, y, group, query, sample_weight=times)
-    repeated = model(0.1).fit(X[rows], y[rows], group[rows], query[rows] + 100 * copy)
+    repeated = model(0.1).fit(X[rows], y[rows], group[rows], queries)
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-6)
     assert weighted.penalty_path_[0] == pytest.approx(repeated.penalty_path_[0])
 
