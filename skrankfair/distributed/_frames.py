@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..metrics import GroupEstimates
-from ._plan import MeasurePlan, Results, Source, added, cut
+from ._plan import MeasurePlan, Results, Source, added
 
 # How many results one task of Dask adds up.
 _AT_A_TIME = 8
@@ -152,3 +152,44 @@ def _answer(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
     except ValueError as error:  # of the data: trying again would repeat it
         answer = {"error": str(error)}
     yield pa.RecordBatch.from_arrays([pa.array([json.dumps(answer)])], ["answer"])
+
+
+def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
+    """Yield tables of about `n_rows` rows, of which no two share a cluster.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow RecordBatch
+        The rows of a cluster next to each other.
+    by : str or None
+        The column of the clusters; None for rows.
+    n_rows : int
+        A table is cut at the first border between clusters after this many rows, so
+        that larger clusters stay whole.
+    """
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    size, enough = 0, n_rows
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.num_rows
+        if size < enough:
+            continue
+        table = pa.Table.from_batches(waiting)
+        border = size if by is None else _last_border(table[by])
+        if border:
+            yield table.slice(0, border)
+        waiting = table.slice(border).to_batches()
+        size -= border
+        enough = max(n_rows, 2 * size)
+    if size:
+        yield pa.Table.from_batches(waiting)
+
+
+def _last_border(column: Any) -> int:
+    """Return the row at which the last run of equal values in a column begins."""
+    import pyarrow.compute as pc
+
+    ends = pc.run_end_encode(column.combine_chunks()).run_ends
+    return ends[-2].as_py() if len(ends) > 1 else 0

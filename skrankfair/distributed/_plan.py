@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -274,44 +274,3 @@ def _check_additive(
 def plain_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function inside a partial, or the function itself."""
     return function.func if isinstance(function, partial) else function
-
-
-def cut(batches: Iterable[Any], by: str | None, n_rows: int) -> Iterator[Any]:
-    """Yield tables of about `n_rows` rows, of which no two share a cluster.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow RecordBatch
-        The rows of a cluster next to each other.
-    by : str or None
-        The column of the clusters; None for rows.
-    n_rows : int
-        A table is cut at the first border between clusters after this many rows, so
-        that larger clusters stay whole.
-    """
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    size, enough = 0, n_rows
-    for batch in batches:
-        waiting.append(batch)
-        size += batch.num_rows
-        if size < enough:
-            continue
-        table = pa.Table.from_batches(waiting)
-        border = size if by is None else _last_border(table[by])
-        if border:
-            yield table.slice(0, border)
-        waiting = table.slice(border).to_batches()
-        size -= border
-        enough = max(n_rows, 2 * size)
-    if size:
-        yield pa.Table.from_batches(waiting)
-
-
-def _last_border(column: Any) -> int:
-    """Return the row at which the last run of equal values in a column begins."""
-    import pyarrow.compute as pc
-
-    ends = pc.run_end_encode(column.combine_chunks()).run_ends
-    return ends[-2].as_py() if len(ends) > 1 else 0

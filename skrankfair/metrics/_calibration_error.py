@@ -99,9 +99,8 @@ class SortedScores:
         block = np.searchsorted(self.mass, edges, side="right") - 1
         inside = self.mass[block] < edges
         within = inside[:-1] & inside[1:] & (block[:-1] == block[1:])
-        between = np.zeros(edges.size, dtype=bool)
-        between[1:-1] = within[:-1] & within[1:]
-        return np.unique(edges[~between])
+        between = 1 + np.flatnonzero(within[:-1] & within[1:])
+        return np.unique(np.delete(edges, between))
 
     def means(self, edges: Array, sums: Array) -> Array:
         """Return means within bins, in which a cut block adds its share."""
@@ -603,12 +602,12 @@ def calibration_error(
         # As many narrow bins as the root of the number of clusters, at least 15.
         n_narrow = max(_FEWEST_NARROW, round(of_group.n_active**0.5))
         narrow = _BinSquares(of_group, scores, n_narrow)
-        if method == "smooth":
-            if group not in chosen:
-                chosen[group] = bandwidth_of_group(bandwidth, group, of_group, smoother)
-            return _SmoothSquares(of_group, chosen[group], smoother), narrow
-        if group not in chosen:
+        if group not in chosen and method == "smooth":
+            chosen[group] = bandwidth_of_group(bandwidth, group, of_group, smoother)
+        elif group not in chosen:
             chosen[group] = int(bins) if method == "binned" else scores.sweep()
+        if method == "smooth":
+            return _SmoothSquares(of_group, chosen[group], smoother), narrow
         return replace(narrow, n_bins=chosen[group]), narrow
 
     sums: ClusterSums

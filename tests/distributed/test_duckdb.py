@@ -4,11 +4,9 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from skrankfair.distributed import measure
-from skrankfair.distributed._plan import cut
 from tests.seeds import rarely
 
 from .logs import METRICS, WHO, assert_same, written
@@ -100,29 +98,3 @@ class TestWorkersAndDisks:
 
 def _fails(y_true, y_score, *, sensitive_features, qid, cluster):
     raise OSError("always")
-
-
-class TestCut:
-    @staticmethod
-    def batches(clusters, size):
-        table = pa.table({"u": clusters, "row": np.arange(len(clusters))})
-        return table.to_batches(max_chunksize=size)
-
-    @pytest.mark.parametrize("size", [1, 3, 7, 100])
-    @pytest.mark.parametrize("n_rows", [1, 4, 10, 1000])
-    def test_no_cluster_is_in_two_parts(self, size, n_rows):
-        rng = np.random.default_rng(0)
-        clusters = np.repeat(np.arange(30), rng.integers(1, 9, 30))
-        parts = list(cut(self.batches(clusters, size), "u", n_rows))
-        rows = np.concatenate([part["row"] for part in parts])
-        np.testing.assert_array_equal(rows, np.arange(clusters.size))
-        units = [set(part["u"].to_pylist()) for part in parts]
-        assert sum(map(len, units)) == 30
-        assert all(part.num_rows <= max(n_rows, 9) + size + 9 for part in parts)
-
-    def test_a_large_cluster_is_whole_and_rows_are_cut_anywhere(self):
-        clusters = np.repeat(["a", "b", "c"], [2, 500, 3])
-        parts = list(cut(self.batches(clusters, 4), "u", 5))
-        assert [part.num_rows for part in parts] == [2, 503]
-        parts = list(cut(self.batches(np.zeros(25), 5), None, 10))
-        assert [part.num_rows for part in parts] == [10, 10, 5]

@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from skrankfair.distributed import measure
+from skrankfair.distributed._frames import cut
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     brier_score,
@@ -229,3 +230,29 @@ class TestErrors:
         frame.iloc[:0].to_parquet(tmp_path / "f.parquet")
         with pytest.raises(ValueError, match="at least one row"):
             measure(tmp_path / "f.parquet", "dips", **WHO)
+
+
+class TestCut:
+    @staticmethod
+    def batches(clusters, size):
+        table = pa.table({"u": clusters, "row": np.arange(len(clusters))})
+        return table.to_batches(max_chunksize=size)
+
+    @pytest.mark.parametrize("size", [1, 3, 7, 100])
+    @pytest.mark.parametrize("n_rows", [1, 4, 10, 1000])
+    def test_no_cluster_is_in_two_parts(self, size, n_rows):
+        rng = np.random.default_rng(0)
+        clusters = np.repeat(np.arange(30), rng.integers(1, 9, 30))
+        parts = list(cut(self.batches(clusters, size), "u", n_rows))
+        rows = np.concatenate([part["row"] for part in parts])
+        np.testing.assert_array_equal(rows, np.arange(clusters.size))
+        units = [set(part["u"].to_pylist()) for part in parts]
+        assert sum(map(len, units)) == 30
+        assert all(part.num_rows <= max(n_rows, 9) + size + 9 for part in parts)
+
+    def test_a_large_cluster_is_whole_and_rows_are_cut_anywhere(self):
+        clusters = np.repeat(["a", "b", "c"], [2, 500, 3])
+        parts = list(cut(self.batches(clusters, 4), "u", 5))
+        assert [part.num_rows for part in parts] == [2, 503]
+        parts = list(cut(self.batches(np.zeros(25), 5), None, 10))
+        assert [part.num_rows for part in parts] == [10, 10, 5]
