@@ -51,18 +51,8 @@ from .findings import (
     jsonable,
     margins_of,
 )
-from .groupings import (
-    groupings_of,
-    members_of,
-    name_of,
-    references_of,
-)
-from .sections import (
-    ReportSection,
-    further_sections,
-    impact_sections,
-    within_section,
-)
+from .groupings import groupings_of, members_of, name_of, references_of
+from .sections import ReportSection, further_sections, impact_sections, within_section
 
 if TYPE_CHECKING:
     import pandas as pd

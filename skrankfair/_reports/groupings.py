@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._estimates import formatting as fmt
 from .._inputs.groups import as_groups, frame_columns
-from .._inputs.validation import (
-    Array,
-    check_choice,
-    to_numpy,
-)
+from .._inputs.validation import Array, check_choice, to_numpy
 
 if TYPE_CHECKING:
     import pandas as pd

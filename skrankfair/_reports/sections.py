@@ -373,9 +373,7 @@ def _impact_table(
 
 
 def within_section(
-    rows: AuditRows,
-    findings: Iterable[MetricFinding],
-    chosen: Iterable[AuditMetric],
+    rows: AuditRows, findings: Iterable[MetricFinding], chosen: Iterable[AuditMetric]
 ) -> tuple[ReportSection, list[str]]:
     """Return the gaps within levels of another column, and notes on what has none.
 

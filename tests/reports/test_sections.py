@@ -14,11 +14,7 @@ from skrankfair.inference import (
     monotonicity_test,
     outcome_inequality_test,
 )
-from skrankfair.metrics import (
-    matched_pair_curve,
-    positive_rate_shift,
-    selection_rate,
-)
+from skrankfair.metrics import matched_pair_curve, positive_rate_shift, selection_rate
 
 from .common import by_name, data, risks, same
 
