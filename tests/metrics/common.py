@@ -358,24 +358,17 @@ def result_of(values) -> GroupEstimates:
 def assert_same(actual, expected, tolerance=1e-12, order=None):
     """Compare two results; `order` are the groups of the first in that of the other."""
     index = np.arange(len(expected.groups)) if order is None else np.array(order)
-    for name in ("estimate", "support"):
-        np.testing.assert_allclose(
-            getattr(actual, name)[index],
-            getattr(expected, name),
-            rtol=tolerance,
-            atol=tolerance,
-        )
     # The covariance is of sums of differences of sums.
-    np.testing.assert_allclose(
-        actual.covariance[np.ix_(index, index)],
-        expected.covariance,
-        rtol=100 * tolerance,
-        atol=100 * tolerance,
-    )
-    for name in ("df", "n_effective"):
-        np.testing.assert_allclose(
-            getattr(actual, name)[index], getattr(expected, name), rtol=1e-8
-        )
+    for name, rtol, atol in (
+        ("estimate", tolerance, tolerance),
+        ("support", tolerance, tolerance),
+        ("covariance", 100 * tolerance, 100 * tolerance),
+        ("df", 1e-8, 0.0),
+        ("n_effective", 1e-8, 0.0),
+    ):
+        values = getattr(actual, name)
+        values = values[np.ix_(*[index] * values.ndim)]
+        np.testing.assert_allclose(values, getattr(expected, name), rtol, atol)
     assert actual.n_clusters == expected.n_clusters
     assert actual.variance == expected.variance
     if order is None:

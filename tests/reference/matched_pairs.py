@@ -157,13 +157,16 @@ def position_weighted(pairs, chances, position_weight, estimate):
 # The value at a difference of zero, section 4.1
 
 
-def local_linear(pairs, s, epsilon):
+DEGREES = {"local_linear": 1, "local_quadratic": 2}
+
+
+def local_polynomial(pairs, s, epsilon, degree):
     """Intercept of the regression of y_i - y_j on s_j - s_i; section 4.1.
 
     Weighted least squares with the triangular kernel 1 - |s_j - s_i| / epsilon; the
     difference keeps its sign, also for "both". ``pairs`` are (i, j, value, frequency).
-    One difference only, or none, under the kernel: the mean if that difference is 0
-    (always so for epsilon 0), else nan.
+    Too few differences under the kernel: the mean if the only one is 0 (always so for
+    epsilon 0), else nan.
     """
     under = []
     for i, j, value, frequency in pairs:
@@ -172,10 +175,12 @@ def local_linear(pairs, s, epsilon):
         if kernel > 0:
             under.append((d, value, frequency * kernel))
     distinct = {d for d, *_ in under}
-    if len(distinct) < 2 and distinct != {0.0}:
+    if distinct == {0.0}:
+        degree = 0
+    if len(distinct) <= degree:
         return NAN
     d, value, weight = np.array(under).T
-    return np.polyfit(d, value, len(distinct) > 1, w=np.sqrt(weight))[-1]
+    return np.polyfit(d, value, degree, w=np.sqrt(weight))[-1]
 
 
 # The metric
@@ -190,10 +195,8 @@ def _estimate(pairs, s, q, epsilon, adjacent, position_weight, estimator):
         return position_weighted(
             rows, chances, position_weight, lambda some: _estimate(some, *options)
         )
-    if estimator == "local_linear":
-        return local_linear(pairs, s, epsilon)
     if estimator != "mean":
-        raise ValueError(estimator)
+        return local_polynomial(pairs, s, epsilon, DEGREES[estimator])
     n = math.fsum(frequency for *_, frequency in pairs)
     return math.fsum(f * value for _, _, value, f in pairs) / n if n else NAN
 
@@ -244,19 +247,7 @@ def estimate_and_pairs(
 
 
 def matched_pair_calibration(
-    y,
-    s,
-    q,
-    member,
-    epsilon=None,
-    n_pairs=None,
-    quantile=None,
-    direction="below",
-    average="pairs",
-    w=None,
-    adjacent=False,
-    position_weight=None,
-    estimator="mean",
+    y, s, q, member, epsilon=None, n_pairs=None, quantile=None, w=None, **options
 ):
     """Mean of y_i - y_j over the matched pairs; Definitions 2 and 3.
 
@@ -264,7 +255,7 @@ def matched_pair_calibration(
     Returns {group: (estimate or nan, number of pairs, epsilon of the group)}; the
     number counts every pair within epsilon, also where the kernel is 0.
     """
-    which = {"direction": direction, "adjacent": adjacent}
+    which = {k: v for k, v in options.items() if k in ("direction", "adjacent")}
     weights, result = query_weights(q, w), {}
     for group, in_group in member.items():
         eps = epsilon
@@ -274,9 +265,6 @@ def matched_pair_calibration(
             eps = epsilon_for(y, s, q, in_group, w=w, **rank, **which)
         pairs = matched_pairs(y, s, q, in_group, epsilon=eps, **which)
         number = sum(weights[q[i]] > 0 for i, *_ in pairs)
-        mean, _ = estimate_and_pairs(
-            *(y, s, q, in_group, eps, direction, average),
-            *(w, adjacent, position_weight, estimator),
-        )
+        mean, _ = estimate_and_pairs(y, s, q, in_group, eps, w=w, **options)
         result[group] = mean, number, eps
     return result
