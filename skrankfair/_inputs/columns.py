@@ -135,10 +135,9 @@ def without_missing(
     """Return columns without missing values, sentences on the rows, and counts.
 
     It serves calls that measure several metrics of the same rows. "drop" leaves out
-    rows that
-    lack an outcome, a score or a label of a group. "group" keeps rows without a label
-    as a group of their own. Other columns lose the same rows. Rows that lack the column
-    `placed_without` alone stay, since they have a place in the ranking.
+    rows that lack an outcome, a score or a label of a group. "group" keeps rows without
+    a label as a group of their own. Other columns lose the same rows. Rows that lack
+    the column `placed_without` alone stay, since they have a place in the ranking.
     """
     if not may_lack(missing):
         return dict(columns), (), {}
@@ -171,8 +170,7 @@ def _table(arrays: list[Array], names: list[Any] | None) -> Any:
     if names is None:
         return arrays[0]
     frame = pd.DataFrame(dict(enumerate(arrays)))
-    frame.columns = pd.Index(names, dtype=object)
-    return frame
+    return frame.set_axis(pd.Index(names, dtype=object), axis=1)
 
 
 @dataclass(frozen=True)
