@@ -150,11 +150,11 @@ class ContrastTest(ReadOnlyArrays, ABC):
         check_level(confidence_level)
         return confidence_level
 
-    def _band(self, level: float, method: str, error: Array) -> ConfidenceInterval:
+    def _band(self, level: float, method: str) -> ConfidenceInterval:
         """Return intervals of the differences; those of shares are inside [-1, 1]."""
-        quantile = self._tests.quantile(level, method).reshape(self.difference.shape)
-        low = self.difference - quantile * error
-        high = self.difference + quantile * error
+        difference, error, _ = self._differences
+        margin = self._tests.quantile(level, method).reshape(error.shape) * error
+        low, high = difference - margin, difference + margin
         if self._are_shares:
             return ConfidenceInterval(np.clip(low, -1, 1), np.clip(high, -1, 1))
         return ConfidenceInterval(low, high)

@@ -201,7 +201,7 @@ class MarginalOutcomeTest(ContrastTest):
         method = self.parameters["correction"]
         if len(self.contrasts) == 1:
             method = "pointwise"
-        return self._band(self._level(confidence_level), method, self.standard_error)
+        return self._band(self._level(confidence_level), method)
 
     def outcome_interval(
         self, confidence_level: float | None = None

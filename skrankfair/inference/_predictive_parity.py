@@ -88,10 +88,6 @@ class PredictiveParityTest(ContrastTest):
         """Standard errors of the curves, shape (G, J)."""
         return self._curves.standard_error
 
-    @property
-    def _quadratic(self) -> bool:
-        return self.sums.degree > 0
-
     @cached_read_only
     def _curves(self) -> Values:
         """The curves of the groups."""
@@ -99,7 +95,7 @@ class PredictiveParityTest(ContrastTest):
         fits, known = sums.fits, sums.defined[:size]
         variance = np.stack([sums.fit_covariance(g, g) for g in range(size)])
         estimate, effective = fits.estimate[:size], fits.effective[:size]
-        if self._quadratic:
+        if self.sums.degree:
             estimate, known = np.clip(estimate, *self.range), known & enough(effective)
         values = estimate, np.sqrt(np.maximum(variance, 0)), effective - 1
         return Values(*(np.where(known, v, np.nan) for v in values))
@@ -128,7 +124,7 @@ class PredictiveParityTest(ContrastTest):
     def _differences(self) -> Values:
         sums = self.sums
         first, second = self._pairs.T
-        if not self._quadratic:
+        if not self.sums.degree:
             difference = sums.means[first] - sums.means[second]
             df = np.where(sums.defined, sums.effective_clusters - 1, np.nan)
             variances = sums.variance[first], sums.variance[second]
@@ -217,7 +213,7 @@ class PredictiveParityTest(ContrastTest):
             For a level outside (0, 1) or an unknown kind.
         """
         level, method = self._level_and_method(confidence_level, kind)
-        return self._band(level, method, self.difference_standard_error)
+        return self._band(level, method)
 
     def curve_band(
         self, confidence_level: float | None = None, kind: str = "simultaneous"
@@ -251,7 +247,7 @@ class PredictiveParityTest(ContrastTest):
             covariance = (self.sums.covariance(g, g),)
             curve = self._together(Values(*of_group), covariance, alone, spread)
             quantile[g] = curve.quantile(level, method)
-        effective = self._curves.df + 1 if self._quadratic else None
+        effective = self._curves.df + 1 if self.sums.degree else None
         return self._interval(self._curves, quantile, effective)
 
     def _level_and_method(self, level: float | None, kind: str) -> tuple[float, str]:

@@ -410,7 +410,6 @@ class CurvePairs(ReadOnlyArrays):
             return (
                 (self.totals[:, 0] > 0)
                 & (self.effective_clusters >= 2 * (1 - 1e-9))
-                & (self.active >= 2)[:, None]
                 & (self.grid >= low[:, None])
                 & (self.grid <= high[:, None])
             )

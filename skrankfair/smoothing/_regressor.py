@@ -374,10 +374,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         """Return the bandwidth of each column, 1 for a column without spread."""
         n_columns, kernel = self._X.shape[1], get_kernel(self.kernel)
         rule = self.bandwidth
-        if isinstance(rule, str | Real):
+        if isinstance(rule, str):
             check_bandwidth(rule)
-            if not isinstance(rule, str):
-                return np.full(n_columns, float(rule))
 
             def error(bandwidths: Array) -> float:
                 if n_columns == 1:
@@ -385,13 +383,14 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
                 return _leave_cluster_out_error(bandwidths, self._X, sample, kernel)
 
             return rule_bandwidths(rule, self._X, sample, kernel, error)
-        bandwidths = as_numbers(rule, "bandwidth")
+        numbers = [rule] * n_columns if isinstance(rule, Real) else rule
+        bandwidths = as_numbers(numbers, "bandwidth")
         if bandwidths.size != n_columns:
             raise ValueError(
                 f"bandwidth must be one number or one for each of {n_columns} columns; "
                 f"got {bandwidths.size}."
             )
-        for bandwidth in bandwidths.tolist():
+        for bandwidth in numbers:
             check_bandwidth(bandwidth)
         return bandwidths
 
