@@ -27,12 +27,7 @@ from .._inputs.validation import (
     warn_user,
 )
 from ..metrics import GroupEstimates
-from ..smoothing._bandwidth import (
-    FEWEST,
-    boundary_bandwidth,
-    common_bandwidth,
-    enough,
-)
+from ..smoothing._bandwidth import FEWEST, boundary_bandwidth, common_bandwidth, enough
 from ..smoothing._curve_pairs import CurvePairs
 from ._contrast_test import (
     ContrastTest,
@@ -523,12 +518,7 @@ def marginal_outcome_test(
         if isinstance(bandwidth, str) and boundary == "local_linear":
             h *= _LINE_AT_THE_END
     sums = CurvePairs.of_rows(
-        rows,
-        cluster_weight,
-        np.array([cut]),
-        h,
-        chosen,
-        degree=_DEGREES[boundary],
+        rows, cluster_weight, np.array([cut]), h, chosen, degree=_DEGREES[boundary]
     )
     columns = [sample.share * sample.y, sample.share, weights_of_rows(rows, sample)]
     support = ColumnSum(2, 3)
@@ -555,11 +545,11 @@ def marginal_outcome_test(
         names = [fmt.label(result.groups[g]) for g in np.flatnonzero(few)]
         warn_user(
             f"The marginal outcome is undefined (NaN) with fewer than {FEWEST} "
-            f"effective clusters near the threshold, in: {', '.join(names)}.",
+            f"effective clusters near the threshold, in: {', '.join(names)}."
         )
     elif result.contrasts and np.isnan(result.pvalue) and present.all():
         warn_user(
             "marginal_outcome_test has no p-value (NaN): the outcomes near the "
-            "threshold are too few, or too much alike, to be compared.",
+            "threshold are too few, or too much alike, to be compared."
         )
     return result

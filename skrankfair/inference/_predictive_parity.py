@@ -655,7 +655,7 @@ def predictive_parity_test(
     if len(result.groups) < 2 and not rests:
         warn_user(
             "predictive_parity_test is undefined (NaN) for one group: "
-            f"{fmt.label(result.groups[0])}.",
+            f"{fmt.label(result.groups[0])}."
         )
     elif (
         result.sums.degree > 0
@@ -665,6 +665,6 @@ def predictive_parity_test(
         warn_user(
             "predictive_parity_test is undefined (NaN): at no point of the grid do "
             f"both groups of a contrast have enough data, {FEWEST} effective clusters "
-            "and, of two outcomes, one expected of each.",
+            "and, of two outcomes, one expected of each."
         )
     return result

@@ -106,11 +106,7 @@ def choose_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
 
 
 def rule_bandwidths(
-    rule: str,
-    X: Array,
-    sample: Sample,
-    kernel: Kernel,
-    error: Callable[[Array], float],
+    rule: str, X: Array, sample: Sample, kernel: Kernel, error: Callable[[Array], float]
 ) -> Array:
     """Return a bandwidth for each column by a rule, 1 for a column without spread.
 
@@ -264,11 +260,7 @@ def contrast_bandwidth(
 
 
 def boundary_bandwidth(
-    rows: ScoreRows,
-    sample: Sample,
-    threshold: float,
-    kernel: Kernel,
-    pairs: Array,
+    rows: ScoreRows, sample: Sample, threshold: float, kernel: Kernel, pairs: Array
 ) -> float:
     """Return the bandwidth of a line at the threshold, from the rows above it.
 

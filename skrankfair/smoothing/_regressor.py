@@ -13,11 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimates.resampled import label_hashes
-from .._inputs.by_name import (
-    named_columns,
-    numeric_features,
-    take_column,
-)
+from .._inputs.by_name import named_columns, numeric_features, take_column
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import (
     Array,
