@@ -219,12 +219,6 @@ def test_invariances(adjacent, ties):
 # What cannot be tested
 
 
-def undefined(**changes):
-    data = {**columns(n_queries=4, size=3, labels="ab"), **changes}
-    with pytest.warns(UndefinedMetricWarning, match="no two items of different groups"):
-        return outcome_inequality_test(**data)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -236,7 +230,9 @@ def undefined(**changes):
     ],
 )
 def test_nothing_to_test_is_undefined(changes):
-    t = undefined(**changes)
+    data = {**columns(n_queries=4, size=3, labels="ab"), **changes}
+    with pytest.warns(UndefinedMetricWarning, match="no two items of different groups"):
+        t = outcome_inequality_test(**data)
     assert np.isnan([t.statistic, t.pvalue, t.critical_value]).all()
     assert t.worst is None
     assert "statistic –" in repr(t)
