@@ -298,16 +298,11 @@ def estimator_call(make, rng):
 # Scorers, reports, and what else is not made of columns
 
 
-def scored(X, y, **options):
+def scored(X, y, make=scoring.make_fairness_scorer, **options):
     """Score a ranker by a metric whose columns are columns of X."""
-    scorer = scoring.make_fairness_scorer(**options)
+    scorer = make(**options)
     repr(scorer)
     return scorer(Given().fit(X), X, y)
-
-
-def scored_by_name(X, y, **options):
-    """Score a ranker by the name of a scorer."""
-    return scoring.get_scorer(**options)(Given().fit(X), X, y)
 
 
 def objective(score, y_true, **options):
@@ -370,7 +365,7 @@ def others(rng):
     pilot = {"pilot": planning.plan_rates(0.3, share=0.2), "gap": [0.05, 0.1]}
     calls = {
         "make_fairness_scorer": Call(scored, {**scorer, "metric": metrics.dips}),
-        "get_scorer": Call(scored_by_name, by_name),
+        "get_scorer": Call(functools.partial(scored, make=scoring.get_scorer), by_name),
         "audit_cv": Call(
             skrankfair.audit_cv, {**model, "sensitive_features": group, "qid": c["qid"]}
         ),

@@ -64,14 +64,14 @@ def first_relevant(y_true, y_score, member):
     return (1 / (1 + places[0]) if places.size else 0.0), 1
 
 
-by_query = {
-    "finalize": ratio,
-    "name": "reciprocal_rank",
-    "per": "query",
-    "needs": ("y_true", "y_score", "member"),
-    "share": True,
-}
-reciprocal_rank = make_metric(first_relevant, **by_query)
+reciprocal_rank = make_metric(
+    first_relevant,
+    ratio,
+    name="reciprocal_rank",
+    per="query",
+    needs=("y_true", "y_score", "member"),
+    share=True,
+)
 
 
 class TestIsLikeThoseOfThePackage:
@@ -206,17 +206,12 @@ class TestPerQuery:
             reciprocal_rank(Y, S, qid=QUERY, cluster=np.arange(N))
 
 
-class TestUndefined:
-    def test_ratio_to_nothing(self):
-        dividing = make_metric(lambda y, s: (s, y), ratio, name="per_positive")
-        with pytest.warns(
-            UndefinedMetricWarning, match="too few different rows, in: b"
-        ):
-            r = dividing(
-                [1, 1, 1, 0, 0], [1, 2, 3, 4, 5], sensitive_features=list("aaabb")
-            )
-        np.testing.assert_array_equal(r.estimate, [2, np.nan])
-        assert np.isfinite(r.covariance[0, 0])
+def test_a_ratio_to_nothing_is_undefined():
+    dividing = make_metric(lambda y, s: (s, y), ratio, name="per_positive")
+    with pytest.warns(UndefinedMetricWarning, match="too few different rows, in: b"):
+        r = dividing([1, 1, 1, 0, 0], [1, 2, 3, 4, 5], sensitive_features=list("aaabb"))
+    np.testing.assert_array_equal(r.estimate, [2, np.nan])
+    assert np.isfinite(r.covariance[0, 0])
 
 
 class TestErrors:

@@ -140,12 +140,9 @@ def naive_partners(ranking, values, row, group, threshold, direction):
     """Return the rows that make a pair with a member of a group."""
     same = ranking.query == ranking.query[row]
     gap = ranking.score - ranking.score[row]
-    near = same & ~in_group(values, group) & (np.abs(gap) <= threshold)
+    inside = values[:, group] if values.ndim == 2 else values == group
+    near = same & ~inside & (np.abs(gap) <= threshold)
     return np.flatnonzero(near & (gap >= 0) if direction == "below" else near)
-
-
-def in_group(values, group):
-    return values[:, group] if values.ndim == 2 else values == group
 
 
 @pytest.mark.parametrize("long", [1, 10**9], ids=["guessed", "searched"])

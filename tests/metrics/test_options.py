@@ -39,6 +39,7 @@ REFUSED = {
             {"item_weight": [1, 1, 1, 0, 0, 0], "sample_weight": [0, 0, 0, 1, 1, 1]},
             "sample_weight and item_weight must both be positive in some row",
         ),
+        ({"engagement": [1] * 6}, "y_true must be given with engagement"),
         ({"k": 1, "variance": "item"}, "k needs variance='cluster'"),
         ({"k": 0}, r"k must be an integer in \[1, inf\]; got 0"),
     ],

@@ -266,11 +266,6 @@ class TestGapsByEngagement:
         assert "gap" not in preference.breakdown()
         assert not preference.hidden_gaps
 
-    def test_exposure_by_engagement_needs_outcomes(self):
-        (_, score), options = self.data(0, 0, 5)
-        with pytest.raises(ValueError, match="y_true must be given with engagement"):
-            pairwise_exposure(None, score, **options)
-
 
 @in_chunks
 def test_edges_are_quantiles_of_the_preferred(seeds):

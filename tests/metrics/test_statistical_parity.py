@@ -16,7 +16,6 @@ from skrankfair.metrics import (
     normalized_discounted_difference,
     normalized_discounted_kl,
     normalized_discounted_ratio,
-    pairwise_exposure,
     pairwise_parity,
     skew_at_k,
 )
@@ -211,13 +210,6 @@ class TestOutsideNumbers:
         np.testing.assert_allclose(
             np.max(found, axis=0), (difference, bits), rtol=0, atol=5e-7
         )
-
-    def test_pairs_are_those_of_pairwise_exposure(self):
-        rng = np.random.default_rng(0)
-        score, group = rng.integers(0, 30, 80), rng.choice(["a", "b", "c"], 80)
-        r = pairwise_parity(None, score, sensitive_features=group, signed=True)
-        share = pairwise_exposure(None, score, sensitive_features=group)
-        np.testing.assert_allclose(r.estimate, 2 * share.estimate - 1, atol=1e-14)
 
 
 def rankings(n, size):

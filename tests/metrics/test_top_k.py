@@ -114,35 +114,27 @@ def test_ndcg(seeds):
             assert_covariance(r.covariance, expected, hint)
 
 
-class TestNdcgByGroup:
-    def test_is_that_of_the_queries_of_the_group(self):
-        c = with_weights(labelled())
-        side = np.where(c.q % 2, "x", "y")
-        r = ndcg(c.y, c.s, sensitive_features=side, qid=c.q, sample_weight=c.w, k=3)
-        for label, value, error in zip(
-            r.groups, r.estimate, r.standard_error, strict=True
+def test_ndcg_of_groups_is_that_of_their_queries():
+    c = with_weights(labelled())
+    side = np.where(c.q % 2, "x", "y")
+    overlapping = np.column_stack([c.q % 2 == 0, c.q % 3 == 0])
+    whole = ndcg(c.y, c.s, k=3, **c.rest)
+    for features, members in (
+        (side, (side == "x", side == "y")),
+        (overlapping, overlapping.T),
+    ):
+        r = ndcg(c.y, c.s, sensitive_features=features, k=3, **c.rest)
+        for rows, value, error in zip(
+            members, r.estimate, r.standard_error, strict=True
         ):
-            rows = side == label
-            alone = ndcg(
-                c.y[rows], c.s[rows], qid=c.q[rows], sample_weight=c.w[rows], k=3
-            )
+            some = c.take(rows)
+            alone = ndcg(some.y, some.s, k=3, **some.rest)
             assert value == pytest.approx(alone.estimate[0], rel=1e-12)
             assert error == pytest.approx(alone.standard_error[0], rel=1e-10)
-        whole = ndcg(c.y, c.s, qid=c.q, sample_weight=c.w, k=3)
-        assert r.overall.estimate == pytest.approx(whole.estimate[0])
-
-    def test_groups_overlap(self):
-        c = labelled()
-        member = np.column_stack([c.q % 2 == 0, c.q % 3 == 0])
-        r = ndcg(c.y, c.s, sensitive_features=member, qid=c.q)
-        rows = member[:, 1]
-        alone = ndcg(c.y[rows], c.s[rows], qid=c.q[rows])
-        assert r.estimate[1] == pytest.approx(alone.estimate[0])
-
-    def test_groups_of_items_are_refused(self):
-        c = labelled()
-        with pytest.raises(ValueError, match="constant within a query for ndcg, whose"):
-            ndcg(c.y, c.s, sensitive_features=c.group, qid=c.q)
+        if features is side:
+            assert r.overall.estimate == pytest.approx(whole.estimate[0])
+    with pytest.raises(ValueError, match="constant within a query for ndcg, whose"):
+        ndcg(c.y, c.s, sensitive_features=c.group, qid=c.q)
 
 
 def test_undefined():
