@@ -81,21 +81,17 @@ class MadeMetric:
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
-        kinds = inspect.Parameter
-        by_query = ("qid",) if self.per == "query" else ()
-        names = dict.fromkeys(
-            ("sensitive_features", *by_query, "cluster", *self.own_columns)
-        )
-        last = {"sample_weight": None, "missing": "raise"}
-        keywords = {**names, **self.options, **last}
+        names = ["y_true", "y_score", "sensitive_features", "qid", "cluster"]
+        if self.per == "row":
+            names.remove("qid")
+        defaults = dict.fromkeys([*names, *self.own_columns]) | self.options
+        defaults |= {"sample_weight": None, "missing": "raise"}
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        kinds = dict.fromkeys(names[:2], inspect.Parameter.POSITIONAL_OR_KEYWORD)
         return inspect.Signature(
             [
-                kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=None)
-                for name in _ARGUMENTS[:2]
-            ]
-            + [
-                kinds(name, kinds.KEYWORD_ONLY, default=value)
-                for name, value in keywords.items()
+                inspect.Parameter(name, kinds.get(name, keyword), default=default)
+                for name, default in defaults.items()
             ]
         )
 
