@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._inputs.validation import Array
 from .storage import stored
-
-if TYPE_CHECKING:
-    from .group_estimates import GroupEstimates
-    from .sums import ClusterSums
 
 #: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``
 #: to estimates of shape ``(..., G)``. The value of a group depends on its own columns
@@ -239,15 +235,6 @@ class Beside:
         return self.function(by_group[..., :c], shared[..., :d])
 
 
-def supports_of_both(a: ClusterSums, b: ClusterSums) -> tuple[Finalize, ...]:
-    """Return the supports of two sums whose columns are side by side."""
-    size = a.by_group.shape[1], a.shared.size
-    return (
-        *(Beside(support, *size) for support in a.supports),
-        *(Beside(support, *size, second=True) for support in b.supports),
-    )
-
-
 @stored("PairedDifference")
 @dataclass(frozen=True)
 class PairedDifference:
@@ -381,31 +368,6 @@ def same_function(a: Any, b: Any) -> bool:
         for f in (a, b)
     ]
     return bool(a.__code__ == b.__code__ and seen[0] == seen[1])
-
-
-def of_one_length(
-    a: GroupEstimates, b: GroupEstimates
-) -> tuple[GroupEstimates, GroupEstimates]:
-    """Return two results with columns for as many positions as the longer of them.
-
-    Results that are not by position, or with other weights, stay unchanged.
-    """
-    short_form, long_form = a.metric.finalize, b.metric.finalize
-    if not isinstance(short_form, PositionMean) or not isinstance(
-        long_form, PositionMean
-    ):
-        return a, b
-    short, long = short_form.weights, long_form.weights
-    if len(short) > len(long):
-        return of_one_length(b, a)[::-1]
-    if len(short) == len(long) or long[: len(short)] != short:
-        return a, b
-    blocks = a.sums.by_group.shape[1] // len(short)
-    place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
-    sizes = {"columns": place.ravel(), "n_columns": blocks * len(long)}
-    widened = a.sums.renumbered(replace(a.sums.layout, **sizes), a.groups)
-    widened = replace(widened, supports=b.sums.supports)
-    return replace(a, metric=b.metric, sums=widened), b
 
 
 def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:

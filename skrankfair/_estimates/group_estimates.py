@@ -27,7 +27,7 @@ from .estimates import (
     permutation_test,
     unseen_in_rests,
 )
-from .finalize import PairedDifference, needs_of, of_one_length
+from .finalize import PairedDifference, PositionMean, needs_of
 from .leverage import degrees_of_freedom
 from .metric import (
     Metric,
@@ -1135,7 +1135,7 @@ class GroupEstimates(ReadOnlyArrays):
         """Return the result on the union of the clusters of both."""
         if not isinstance(other, GroupEstimates):
             return NotImplemented
-        a, b = of_one_length(self, other)
+        a, b = _of_one_length(self, other)
         if a.metric != b.metric or a.parameters != b.parameters:
             raise ValueError(
                 "Only results of one metric with the same options can be added; got "
@@ -1187,3 +1187,28 @@ class GroupEstimates(ReadOnlyArrays):
 
     def _repr_html_(self) -> str:
         return fmt.estimates_html(self)
+
+
+def _of_one_length(
+    a: GroupEstimates, b: GroupEstimates
+) -> tuple[GroupEstimates, GroupEstimates]:
+    """Return two results with columns for as many positions as the longer of them.
+
+    Results that are not by position, or with other weights, stay unchanged.
+    """
+    short_form, long_form = a.metric.finalize, b.metric.finalize
+    if not isinstance(short_form, PositionMean) or not isinstance(
+        long_form, PositionMean
+    ):
+        return a, b
+    short, long = short_form.weights, long_form.weights
+    if len(short) > len(long):
+        return _of_one_length(b, a)[::-1]
+    if len(short) == len(long) or long[: len(short)] != short:
+        return a, b
+    blocks = a.sums.by_group.shape[1] // len(short)
+    place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
+    sizes = {"columns": place.ravel(), "n_columns": blocks * len(long)}
+    widened = a.sums.renumbered(replace(a.sums.layout, **sizes), a.groups)
+    widened = replace(widened, supports=b.sums.supports)
+    return replace(a, metric=b.metric, sums=widened), b

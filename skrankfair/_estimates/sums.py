@@ -17,7 +17,7 @@ import numpy as np
 from .._inputs.groups import sort_labels
 from .._inputs.validation import Array
 from .entries import Entries, Pairs
-from .finalize import Finalize, needs_of, slopes_at, supports_of_both
+from .finalize import Beside, Finalize, needs_of, slopes_at
 from .remainder import MOST_PRODUCTS, Remainder
 from .rows import Layout, Rows, matching_rows
 from .storage import stored
@@ -451,7 +451,7 @@ class ClusterSums:
         the columns of the other, so that the variances add up.
         """
         one, two = self.layout.with_columns_of(other.layout)
-        supports = supports_of_both(self, other)
+        supports = _supports_of_both(self, other)
         first = self.renumbered(one, self.groups).with_supports(supports)
         return first + other.renumbered(two, other.groups).with_supports(supports)
 
@@ -526,7 +526,7 @@ class ClusterSums:
             )
         order = matching_rows(self.rows, other.rows)
         other = other.aligned(self.groups)
-        supports = supports_of_both(self, other)
+        supports = _supports_of_both(self, other)
         one, two = self.layout.with_columns_of(other.layout)
         a, b = self.renumbered(one, self.groups), other.renumbered(two, self.groups)
         rows, refit = a.rows.joined(b.rows, order), None
@@ -543,3 +543,12 @@ class ClusterSums:
         """Return the state of a copy, which cannot fit a curve anew."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**given, "refit": None}
+
+
+def _supports_of_both(a: ClusterSums, b: ClusterSums) -> tuple[Finalize, ...]:
+    """Return the supports of two sums whose columns are side by side."""
+    size = a.by_group.shape[1], a.shared.size
+    return (
+        *(Beside(support, *size) for support in a.supports),
+        *(Beside(support, *size, second=True) for support in b.supports),
+    )
