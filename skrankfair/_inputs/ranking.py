@@ -279,7 +279,8 @@ class Ranking(Places):
     @property
     def n_places(self) -> int:
         """The number of places of the longest list."""
-        return int(self.place_bounds()[1].max())
+        ends = self.lengths if self.shown is None else self.shown.last
+        return int(ends.max())
 
     @property
     def place(self) -> Array:
