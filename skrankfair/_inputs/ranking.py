@@ -34,19 +34,15 @@ _LAST_PLACE = 10_000_000
 _WIDEST = 1e12
 
 
-def stable_order(codes: Array, *, copy: bool = True) -> Array:
-    """Return ``np.argsort(codes, kind="stable")`` of non-negative integers.
-
-    Without `copy` the codes may be overwritten.
-    """
+def stable_order(codes: Array) -> Array:
+    """Return ``np.argsort(codes, kind="stable")`` of non-negative integers."""
     bits, most = codes.size.bit_length(), int(codes.max(initial=0))
     if most < 1 << 16:  # a radix sort
         return np.argsort(codes.astype(np.uint16), kind="stable")
     if most.bit_length() + bits > 62:
         return np.argsort(codes, kind="stable")
     # Sorting values is several times as fast as sorting their places.
-    key: Array = codes.astype(np.int64, copy=copy)
-    key <<= bits
+    key: Array = codes.astype(np.int64) << bits
     key |= np.arange(codes.size)
     key.sort()
     key &= (1 << bits) - 1
@@ -59,7 +55,7 @@ def order_rows(codes: Array, values: Array) -> Array:
     Codes are non-negative integers. Ties are in any order.
     """
     by_value = np.argsort(-values)
-    return by_value[stable_order(codes[by_value], copy=False)]
+    return by_value[stable_order(codes[by_value])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +105,6 @@ class ShownPlaces:
                 f"position {position[row]:g}."
             )
         return cls(place, place, place + 1)
-
-    @property
-    def known(self) -> bool:
-        """Whether no row may be at several places."""
-        return bool((self.last - self.first == 1).all())
 
     def take(self, rows: Array | slice) -> ShownPlaces:
         """Return the places of some rows."""
@@ -311,7 +302,7 @@ class Ranking(Places):
         """Return the value of the place of each ranked row, the mean of tied ones."""
         if self.shown is None:
             return self.tie_means(of_places[self.position()])
-        if self.shown.known:
+        if (self.shown.last - self.shown.first == 1).all():
             return of_places[self.place]
         block, place = self.places_of_blocks()
         mean = np.bincount(block, of_places[place]) / np.bincount(block)
