@@ -15,6 +15,8 @@ from tests.display.pictures import ends_of, outcomes_of
 
 from_predictions = CalibrationByGroupDisplay.from_predictions
 from_estimator = CalibrationByGroupDisplay.from_estimator
+#: Units of the rows of `outcomes_of`, of which "b" has one.
+OF_B = np.where(outcomes_of()[2] == "b", -1, np.arange(800))
 
 
 def test_one_group_is_highlighted_among_the_others():
@@ -151,11 +153,7 @@ class TestCalibration:
         ("options", "unknown", "message"),
         [
             ({"cluster": np.zeros(800)}, [True, True], "fewer than two clusters: a, b"),
-            (
-                {"cluster": np.where(outcomes_of()[2] == "b", -1, np.arange(800))},
-                [False, True],
-                "fewer than two clusters: b",
-            ),
+            ({"cluster": OF_B}, [False, True], "fewer than two clusters: b"),
             ({"grid": [5.0, 6.0]}, [True, True], "on the whole grid.*for a, b"),
         ],
     )
