@@ -38,15 +38,6 @@ _ROWS = 1 << 20
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class Cuts:
-    """The first k rows of every list, for k = step, 2 step, ... up to its length."""
-
-    of_list: Array  # shape (n_cuts,), int: the list of each cut
-    k: Array  # shape (n_cuts,), int: the number of rows above it
-    ends: Array  # shape (n_cuts,), int: one past the last row above it
-
-
 @dataclass(frozen=True, eq=False)
 class Lists(Places):
     """Groups of the rows of every list, from the top down."""
@@ -80,44 +71,20 @@ class Lists(Places):
         """Return the value of the list of each cell."""
         return by_list[self.cells.query]
 
-    def compared(
-        self, target: tuple[float, ...] | None, least: int
-    ) -> tuple[Array, Array]:
-        """Return the share that each cell is compared with, and whether it has a value.
-
-        Without a target it is the group's share of the whole list, which needs more
-        than `least` rows, as the order would not matter otherwise. With a target the
-        list needs `least` rows or more.
-        """
-        n = self.of_cells(self.lengths)
+    def shares(self, target: tuple[float, ...] | None) -> Array:
+        """Return the target of the group of each cell, or its share of the list."""
         if target is None:
-            q = self.sizes / n
-            return q, (q > 0) & (q < 1) & (n > least)
-        q = np.array(target)[self.cells.group]
-        return q, (q < 1) & (n >= least)
+            return self.sizes / self.of_cells(self.lengths)
+        return np.array(target)[self.cells.group]
 
     def sums_by_cell(self, values: Array) -> Array:
         """Return the sums of a column over the members, shape (E,)."""
         return self.members.sums_of_rows(values)
 
-    def cuts(self, step: int, some: Array) -> Cuts:
-        """Return the cuts of some lists after every `step` rows.
-
-        `some` are numbers of lists, with repeats; ``Cuts.of_list`` indexes `some`.
-        """
-        counts = self.lengths[some] // step
-        number = np.repeat(np.arange(some.size), counts)
-        k = np.arange(1, number.size + 1)
-        k -= np.repeat(np.cumsum(counts) - counts, counts)
-        k *= step
-        return Cuts(number, k, self.starts[some[number]] + k)
-
-    def members_above(self, cell: Array, cuts: Cuts) -> Array:
-        """Return the expected number of members of cells above a cut of each.
-
-        `cuts` are the cuts of the lists of `cell`, as `cuts` returns them.
-        """
-        members = self.members
+    def shares_above(self, cell: Array, k: Array) -> Array:
+        """Return the expected shares of cells in the first k rows, shape (E, K)."""
+        members, cell = self.members, cell[:, None]
+        ends = self.starts[self.cells.query[cell]] + k
         # Memberships are sorted by cell and row: one search finds those above a row.
         key = members.cell * np.int64(self.n_rows + 1) + members.rows
         base = cell * np.int64(self.n_rows + 1)
@@ -126,10 +93,10 @@ class Lists(Places):
             return np.searchsorted(key, base + row) - members.starts[cell]
 
         if not self.has_ties:
-            return above(cuts.ends)
-        first, last = self.tie_bounds(cuts.ends - 1)
+            return above(ends) / k
+        first, last = self.tie_bounds(ends - 1)
         low = above(first)
-        return low + (above(last) - low) * (cuts.ends - first) / (last - first)
+        return (low + (above(last) - low) * (ends - first) / (last - first)) / k
 
     def parts(self) -> Iterator[Lists]:
         """Yield parts of whole lists, small enough for the processor's cache."""

@@ -14,7 +14,6 @@ from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import Array, check_number, warn_user
 from ._lists import (
-    Cuts,
     ListKernel,
     Lists,
     ListsWith,
@@ -24,7 +23,7 @@ from ._lists import (
 )
 from ._pairs.cluster_rows import QuerySums
 from ._position_weights import DCG
-from ._top_shares import check_columns
+from ._top_shares import by_length, check_columns
 
 
 def _or_minus_infinity(values: Array, nobody: Array) -> Array:
@@ -82,35 +81,38 @@ class SkewKernel(ListKernel):
             return SkewOfShares(), ListsWith(), {}
         n_items = one_length(data)
         check_columns(n_items, self.k, len(data.groups))
-        weights = DCG.at(np.arange(self.k, max(n_items, self.k) + 1, self.k))
-        return SkewOfShares(tuple(weights.tolist())), ListsWith(), {"n_items": n_items}
+        return self.of_cuts(n_items), ListsWith(), {"n_items": n_items}
+
+    def cuts(self, n: int) -> Array:
+        """Return the numbers of rows above the cuts of a list of n rows."""
+        last = max(n, self.k) if self.many else self.k
+        return np.arange(self.k, last + 1, self.k)
+
+    def of_cuts(self, n: int) -> SkewOfShares:
+        """Return the skew of shares above the cuts of a list of n rows."""
+        return SkewOfShares(tuple(DCG.at(self.cuts(n)).tolist()))
 
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell, and shared ones by list."""
-        q, valid = lists.compared(self.target, self.k)
-        long = lists.lengths >= self.k + (self.target is None)
+        q, n = lists.shares(self.target), lists.lengths
+        long = n >= self.k + (self.target is None)
         cell = np.flatnonzero(lists.of_cells(long))
-        of_list, number = lists.cells.query[cell], np.arange(cell.size)
-        cuts = Cuts(number, np.full(cell.size, self.k), lists.starts[of_list] + self.k)
-        if self.many:
-            cuts = lists.cuts(self.k, of_list)
-        p = lists.members_above(cell[cuts.of_list], cuts) / cuts.k
         if self.average == "representation":
-            shares = np.zeros((q.size, max(1, p.size // max(1, cell.size))))
-            shares[cell] = p.reshape(-1, shares.shape[1])
+            k = self.cuts(int(n[0]))
+            shares = np.zeros((q.size, k.size))
+            shares[cell] = lists.shares_above(cell, k)
             columns = np.column_stack([shares, q * lists.of_cells(long)])
             return QuerySums(lists.cells, columns, long[:, None].astype(float))
-        some = p > 0
-        weights = DCG.at(cuts.k) * some
-        skews = np.log(np.where(some, p, 1.0) / q[cell[cuts.of_list]])
-        columns = np.zeros((3, q.size))
-        empty, total, weight = (
-            np.bincount(cuts.of_list, values, cell.size)
-            for values in (~some, weights * skews, weights)
-        )
-        columns[0, cell] = total / np.where(weight > 0, weight, 1.0)
-        columns[1:, cell] = np.ones(cell.size), empty > 0
-        return QuerySums.of_cells(lists.cells, (columns * valid).T)
+        values = np.full(q.size, np.nan)
+        n = lists.of_cells(n if self.many else np.full(n.size, self.k))[cell]
+        for length, same in by_length(n):
+            some = cell[same]
+            p = lists.shares_above(some, self.cuts(length))
+            by_cell, one = np.column_stack([p, q[some]]), np.ones((some.size, 1))
+            values[some] = self.of_cuts(length)(by_cell[:, None], one)[:, 0]
+        finite, nobody = np.nan_to_num(values, neginf=0.0), np.isneginf(values)
+        columns = np.column_stack([finite, ~np.isnan(values), nobody])
+        return QuerySums.of_cells(lists.cells, columns)
 
 
 def _warn_nobody(result: GroupEstimates, k: int) -> None:

@@ -148,6 +148,10 @@ class TopShares(ListKernel):
         """Return the labels of the rows of the result."""
         return ("all",) if self.joint else groups.labels
 
+    def cuts(self, n: int) -> Array:
+        """Return the numbers of rows above the cuts of a list of n rows."""
+        return np.arange(self.step, n + 1, self.step)
+
     def table(self, lists: Lists) -> QuerySums:
         """Return sums by cell, and shared ones by list."""
         if self.average == "representation":
@@ -160,45 +164,39 @@ class TopShares(ListKernel):
 
     def _cell_values(self, lists: Lists) -> Array:
         """Return the value of each cell, NaN where undefined."""
-        shares, _ = lists.compared(self.target, self.step)
+        shares = lists.shares(self.target)
         distinct, inverse = _distinct(lists)
         values = np.empty(distinct.size)
-        for n, of_length in _by_length(lists.of_cells(lists.lengths)[distinct]):
+        for n, of_length in by_length(lists.of_cells(lists.lengths)[distinct]):
             of_shares = self.of_mean_shares(n, 1)
             for some in _few_cuts(of_length, n // self.step):
                 cell = distinct[some]
-                p, q = self._shares_above(lists, cell, n), shares[cell, None]
+                p, q = lists.shares_above(cell, self.cuts(n)), shares[cell, None]
                 values[some] = of_shares.of_cuts(p[:, None], q[:, None])[:, 0]
         return values[inverse]
 
     def _joint_values(self, lists: Lists) -> Array:
         """Return the joint divergence of all groups of each list, NaN if undefined."""
-        shares, _ = lists.compared(self.target, self.step)
+        shares = lists.shares(self.target)
         cell_of = _packed(lists)
         values = np.empty(lists.n_queries)
-        for n, of_length in _by_length(lists.lengths):
+        for n, of_length in by_length(lists.lengths):
             of_shares = self.of_mean_shares(n, cell_of.shape[1])
             for some in _few_cuts(of_length, n // self.step * cell_of.shape[1]):
                 cell = cell_of[some]
                 present = cell >= 0
                 p, q = np.zeros((*cell.shape, n // self.step)), np.zeros(cell.shape)
-                p[present] = self._shares_above(lists, cell[present], n)
+                p[present] = lists.shares_above(cell[present], self.cuts(n))
                 q[present] = shares[cell[present]]
                 values[some] = of_shares.of_cuts(p[:, None], q[:, None, :, None])[:, 0]
         return values
 
-    def _shares_above(self, lists: Lists, cell: Array, n: int) -> Array:
-        """Return the share in the first k of cells of lists of n rows, shape (E, K)."""
-        cuts = lists.cuts(self.step, lists.cells.query[cell])
-        p = lists.members_above(cell[cuts.of_list], cuts) / cuts.k
-        return p.reshape(cell.size, n // self.step)
-
     def _share_table(self, lists: Lists) -> QuerySums:
         """Return the shares in the first k and in the list; 1 is the shared column."""
         cells, n_lists = lists.cells, lists.n_queries
-        n, cell = int(lists.lengths[0]), np.arange(cells.query.size)
-        q, _ = lists.compared(self.target, self.step)
-        out = np.column_stack([self._shares_above(lists, cell, n), q])
+        every, k = np.arange(cells.query.size), self.cuts(int(lists.lengths[0]))
+        q = lists.shares(self.target)
+        out = np.column_stack([lists.shares_above(every, k), q])
         ones = np.ones((n_lists, 1))
         if not self.joint:
             return QuerySums(cells, out, ones)
@@ -219,10 +217,9 @@ class TopShares(ListKernel):
 
     def of_mean_shares(self, n_items: int, n_groups: int) -> MetricOfShares:
         """Return the metric as a function of sums of shares over lists."""
-        k = np.arange(self.step, n_items + 1, self.step)
         return MetricOfShares(
             self.distance,
-            tuple(self.position_weight.at(k).tolist()),
+            tuple(self.position_weight.at(self.cuts(n_items)).tolist()),
             self.step,
             n_items,
             self.divisor,
@@ -258,7 +255,7 @@ def _distinct(lists: Lists) -> tuple[Array, Array]:
     return np.unique(key, return_index=True, return_inverse=True)[1:]
 
 
-def _by_length(lengths: Array) -> list[tuple[int, Array]]:
+def by_length(lengths: Array) -> list[tuple[int, Array]]:
     """Return each length, and the numbers of the cells or lists that have it."""
     return [(int(n), np.flatnonzero(lengths == n)) for n in np.unique(lengths)]
 
