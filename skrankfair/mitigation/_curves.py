@@ -211,11 +211,10 @@ class Curve(metaclass=ABCMeta):
         """Return the lowest scores at which the curve reaches outcomes."""
         low, high = (np.full(np.shape(outcome), self.score[end]) for end in (0, -1))
         high = np.where(self.predict(low) >= outcome, low, high)
-        middle = (low + high) / 2
-        while ((low < middle) & (middle < high)).any():
+        for _ in range(np.finfo(float).nmant):
+            middle = (low + high) / 2
             reached = self.predict(middle) >= outcome
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-            middle = (low + high) / 2
         return high
 
     @property
@@ -233,6 +232,16 @@ class Line(Curve):
 
     def predict(self, score: Array) -> Array:
         return np.interp(score, self.score, self.outcome)
+
+    def inverse(self, outcome: Array) -> Array:
+        last = self.score.size - 1
+        right = np.minimum(np.searchsorted(self.outcome, outcome), last)
+        left = np.maximum(right - 1, 0)
+        rise = self.outcome[right] - self.outcome[left]
+        share = np.ones(right.shape)
+        np.divide(outcome - self.outcome[left], rise, out=share, where=rise > 0)
+        step = self.score[right] - self.score[left]
+        return self.score[left] + np.clip(share, 0, 1) * step
 
     @property
     def knots(self) -> tuple[Array, Array]:

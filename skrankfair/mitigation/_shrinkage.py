@@ -20,7 +20,7 @@ _WORTH = np.append(np.inf, np.geomspace(1e6, 1, 121))
 _TAIL = 2.0
 #: Steps of Newton's method, and of EM within each; 10 and 50 change nothing.
 _NEWTON, _EM = 8, 10
-_LONGEST = 1.0  # of the former, in standard randoms of the link
+_LONGEST = 1.0  # of the former, in standard deviations of the link
 _CLOSE, _TINY = 1e-8, 1e-9
 
 #: Returns the curve of rows.
@@ -165,12 +165,10 @@ def shrink(
             least, best, worth = losses.min(), fit, _WORTH[losses.argmin()]
     common = pooled if best is fits[0] else best(whole)
     shrunken = shifted_curves(common, whole, groups, whole)
+    shares = [rows.size / (rows.size + float(worth)) for rows in groups.values()]
     return [
-        Mixed(
-            np.union1d(curve.score, other.score),
-            *(curve, other, rows.size / (rows.size + float(worth))),
-        )
-        for curve, other, rows in zip(alone, shrunken, groups.values(), strict=True)
+        Mixed(np.union1d(curve.score, other.score), curve, other, share)
+        for curve, other, share in zip(alone, shrunken, shares, strict=True)
     ]
 
 
