@@ -176,7 +176,9 @@ def _query_moments(
         above, below = share[queries][:, upper], share[queries][:, lower]
         above, below = above[:, :, a], below[:, :, b]
         of_above, of_below = outcome[queries][:, upper], outcome[queries][:, lower]
-        moment = of_above[:, :, a] * below - above * of_below[:, :, b]
+        of_above, of_below = of_above[:, :, a] * below, above * of_below[:, :, b]
+        moment = of_above - of_below
+        moment[np.abs(moment) <= _ROUNDING * np.abs(of_above)] = 0.0
         shape = queries.size, upper.size * a.size
         number = above * below
         return (moment * factor).reshape(shape), (number * factor).reshape(shape)
