@@ -509,9 +509,10 @@ class AuditReport(exports.Formats):
         """
         from .html import html_report
 
-        seen = () if monitor is None else (monitor.report_section(),)
-        title = self.title if title is None else title
-        report = replace(self, title=title, sections=(*self.sections, *seen))
+        report = self if title is None else replace(self, title=title)
+        if monitor is not None:
+            sections = (*self.sections, monitor.report_section())
+            report = replace(report, sections=sections)
         return exports.write_text(path, html_report(report))
 
     def to_excel(self, path: str | os.PathLike[str]) -> Path:

@@ -191,12 +191,8 @@ class MitigationReport(Formats):
         others = frame[~aims & ~costs]
         tables = {"Disparities": others, _COST: frame[costs]}
         if goal:
-            first = f"Goal, {goal.replace('_', ' ')}"
-            tables = {
-                first: frame[aims],
-                _COST: frame[costs],
-                "What else moved": others,
-            }
+            name = f"Goal, {goal.replace('_', ' ')}"
+            tables = {name: frame[aims], _COST: frame[costs], "What else moved": others}
         return {title: table for title, table in tables.items() if len(table)}
 
     def _sentences(self) -> list[str]:
