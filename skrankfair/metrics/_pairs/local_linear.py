@@ -138,24 +138,20 @@ class LinearPairs(MatchedPairs):
         scale = np.where((limits > 0) & (limits < np.inf), limits, 1.0)
         units = np.exp2(np.minimum(np.ceil(np.log2(scale)), _LARGEST_POWER))
         units[np.isinf(limits)] = np.inf  # no cells
-        first, last = self.ranking.tie_bounds(focal)
-        level, below = (np.clip(ranges.place(end), low, high) for end in (first, last))
-        wanted = high > low
+        _, below = self.ranking.tie_bounds(focal)
+        below, wanted = np.clip(ranges.place(below), low, high), high > low
         for width in np.unique(units[wanted]):
-            chosen = np.flatnonzero(wanted & (units == width))
+            chosen, sloped = np.flatnonzero(wanted & (units == width)), width < np.inf
             sums = _RangeSums.of(self, float(width), ranges.rows)
             for start in range(0, chosen.size, _CHUNK):
                 at = chosen[start : start + _CHUNK]
                 ratio, y = sums.unit / scale[at], self.y[focal[at]]
-                ends = low[at], level[at], below[at], high[at]
-                for side, begin, end in zip(
-                    (1, 0, -1), ends[:-1], ends[1:], strict=True
-                ):
-                    # Without ties a row is level with itself alone, which is no pair.
-                    if (side or self.ranking.has_ties) and (begin < end).any():
-                        powers = sums.between(begin, end, focal[at], sided=side != 0)
+                # The kernel falls with u above the focal row, and rises below it.
+                for slope, begin, end in ((1, low, below), (-1, below, high)):
+                    if (begin[at] < end[at]).any():
+                        powers = sums.between(begin[at], end[at], focal[at])
                         out[:, at] += _columns(
-                            powers, y, ratio, side * (width < np.inf), self.degree
+                            powers, y, ratio, slope * sloped, self.degree
                         )
         return out
 
@@ -204,33 +200,26 @@ class _PrefixSums(NamedTuple):
     """
 
     sums: Array
-    lost: Array | None
+    lost: Array
 
     @classmethod
-    def of(cls, values: Array, *, several: bool) -> _PrefixSums:
-        """Return the prefix sums of the values of rows.
-
-        `several` says that the rows are of several queries, whose sums must not depend
-        on each other even by rounding.
-        """
-        sums, lost = np.zeros(values.size + 1), None
+    def of(cls, values: Array) -> _PrefixSums:
+        """Return the prefix sums of the values of rows."""
+        sums, lost = np.zeros((2, values.size + 1))
         np.cumsum(values, out=sums[1:])
-        if several:
-            lost = np.zeros(values.size + 1)
-            # The errors of `two_sum`, whose totals are known, in few arrays.
-            before, error = sums[:-1], lost[1:]
-            added = sums[1:] - before
-            np.subtract(sums[1:], added, out=error)
-            np.subtract(before, error, out=error)
-            error += np.subtract(values, added, out=added)
-            np.cumsum(error, out=error)
+        # The errors of `two_sum`, whose totals are known, in few arrays.
+        before, error = sums[:-1], lost[1:]
+        added = sums[1:] - before
+        np.subtract(sums[1:], added, out=error)
+        np.subtract(before, error, out=error)
+        error += np.subtract(values, added, out=added)
+        np.cumsum(error, out=error)
         return cls(sums, lost)
 
     def between(self, low: Array, high: Array) -> Array:
         """Return the sums of rows [low, high)."""
         total: Array = self.sums[high] - self.sums[low]
-        if self.lost is not None:
-            total += self.lost[high] - self.lost[low]
+        total += self.lost[high] - self.lost[low]
         return total
 
 
@@ -270,7 +259,7 @@ class _RangeSums:
         keys = [(p, 0) for p in range(2 * pairs.degree + 2)]
         for p, q in keys + [(p, 1) for p in range(pairs.degree + 2)]:
             values = times(power[p] * y if q else power[p], weight)
-            before[p, q] = _PrefixSums.of(values, several=ranking.n_queries > 1)
+            before[p, q] = _PrefixSums.of(values)
         ends = np.repeat(starts[1:], np.diff(starts))
         return cls(ranking, unit, score, distance, ends, before, pairs.degree)
 
@@ -285,20 +274,16 @@ class _RangeSums:
             row, start, stop = row[more], end[more], stop[more]
 
     def between(
-        self, low: Array, high: Array, focal: Array, *, sided: bool
+        self, low: Array, high: Array, focal: Array
     ) -> dict[tuple[int, int], Array]:
-        """Return Σ u**p y**q over rows [low, high), where u is measured from `focal`.
-
-        Unless `sided` all rows have the score of the focal row, so that u is 0.
-        """
+        """Return Σ u**p y**q over rows [low, high), with u measured from `focal`."""
         sums = {key: np.zeros(low.size) for key in self.before}
-        keys = [(p, q) for p, q in self.before if sided or not p]
         for row, start, end in self._pieces(low, high):
-            inside = {key: self.before[key].between(start, end) for key in keys}
+            inside = {key: of.between(start, end) for key, of in self.before.items()}
             origin, first = self.ranking.score[focal[row]], self.score[start]
             origin = (first - origin) / self.unit - self.distance[start]
             shift = _powers(origin, self.degree)
-            for p, q in keys:
+            for p, q in self.before:
                 power_sum = inside[p, q]
                 for k in range(p):
                     power_sum = power_sum + comb(p, k) * shift[p - k] * inside[k, q]

@@ -14,7 +14,7 @@ from ..._estimates.arrays import check_memory
 from ..._inputs.groups import Groups
 from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
-from .cluster_rows import Pairs, QuerySums, exclusive_cumsum, sum_between, times
+from .cluster_rows import Pairs, QuerySums, sum_between, times
 from .near import (
     Matching,
     PairWeight,
@@ -128,10 +128,11 @@ class MatchedPairs(NearPairs):
             some = np.flatnonzero(count)
         low, high, own_low, own_high = (end[some] for end in ranges.ends)
         rows, group = matching.members.rows[some], matching.group[some]
+        cell, of_members = matching.members.cell[some], matching.members.rows
         of_all = PartnerRanges(slice(None), lambda place: place, low, high, rows, group)
         of_cell = PartnerRanges(
-            matching.members.rows,
-            lambda place: matching.own(place, some),
+            of_members,
+            lambda place: matching.own(place, cell),
             own_low,
             own_high,
             rows,
@@ -183,29 +184,35 @@ class MatchedPairs(NearPairs):
         size = size[members.cells.query]
         cell = np.repeat(np.arange(size.size), size)
         rows = np.arange(cell.size) + np.repeat(begin - (np.cumsum(size) - size), size)
-        rows, group = at_top[rows], members.cells.group[cell]
-        others = np.flatnonzero(~members.contain(rows, group))
-        cell, rows, group = cell[others], rows[others], group[others]
-        # The members of the cell whose range has the row are consecutive.
-        width = np.int64(ranking.n_rows + 1)
+        rows = at_top[rows]
+        others = np.flatnonzero(~members.contain(rows, members.cells.group[cell]))
+        cell, rows = cell[others], rows[others]
+        below = matching.level.high, ranges.high
+        return cell, rows, self._partner_columns(matching, below, cell, rows)
 
-        def members_before(ends: Array) -> Array:
-            numbers = members.cell * width + ends
-            return np.searchsorted(numbers, cell * width + rows, side="right")
+    def _partner_columns(
+        self, matching: Matching, ranges: tuple[Array, Array], cell: Array, rows: Array
+    ) -> Array:
+        """Return the columns of rows as partners of members of cells, (n_columns, k).
 
-        low = members_before(ranges.high)
-        high = np.maximum(members_before(matching.level.high), low)
-        numbers = members.cell * width + members.rows
-
-        def place(at: Array) -> Array:
-            return np.searchsorted(numbers, cell * width + at)
-
+        `ranges` are the first row of the partners of each member, and one past the
+        last. The members of a cell whose range has a row are consecutive.
+        """
+        members = matching.members
+        high, low = (matching.members_before(ends, cell, rows) for ends in ranges)
         columns = self._range_columns(
-            PartnerRanges(members.rows, place, low, high, rows, group)
+            PartnerRanges(
+                members.rows,
+                lambda place: matching.own(place, cell),
+                low,
+                high,
+                rows,
+                members.cells.group[cell],
+            )
         )
-        columns[:, low == high] = 0.0
+        columns[:, low == high] = 0.0  # without members the sums are rounding
         columns *= self.mirror[:, None]
-        return cell, rows, times(columns, self._own(rows))
+        return times(columns, self._own(rows))
 
     def _at_positions(
         self, cell: Array, rows: Array, columns: Array, members: Memberships
@@ -253,28 +260,17 @@ class MatchedPairs(NearPairs):
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
-        (matching, ranges), columns = self._of_all_items, self._of_members
-        some, n_rows = np.flatnonzero(matching.group == group), self.ranking.n_rows
-        members, mask = matching.members.rows[some], self.groups.mask(group)
-        others = np.flatnonzero(~mask)
-        # The members whose range has a row are consecutive.
-        low, high = (
-            np.cumsum(np.bincount(end[some], minlength=n_rows + 1))[others]
-            for end in (ranges.high, ranges.low)
-        )
-
-        def place(at: Array) -> Array:
-            return exclusive_cumsum(mask)[at]
-
-        of_group = np.broadcast_to(group, others.size)
-        of_others = self._range_columns(
-            PartnerRanges(members, place, low, high, others, of_group)
-        )
-        of_others *= self.mirror[:, None]
-        of_others[:, low == high] = 0.0  # without members the sums are rounding
-        out = np.empty((self.n_columns, n_rows))
-        out[:, others] = times(of_others, self._own(others))
-        out[:, members] = columns[:, some]
+        matching, ranges = self._of_all_items
+        members, out = matching.members, np.zeros((self.n_columns, self.ranking.n_rows))
+        some = np.flatnonzero(matching.group == group)
+        out[:, members.rows[some]] = self._of_members[:, some]
+        of_group = np.flatnonzero(members.cells.group == group)
+        cell_of_query = np.full(self.ranking.n_queries, -1)
+        cell_of_query[members.cells.query[of_group]] = of_group
+        cell = cell_of_query[self.ranking.query]
+        rows = np.flatnonzero((cell >= 0) & ~self.groups.mask(group))
+        ends = ranges.low, ranges.high
+        out[:, rows] = self._partner_columns(matching, ends, cell[rows], rows)
         return out[:, None]
 
 

@@ -202,10 +202,19 @@ class Matching:
         """A number for the cell and row of each membership, in increasing order."""
         return self.members.cell * np.int64(self.ranking.n_rows + 1) + self.members.rows
 
-    def own(self, place: Array, some: Array) -> Array:
-        """Return the first membership of the same cell at row `place` or later."""
-        begin = self.members.cell[some] * np.int64(self.ranking.n_rows + 1)
+    def own(self, place: Array, cell: Array) -> Array:
+        """Return the first membership of each cell at row `place` or later."""
+        begin = cell * np.int64(self.ranking.n_rows + 1)
         return np.searchsorted(self._numbers, begin + place)
+
+    def members_before(self, ends: Array, cell: Array, rows: Array) -> Array:
+        """Return the first membership of each cell whose end is after the row.
+
+        `ends` is a row per membership, which does not decrease within a cell.
+        """
+        width = np.int64(self.ranking.n_rows + 1)
+        numbers = self.members.cell * width + ends
+        return np.searchsorted(numbers, cell * width + rows, side="right")
 
     @np.errstate(over="ignore")  # infinitely far apart is far
     def windows(
@@ -252,7 +261,7 @@ class Matching:
                 near = reach(ranking.score, near, bound, origin, limits[some], step) + 1
             moved = first + np.flatnonzero(near != start[some])
             end[some] = near
-            own[moved] = self.own(end[moved], moved)
+            own[moved] = self.own(end[moved], self.members.cell[moved])
         return end, own
 
     def _guess(self, limits: Array, step: int, start: Array) -> Array:
