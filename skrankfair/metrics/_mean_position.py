@@ -12,7 +12,13 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._inputs.ranking import Memberships, Places, RankedData, measured
 from .._inputs.validation import Array, check_choice
-from ._pairs.cluster_rows import QuerySums, query_estimates, supports_of
+from ._pairs.cluster_rows import (
+    QuerySums,
+    bounds_around,
+    query_estimates,
+    sums_between,
+    supports_of,
+)
 from ._pairwise import COMPARISONS, breakdown_of_strata, buckets_of
 
 
@@ -21,11 +27,10 @@ def _places(lists: Places, clicked: Array) -> tuple[Array, Array]:
 
     Half of the tied rows count as below. `clicked` has shape (B, n).
     """
-    first, last = lists.tie_bounds()
-    start, end = lists.starts[lists.query], lists.starts[lists.query + 1]
-    before = np.pad(np.cumsum(clicked, axis=1, dtype=float), ((0, 0), (1, 0)))
-    below = before[:, end] - (before[:, first] + before[:, last]) / 2
-    return (first + last + 1) / 2 - start, below
+    bounds = bounds_around(lists)
+    above, level, _ = sums_between(None, *bounds)
+    _, clicked_level, below = sums_between(clicked, *bounds)
+    return above + (level + 1) / 2, below + clicked_level / 2
 
 
 def _position_sums(data: RankedData, comparison: str, clicked: Array) -> QuerySums:

@@ -11,6 +11,7 @@ A group has these columns, each once per bucket (stratum):
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ from ..._estimates.sums import ClusterSums
 from ..._estimates.two_way import TwoWaySums
 from ..._inputs.columns import check_one_way
 from ..._inputs.groups import Codes, Groups
-from ..._inputs.ranking import Cells, Memberships, RankedData, Ranking
+from ..._inputs.ranking import Cells, Memberships, Places, RankedData, Ranking
 from ..._inputs.validation import Array, check_choice
 
 #: The columns of the pairs of the rest, value and number.
@@ -39,29 +40,29 @@ def count_dtype(n: int) -> type:
     return np.int32 if n < 2**30 else np.int64
 
 
-def exclusive_cumsum(mask: Array, item_weight: Array | None = None) -> Array:
-    """Return how many of the mask are true before each place; last, how many in all.
+def bounds_around(places: Places, rows: Array | None = None) -> tuple[Array, ...]:
+    """Return the bounds of rows above, tied with and below each of some rows, 4 (k,).
 
-    With `item_weight` it is their weight instead of their number.
+    A row is tied with itself. None are all rows.
     """
-    dtype: type = count_dtype(mask.size)
-    if item_weight is not None:
-        mask, dtype = mask * item_weight, float
-    out: Array = np.empty(mask.size + 1, dtype=dtype)
-    out[0] = 0
-    np.cumsum(mask, out=out[1:])
-    return out
+    query = places.query if rows is None else places.query[rows]
+    starts = places.starts
+    return starts[:-1][query], *places.tie_bounds(rows), starts[1:][query]
 
 
-def sum_between(low: Array, high: Array, values: Array | None) -> Array:
-    """Return the sums of values over rows [low, high); None: the number of rows."""
-    if values is None:
-        return high - low
-    before = np.zeros(values.size + 1)
-    np.cumsum(values, out=before[1:])
-    total: Array = before[high]
-    total -= before[low]
-    return total
+def sums_between(values: Array | None, *bounds: Array) -> list[Array]:
+    """Return the sums of values over rows from each bound to the next, (..., k).
+
+    `values` are columns of rows, (..., n); None counts rows.
+    """
+    ends = list(bounds)
+    if values is not None:
+        n = values.shape[-1]
+        dtype: type = count_dtype(n) if values.dtype == bool else float
+        before = np.zeros((*values.shape[:-1], n + 1), dtype)
+        np.cumsum(values, axis=-1, out=before[..., 1:])
+        ends = [before[..., bound] for bound in bounds]
+    return [high - low for low, high in itertools.pairwise(ends)]
 
 
 def times(values: Array, item_weight: Array | None) -> Array:

@@ -14,7 +14,7 @@ from ..._estimates.arrays import check_memory
 from ..._inputs.groups import Groups
 from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
-from .cluster_rows import Pairs, QuerySums, sum_between, times
+from .cluster_rows import Pairs, QuerySums, sums_between, times
 from .near import (
     Matching,
     PairWeight,
@@ -149,11 +149,11 @@ class MatchedPairs(NearPairs):
         """
         weight = self._own(ranges.rows)
         columns = np.empty((self.n_columns, ranges.low.size))
-        columns[1] = sum_between(ranges.low, ranges.high, weight)
+        [columns[1]] = sums_between(weight, ranges.low, ranges.high)
         for number, values in self._compared.items():
             np.multiply(columns[1], values[ranges.focal], out=columns[number])
             in_list = times(values[ranges.rows], weight)
-            columns[number] -= sum_between(ranges.low, ranges.high, in_list)
+            columns[number] -= sums_between(in_list, ranges.low, ranges.high)[0]
         return columns
 
     @property

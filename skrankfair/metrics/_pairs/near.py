@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
-from .cluster_rows import count_dtype, sum_between, times
+from .cluster_rows import count_dtype, sums_between, times
 
 #: With a longer average query a first guess by `np.searchsorted` is worth a loop.
 _LONG = 1000
@@ -136,8 +136,8 @@ class Ranges:
         count = self.count
         if item_weight is None:
             return count
-        weight = sum_between(self.low, self.high, item_weight)
-        weight -= sum_between(self.own_low, self.own_high, item_weight[rows])
+        [weight] = sums_between(item_weight, self.low, self.high)
+        weight -= sums_between(item_weight[rows], self.own_low, self.own_high)[0]
         weight[count == 0] = 0.0  # the difference of the sums is rounding
         return weight
 

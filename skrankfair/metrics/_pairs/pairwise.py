@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import Memberships, Ranking, order_rows
+from ..._inputs.ranking import Memberships, Places, Ranking, order_rows
 from ..._inputs.validation import Array
-from .cluster_rows import REST, Pairs, count_dtype, exclusive_cumsum, sum_between, times
+from .cluster_rows import REST, Pairs, bounds_around, count_dtype, sums_between, times
 
 _FEW_GRADES = 64
 _SAMPLE = 1000
-#: Counts of `_add_level` are in half pairs and in pairs: factors to pairs.
-_UNITS = np.array([[0.5], [1.0]])
 
 
 def outcome_codes(y: Array, ranking: Ranking) -> Array:
@@ -61,9 +59,12 @@ class Level(NamedTuple):
     """
 
     rows: Array | slice
-    bit: Array | None
-    starts: Array
-    bounds: tuple[Array, Array] | None
+    bit: Any  # an ndarray of bool, or None
+    places: Places
+
+    def ranked(self, at: Array) -> Array:
+        """Return the ranked rows at some places of the level."""
+        return at if isinstance(self.rows, slice) else self.rows[at]
 
 
 def outcome_levels(
@@ -73,20 +74,17 @@ def outcome_levels(
 
     With `equal` the last level has the blocks of equal outcomes.
     """
-    n = ranking.n_rows
     starts = ranking.starts
     rows: Array | slice = slice(None)
     tie = ranking.tie if ranking.has_ties else None
     last = -1 if equal else 0
     for place in range(int(codes.max()).bit_length() - 1, last - 1, -1):
         bit = None if place < 0 else (codes >> place & 1).astype(bool)
-        bounds = None if tie is None else _tie_bounds(n, starts, tie)
-        yield Level(rows, bit, starts, bounds)
+        yield Level(rows, bit, Places(starts, _tie_starts(starts, tie)))
         if bit is None or place == last:
             return
         moved, starts = _split(bit, starts)
-        rows = moved if isinstance(rows, slice) else rows[moved]
-        codes = codes[moved]
+        rows, codes = np.arange(ranking.n_rows)[rows][moved], codes[moved]
         tie = None if tie is None else tie[moved]
 
 
@@ -105,15 +103,13 @@ def _split(bit: Array, starts: Array) -> tuple[Array, Array]:
     return moved, halves[np.append(halves[1:] > halves[:-1], True)]
 
 
-def _tie_bounds(n: int, starts: Array, tie: Array) -> tuple[Array, Array]:
-    """Return the bounds of the run of equal scores that each row is in."""
-    new = np.empty(n, dtype=bool)
-    new[0] = True
-    np.not_equal(tie[1:], tie[:-1], out=new[1:])
+def _tie_starts(starts: Array, tie: Array | None) -> Array | None:
+    """Return the first row of each run of one number of a tie, within blocks."""
+    if tie is None:
+        return None
+    new = np.diff(tie, prepend=-1) != 0
     new[starts[:-1]] = True
-    begins = np.flatnonzero(new)
-    run = np.cumsum(new) - 1
-    return begins[run], np.append(begins[1:], n)[run]
+    return np.flatnonzero(new)
 
 
 @dataclass(frozen=True)
@@ -148,52 +144,28 @@ class OutcomeCounts:
         is False the better rows (focal rows). The shape is (sides, masks, 2, n): values
         of the pairs, one half for tied scores, and their numbers.
         """
-        n, weight = self.ranking.n_rows, self.item_weight
-        dtype: type = count_dtype(n) if weight is None else float
-        counts: Array = np.zeros((len(sides), len(masks), 2, n), dtype)
+        counts = np.zeros((len(sides), len(masks), 2, self.ranking.n_rows))
+        weight = self.item_weight
         for level in outcome_levels(self.ranking, self.codes):
-            for focal, of_side in zip(sides, counts, strict=True):
-                if level.bit is not None:
-                    _add_level(level, level.bit, masks, weight, of_side, focal)
-        return times(counts * _UNITS, weight)
+            rows, bit, places = level
+            of_rows = None if weight is None else weight[rows]
+            for worse, of_side in zip(sides, counts, strict=True):
+                at = np.flatnonzero(bit == worse)
+                target, bounds = level.ranked(at), bounds_around(places, at)
+                for mask, (value, number) in zip(masks, of_side, strict=True):
+                    sought = times(bit != worse, None if mask is None else mask[rows])
+                    sought = times(sought, of_rows)
+                    above, tied, below = sums_between(sought, *bounds)
+                    # Partners after the row, or focal rows before it.
+                    value[target] += (below if worse else above) + tied / 2
+                    number[target] += above + tied + below
+        return times(counts, weight)
 
     def within(self, members: Memberships) -> OutcomeCounts:
         """Return the counts of each cell as a list of its own."""
         rows, weight = members.rows, self.item_weight
         weight = None if weight is None else weight[rows]
         return OutcomeCounts(members.ranking(self.ranking), self.codes[rows], weight)
-
-
-def _add_level(
-    level: Level,
-    bit: Array,
-    masks: Sequence[Array | None],
-    weight: Array | None,
-    counts: Array,
-    focal: bool,
-) -> None:
-    """Add the pairs that are decided at one level: halves of them, and their number."""
-    counted, sought = (bit, ~bit) if focal else (~bit, bit)
-    rows = target = at = level.rows
-    if not isinstance(rows, slice):
-        at = np.flatnonzero(counted)
-        target = rows[at]
-    counted = counted[at]
-    block = np.repeat(np.arange(level.starts.size - 1), np.diff(level.starts))[at]
-    weight = None if weight is None else weight[rows]
-    for mask, (halves, number) in zip(masks, counts, strict=True):
-        before = exclusive_cumsum(
-            sought if mask is None else sought & mask[rows], weight
-        )
-        begin, end = before[level.starts[:-1]], before[level.starts[1:]]
-        if level.bounds is None:  # the row itself is not sought
-            above = 2 * before[:-1][at]
-        else:
-            above = before[level.bounds[0][at]] + before[level.bounds[1][at]]
-        # Partners after the row, or focal rows before it.
-        edge = (2 * (end if focal else begin))[block]
-        halves[target] += (edge - above if focal else above - edge) * counted
-        number[target] += (end - begin)[block] * counted
 
 
 @dataclass(frozen=True)
@@ -345,67 +317,35 @@ class ScorePairs(Pairs):
     def cell_sums(self, members: Memberships) -> Array:
         """Return the sums over the pairs of all cells, shape (E, 2, 1).
 
-        They are all pairs of members, minus those between two members, half of them
-        won.
+        They are all pairs of members, minus those between two members.
         """
-        ranking, rows, weight = self.ranking, members.rows, self.item_weight
-        starts, itself = ranking.starts, 1.0 if weight is None else weight
-        first, last = ranking.tie_bounds()
-        below = sum_between(last, starts[1:][ranking.query], weight)
-        tied = sum_between(first, last, weight)
-        won = members.sums_of_rows(
-            times(below + (0 if self.strict else (tied - itself) / 2), weight)
-        )
-        length = sum_between(starts[:-1], starts[1:], weight)[members.cells.query]
-        size = squares = members.sizes
-        if weight is not None:
-            size = members.sums_of_rows(weight)
-            squares = members.sums_of_rows(weight**2)
-        number = size * (length - size)
-        won -= (size * size - squares) / 2
-        if self.strict and ranking.has_ties and rows.size:
-            first, last = members.ranking(ranking).tie_bounds()
-            inner = None if weight is None else weight[rows]
-            level = times(sum_between(first, last, inner), inner)
-            between = members.sums(level) - squares  # each tied pair twice
-            won += between / 2
-            tied = times(tied, weight)
-            number = number - (members.sums_of_rows(tied) - squares - between)
-        return np.stack([won, number], axis=1)[..., None]
-
-    def _around(self, mask: Array) -> tuple[Array, Array, Array]:
-        """Return how many rows of a mask are below, tied with and above each row."""
-        ranking = self.ranking
-        before = exclusive_cumsum(mask, self.item_weight)
-        low, high = before[:-1], before[1:]
-        if ranking.has_ties:
-            low, high = (before[bound] for bound in self._bounds)
-        begin, end = (
-            np.repeat(before[edges], ranking.lengths)
-            for edges in (ranking.starts[:-1], ranking.starts[1:])
-        )
-        return end - high, high - low, low - begin
+        of_rows, weight = self._around_all[:, members.rows], self.item_weight
+        weight = None if weight is None else weight[members.rows]
+        bounds = bounds_around(members.ranking(self.ranking))
+        columns = self._columns(of_rows - sums_between(weight, *bounds))
+        return members.sums(times(columns, weight)).T[..., None]
 
     @cached_property
-    def _bounds(self) -> tuple[Array, Array]:
-        return self.ranking.tie_bounds()
+    def _bounds(self) -> tuple[Array, ...]:
+        return bounds_around(self.ranking)
 
     @cached_property
-    def _around_all(self) -> tuple[Array, Array, Array]:
-        return self._around(np.ones(self.ranking.n_rows, dtype=bool))
+    def _around_all(self) -> Array:
+        """Weights of all rows above, level with and below each row, shape (3, n)."""
+        return np.stack(sums_between(self.item_weight, *self._bounds))
+
+    def _columns(self, partners: Array) -> Array:
+        """Return value and number, (2, k), from partners above, level and below."""
+        above, level, below = partners
+        if self.strict:
+            return np.stack([below, above + below])
+        return np.stack([below + level / 2, above + level + below])
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (2, 1, n)."""
         member = self.groups.mask(group)
-        below, level, above = self._around(member)
-        all_below, all_level, all_above = self._around_all
-        out = np.empty((2, 1, member.size))
+        weight = times(member, self.item_weight)
+        members = np.stack(sums_between(weight, *self._bounds))
         # The partners of a member are all others, and those of another row the members.
-        won, count = out[:, 0]
-        won[:] = np.where(member, all_below - below, above)
-        np.add(won, np.where(member, all_above - above, below), out=count)
-        if not self.strict and self.ranking.has_ties:
-            tied = np.where(member, all_level - level, level)
-            won += tied / 2
-            count += tied
-        return times(out, self.item_weight)
+        partners = np.where(member, self._around_all - members, members[::-1])
+        return times(self._columns(partners), self.item_weight)[:, None]

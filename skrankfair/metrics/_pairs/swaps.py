@@ -8,15 +8,14 @@ level by level of the outcome (`outcome_levels`), by cumulative sums over the ro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from ..._estimates.finalize import NOTHING
-from ..._inputs.ranking import RankedData, Ranking, stable_order
+from ..._inputs.ranking import Places, RankedData, Ranking, stable_order
 from ..._inputs.validation import Array
-from .cluster_rows import QuerySums, exclusive_cumsum
-from .pairwise import Level, outcome_codes, outcome_levels
+from .cluster_rows import QuerySums, bounds_around, sums_between, times
+from .pairwise import outcome_codes, outcome_levels
 
 
 @dataclass(frozen=True)
@@ -74,29 +73,23 @@ def _of_members(
     rows, tie_cost, out = members.rows, rule.tie_cost, np.zeros((8, members.rows.size))
     if not rows.size:
         return out
-    every = _Lists(ranking, outcome_codes(data.y_true, ranking), partner)
-    of_row = _Visits.of(ranking, rule.visits)
-    better, worse = np.zeros((2, ranking.n_rows))
-    for level in outcome_levels(ranking, every.codes, tie_cost > 0):
-        side = _Sides.of(level, tie_cost, partner)
-        side.add_better(better, of_row)
-        side.add_worse(worse, of_row)
+    codes = outcome_codes(data.y_true, ranking)
+    visits_of = _Visits.of(ranking, rule.visits)
+    better, worse = _swaps(
+        ranking, codes, visits_of, tie_cost, True, False, partner=partner
+    )
     # Smaller, equal and larger outcomes, of the partners and of the cell alone.
-    smaller, equal, larger = (count[rows] for count in every.counts)
+    smaller, equal, larger = _by_outcome(ranking, codes, partner)[:, rows]
     equal -= partner[rows]  # the row itself
     lowest, alike, highest = np.zeros((3, rows.size), dtype=np.int64)
     alike += 1
     some, several = members.in_company()
     if some.size:
-        inner, anyone = several.ranking(ranking), np.ones(some.size, dtype=bool)
-        inner_lists = _Lists(inner, every.codes[several.rows], anyone)
-        lowest[some], alike[some], highest[some] = inner_lists.counts
-        of_member, swaps = of_row.take(several.rows), np.zeros(some.size)
-        for level in outcome_levels(inner, inner_lists.codes, tie_cost > 0):
-            side = _Sides.of(level, tie_cost, anyone)
-            add = side.add_better if by_item else side.add_worse
-            add(swaps, of_member)
-        out[6, some] = swaps * (rule.comparison == "inter")
+        inner, codes = several.ranking(ranking), codes[several.rows]
+        lowest[some], alike[some], highest[some] = _by_outcome(inner, codes)
+        if rule.comparison == "inter":
+            visited = visits_of.take(several.rows)
+            out[6, some] = _swaps(inner, codes, visited, tie_cost, by_item)
     if rule.comparison == "inter":
         smaller, equal, larger = smaller - lowest, equal - alike + 1, larger - highest
     out[0], out[2] = better[rows] - out[6], worse[rows] - out[6]
@@ -158,96 +151,52 @@ class _Visits:
         return _Visits(self.single[rows], tied)
 
 
-@dataclass(frozen=True)
-class _Sides:
-    """The rows of a level, masks of the worse and the better, and the cost of a pair.
+def _swaps(
+    ranking: Ranking,
+    codes: Array,
+    visits: _Visits,
+    tie_cost: float,
+    *sides: bool,
+    partner: Array | None = None,
+) -> Array:
+    """Return the visits in the unfavourable pairs of each row, by side, (sides, n).
 
-    Pairs of equal outcomes have every row on both sides.
+    A side that is True has the pairs whose better item is the row, and one that is
+    False those whose worse item is the row. The other item must be a `partner`; None:
+    any is.
     """
-
-    level: Level
-    low: Array
-    high: Array
-    cost: float
-    #: The rows that may be the other of a pair, worse and better ones.
-    partners: tuple[Array, Array]
-
-    @classmethod
-    def of(cls, level: Level, tie_cost: float, partner: Array) -> _Sides:
-        """Return the worse and the better rows of a level."""
-        others = partner[level.rows]
-        if level.bit is None:
-            every = np.ones(partner.size, dtype=bool)
-            return cls(level, every, every, tie_cost, (others, others))
-        low, high = ~level.bit, level.bit
-        return cls(level, low, high, 1.0, (low & others, high & others))
-
-    def _rows(self, at: Array) -> Array:
-        rows = self.level.rows
-        return at if isinstance(rows, slice) else rows[at]
-
-    def _tied(self, sought: Array, at: Array) -> Array | int:
-        """Return how many other rows of a mask are tied with each row `at`."""
-        if self.level.bounds is None:
-            return 0
-        number = exclusive_cumsum(sought)
-        first, last = (bound[at] for bound in self.level.bounds)
-        return number[last] - number[first] - sought[at]
-
-    def add_better(self, total: Array, visits: _Visits) -> None:
-        """Add Σ visits over the unfavourable pairs whose better item is the row."""
-        level, at, low = self.level, np.flatnonzero(self.high), self.partners[0]
-        first = at if level.bounds is None else level.bounds[0][at]
-        rows, sizes = self._rows(at), np.diff(level.starts)
-        before = np.zeros(low.size + 1)
-        np.cumsum(visits.single[level.rows] * low, out=before[1:])
-        value = before[first] - np.repeat(before[level.starts[:-1]], sizes)[at]
-        if visits.tied is not None:
-            value += visits.tied[rows] * self._tied(low, at)
-        total[rows] += self.cost * value
-
-    def add_worse(self, total: Array, visits: _Visits) -> None:
-        """Add Σ visits over the unfavourable pairs whose worse item is the row."""
-        level, at, high = self.level, np.flatnonzero(self.low), self.partners[1]
-        last = at + 1 if level.bounds is None else level.bounds[1][at]
-        rows, number = self._rows(at), exclusive_cumsum(high)
-        ends = np.repeat(number[level.starts[1:]], np.diff(level.starts))
-        below = ends[at] - number[last]
-        value = visits.single[rows] * below
-        if visits.tied is not None:
-            value += visits.tied[rows] * self._tied(high, at)
-        total[rows] += self.cost * value
+    out = np.zeros((len(sides), ranking.n_rows))
+    for level in outcome_levels(ranking, codes, tie_cost > 0):
+        rows, bit, places = level
+        # Pairs of equal outcomes have every row on both sides.
+        cost, every = tie_cost if bit is None else 1.0, np.ones(ranking.n_rows, bool)
+        single, allowed = (
+            visits.single[rows],
+            None if partner is None else partner[rows],
+        )
+        for better, total in zip(sides, out, strict=True):
+            at = np.flatnonzero(every if bit is None else bit == better)
+            others = times(every if bit is None else bit != better, allowed)
+            target = level.ranked(at)
+            start, first, last, end = bounds_around(places, at)
+            if better:
+                [value] = sums_between(single * others, start, first)
+            else:
+                value = single[at] * sums_between(others, last, end)[0]
+            if visits.tied is not None:
+                [number] = sums_between(others, first, last)
+                value += visits.tied[target] * (number - others[at])
+            total[target] += cost * value
+    return out
 
 
-@dataclass(frozen=True)
-class _Lists:
-    """Lists of ranked rows, and the codes of their outcomes."""
-
-    ranking: Ranking
-    codes: Array
-    partner: Array  # whether a row is counted
-
-    @cached_property
-    def counts(self) -> tuple[Array, Array, Array]:
-        """How many rows of the list have a smaller, an equal, a larger outcome."""
-        ranking, starts = self.ranking, self.ranking.starts
-        levels = int(self.codes.max(initial=0)) + 1
-        key = ranking.query.astype(np.int64) * levels + self.codes
-        if levels * ranking.n_queries <= 4 * ranking.n_rows:
-            number = np.bincount(
-                key[self.partner], minlength=levels * ranking.n_queries
-            )
-            reached = np.cumsum(number.reshape(-1, levels), axis=1)
-            equal, up_to = number[key], reached.ravel()[key]
-            lengths = reached[:, -1]
-        else:
-            order = stable_order(key)
-            before = exclusive_cumsum(self.partner[order])
-            first = np.flatnonzero(np.diff(key[order], prepend=-1))
-            ends = np.append(first[1:], order.size)
-            run = np.repeat(np.arange(first.size), ends - first)
-            equal, up_to = np.empty((2, order.size), dtype=np.int64)
-            equal[order] = (before[ends] - before[first])[run]
-            up_to[order] = before[ends][run] - before[starts[ranking.query[order]]]
-            lengths = np.diff(before[starts])
-        return up_to - equal, equal, np.repeat(lengths, ranking.lengths) - up_to
+def _by_outcome(ranking: Ranking, codes: Array, partner: Array | None = None) -> Array:
+    """Return how many partners have a smaller, an equal, a larger outcome, (3, n)."""
+    key = ranking.query * np.int64(codes.max(initial=0) + 1) + codes
+    order = stable_order(key)
+    ties = np.flatnonzero(np.diff(key[order], prepend=-1))
+    counts = np.empty((3, order.size), dtype=np.int64)
+    bounds = bounds_around(Places(ranking.starts, ties))
+    partner = None if partner is None else partner[order]
+    counts[:, order] = sums_between(partner, *bounds)
+    return counts
