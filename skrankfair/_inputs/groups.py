@@ -78,11 +78,11 @@ class Codes:
         return Codes(codes, pairs)
 
     def crossed_units(self, other: Codes) -> Codes | None:
-        """Return `crossed`, or None where no pair of labels occurs twice.
+        """Return `crossed` in any order, or None where no pair of labels occurs twice.
 
         Each row is then a unit of its own.
         """
-        pairs = self.crossed(other)
+        pairs = Codes(*pd.factorize(self.codes * other.size + other.codes))
         return None if pairs.size == pairs.codes.size else pairs
 
 

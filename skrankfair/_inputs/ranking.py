@@ -582,8 +582,12 @@ class RankedData:
         All rows of a code are of one query.
         """
         whole = self.ranking
-        shown = whole.shown or ShownPlaces(whole.position(), *whole.place_bounds())
-        ranking = Ranking.from_scores(whole.score[rows], codes[rows], shown.take(rows))
+        if whole.shown is None:
+            place = rows - whole.starts[whole.query[rows]]
+            shown = ShownPlaces(place, *whole.place_bounds(rows))
+        else:
+            shown = whole.shown.take(rows)
+        ranking = Ranking.from_scores(whole.score[rows], codes[rows], shown)
         return self._ranked(replace(ranking, order=rows[ranking.order]))
 
     def as_shown(self) -> RankedData:

@@ -46,8 +46,11 @@ def bounds_around(places: Places, rows: Array | None = None) -> tuple[Array, ...
     A row is tied with itself. None are all rows.
     """
     query = places.query if rows is None else places.query[rows]
-    starts = places.starts
-    return starts[:-1][query], *places.tie_bounds(rows), starts[1:][query]
+    start, end = places.starts[:-1][query], places.starts[1:][query]
+    if places.has_ties:
+        return start, *places.tie_bounds(rows), end
+    first = np.arange(places.n_rows) if rows is None else rows
+    return start, first, first + 1, end
 
 
 def sums_between(values: Array | None, *bounds: Array) -> list[Array]:
@@ -241,7 +244,7 @@ def _means_of_pairs(
     return QuerySums(cells, table[..., None], shared)
 
 
-def _sums_by_block(
+def sums_by_block(
     data: RankedData, make_pairs: MakePairs, k: int | None
 ) -> tuple[Pairs, QuerySums]:
     """Return the pairs of the last block of queries, and the sums of all blocks."""
@@ -320,7 +323,7 @@ def cluster_sums(
     k: int | None,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters."""
-    pairs, sums = _sums_by_block(data, make_pairs, k)
+    pairs, sums = sums_by_block(data, make_pairs, k)
     supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
     if average == "pairs":
         subtract_shared(sums, pairs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,9 +28,12 @@ from .cluster_rows import (
     REST,
     MakePairs,
     Pairs,
+    QuerySums,
     cluster_sums,
     have_pairs,
     subtract_shared,
+    sum_over_queries,
+    sums_by_block,
     supports_of,
 )
 
@@ -174,24 +176,14 @@ def two_way_sums(
     return TwoWaySums.of_ways(users, of_items, of_both)
 
 
-class _Inside(NamedTuple):
-    """The sums of the pairs inside the clusters, which are in the rows of both items.
-
-    Of clusters with several items of a list, m in all, and the groups of their items.
-    """
-
-    row: Array  # shape (m,): the place in the ranking of one of these items
-    cell: Array  # shape (c,): numbers of the m, for each of their groups
-    group: Array  # shape (c,)
-    by_cell: Array  # shape (c, C)
-    shared: Array  # shape (m, D)
-
-
 def _pairs_inside(
     data: RankedData, cluster: Codes, make_pairs: MakePairs
-) -> _Inside | None:
-    """Return the pairs inside of clusters, or None if no list has two items of one."""
-    ranking = data.ranking
+) -> tuple[RankedData, QuerySums] | None:
+    """Return the items of each cluster of each list as lists, and their sums.
+
+    It is None if no list has two items of one cluster.
+    """
+    ranking, weight = data.ranking, data.query_weight
     key = ranking.query * np.int64(cluster.size) + cluster.codes[ranking.order]
     order = stable_order(key)
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
@@ -200,26 +192,18 @@ def _pairs_inside(
     if not several.any():
         return None
     inner = data.split_by(key, order[np.repeat(several, length)])
-    pairs = make_pairs(inner)
-    sums = pairs.sums(inner.memberships)
-    if data.item_weight is not None:
-        exact = make_pairs(inner.with_equal_items).sums(inner.memberships)
-        sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
+    if weight is not None:
+        weight = weight[ranking.query[order[first[several]]]]
+    inner = replace(inner, query_weight=weight, item=None)
+    pairs, sums = sums_by_block(inner, make_pairs, None)
     subtract_shared(sums, pairs)
-    row, cells = order[first[several]], sums.cells
-    weight = np.ones(row.size)
-    if data.query_weight is not None:
-        weight = data.query_weight[ranking.query[row]]
-    by_cell = sums.by_cell.reshape(-1, math.prod(sums.by_cell.shape[1:]))
-    by_cell = by_cell * weight[cells.query, None]
-    shared = sums.shared.reshape(row.size, -1) * weight[:, None]
-    return _Inside(row, cells.query, cells.group, by_cell, shared)
+    return inner, sums
 
 
 def _item_table(
     data: RankedData,
     cluster: Codes | None,
-    inner: _Inside | None,
+    inner: tuple[RankedData, QuerySums] | None,
     rows: Array,
     shared: Array,
     total: Array,
@@ -240,9 +224,10 @@ def _item_table(
         if inner is None:
             member = sum_rows(member, code, cluster.size).astype(bool)
         else:
-            member, owner = None, code[inner.row]
-            np.subtract.at(rows, (owner[inner.cell], inner.group), inner.by_cell)
-            np.subtract.at(shared, owner, inner.shared)
+            lists, sums = inner
+            inside = sum_over_queries(replace(lists, cluster=cluster), sums)
+            member, shared = None, shared - inside.shared
+            rows[inside.row, inside.group] -= inside.values
     if data.item_weight is not None:
         # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
         all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)

@@ -74,18 +74,21 @@ def outcome_levels(
 
     With `equal` the last level has the blocks of equal outcomes.
     """
-    starts = ranking.starts
+    starts, tie = ranking.starts, ranking.tie
     rows: Array | slice = slice(None)
-    tie = ranking.tie if ranking.has_ties else None
     last = -1 if equal else 0
     for place in range(int(codes.max()).bit_length() - 1, last - 1, -1):
+        new = np.ones(ranking.n_rows, dtype=bool)
+        if ranking.has_ties:
+            new[1:] = tie[1:] != tie[:-1]
+            new[starts[:-1]] = True
         bit = None if place < 0 else (codes >> place & 1).astype(bool)
-        yield Level(rows, bit, Places(starts, _tie_starts(starts, tie)))
+        yield Level(rows, bit, Places(starts, np.flatnonzero(new)))
         if bit is None or place == last:
             return
         moved, starts = _split(bit, starts)
-        rows, codes = np.arange(ranking.n_rows)[rows][moved], codes[moved]
-        tie = None if tie is None else tie[moved]
+        rows = np.arange(ranking.n_rows)[rows][moved]
+        codes, tie = codes[moved], tie[moved]
 
 
 def _split(bit: Array, starts: Array) -> tuple[Array, Array]:
@@ -101,15 +104,6 @@ def _split(bit: Array, starts: Array) -> tuple[Array, Array]:
     halves[::2] = starts
     np.subtract(starts[1:], np.diff(before), out=halves[1::2])
     return moved, halves[np.append(halves[1:] > halves[:-1], True)]
-
-
-def _tie_starts(starts: Array, tie: Array | None) -> Array | None:
-    """Return the first row of each run of one number of a tie, within blocks."""
-    if tie is None:
-        return None
-    new = np.diff(tie, prepend=-1) != 0
-    new[starts[:-1]] = True
-    return np.flatnonzero(new)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._estimates.finalize import NOTHING
-from ..._inputs.ranking import Places, RankedData, Ranking, stable_order
+from ..._inputs.ranking import RankedData, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import QuerySums, bounds_around, sums_between, times
 from .pairwise import outcome_codes, outcome_levels
@@ -192,11 +192,9 @@ def _swaps(
 
 def _by_outcome(ranking: Ranking, codes: Array, partner: Array | None = None) -> Array:
     """Return how many partners have a smaller, an equal, a larger outcome, (3, n)."""
-    key = ranking.query * np.int64(codes.max(initial=0) + 1) + codes
-    order = stable_order(key)
-    ties = np.flatnonzero(np.diff(key[order], prepend=-1))
-    counts = np.empty((3, order.size), dtype=np.int64)
-    bounds = bounds_around(Places(ranking.starts, ties))
-    partner = None if partner is None else partner[order]
-    counts[:, order] = sums_between(partner, *bounds)
-    return counts
+    size = np.maximum.reduceat(codes, ranking.starts[:-1]).astype(np.int64) + 1
+    first = np.cumsum(size) - size
+    start, end = first[ranking.query], (first + size)[ranking.query]
+    key = start + codes
+    number = np.bincount(key, partner, size.sum())
+    return np.array(sums_between(number, start, key, key + 1, end), dtype=np.int64)
