@@ -29,6 +29,7 @@ from ..metrics import GroupEstimates
 from ..metrics._disparities import EqualizedOdds
 from ._by_name import SCORERS
 from ._score_function import (
+    COLUMNS,
     Result,
     ScoreFunction,
     as_outcomes,
@@ -383,14 +384,8 @@ def make_fairness_scorer(
         )
     check_choice(disparity, "disparity", (None, *KINDS))
     check_choice(on_undefined, "on_undefined", ("warn", "raise"))
-    specs: dict[str, ColumnSpec] = {
-        "sensitive_features": sensitive_features,
-        "qid": qid,
-        "cluster": cluster,
-        "engagement": engagement,
-        "sample_weight": sample_weight,
-        "item_weight": item_weight,
-    }
+    given = sensitive_features, qid, cluster, engagement, sample_weight, item_weight
+    specs: dict[str, ColumnSpec] = dict(zip(COLUMNS, given, strict=True))
     for name in own_columns(metric):
         specs[name] = metric_params.pop(name, None)
     for name, spec in specs.items():
@@ -399,13 +394,10 @@ def make_fairness_scorer(
         raise ValueError(
             f"expected_groups must be a sequence of labels; got {expected_groups!r}."
         )
+    columns = {name: spec for name, spec in specs.items() if spec is not None}
+    expected = tuple(expected_groups or ())
     function = ScoreFunction(
-        metric,
-        metric_params,
-        disparity,
-        on_undefined,
-        {name: spec for name, spec in specs.items() if spec is not None},
-        tuple(expected_groups or ()),
+        metric, metric_params, disparity, on_undefined, columns, expected
     )
     _check_options(function)
     if greater_is_better is None:
