@@ -135,10 +135,8 @@ class MarginalOutcomeTest(ContrastTest):
         first, second = self._pairs.T
         variance, df = self.standard_errors**2, self.effective_clusters - 1
         error = difference_errors(variance, self.covariance, self._pairs)
-        if self.binary:
-            low, high = self.range
-            few = self.effective_clusters * self._variance < (high - low) ** 2
-            error[few[first] | few[second]] = np.nan
+        few = ~self.sums.comparable(self.effective_clusters, self._variance)
+        error[few[first] | few[second]] = np.nan
         return Values(
             self.outcomes[first] - self.outcomes[second],
             error,

@@ -132,10 +132,8 @@ class PredictiveParityTest(ContrastTest):
             return Values(difference, sums.spread(self._pairs), df)
         fits, effective = sums.contrasts(self._pairs), self.effective_clusters
         with np.errstate(invalid="ignore"):
-            known = enough(effective) & (fits.overlap >= _LEAST_OVERLAP)
-            if len(sums.outcomes) == 2:
-                low, high = self.range
-                known &= effective * fits.variance / (high - low) ** 2 >= 1
+            known = sums.comparable(effective, fits.variance)
+            known &= fits.overlap >= _LEAST_OVERLAP
         values = fits.difference, fits.standard_error, np.inf
         return Values(*(np.where(known, v, np.nan) for v in values))
 

@@ -523,6 +523,18 @@ class CurvePairs(ReadOnlyArrays):
         squares = totals[..., 3 * self.degree + 2 : -1, :]
         return np.einsum("...jk,...kj->...j", _product(weights, weights), squares)
 
+    def comparable(self, effective: Any, variance: Any) -> Array:
+        """Return where there is enough to compare curves.
+
+        That is, the effective clusters that a value needs and, of two outcomes with
+        this variance, at least one expected of each.
+        """
+        known = enough(effective)
+        if len(self.outcomes) == 2:
+            low, high = self.outcomes
+            known &= effective * variance >= (high - low) ** 2
+        return known
+
     def contrasts(self, pairs: Array) -> NullContrasts:
         """Return the differences of n pairs of curves by regressions in the window.
 
@@ -604,14 +616,12 @@ class CurvePairs(ReadOnlyArrays):
         effective = (mass**2 / squares_of_mass).min()
         mean = outcome.sum() / mass.sum()
         variance = (outcome_squares.sum() - outcome.sum(0) @ fitted) / mass.sum()
-        information = effective
-        if len(self.outcomes) == 2:
-            information *= variance / (self.outcomes[1] - self.outcomes[0]) ** 2
-        some = variance > _ROUNDING * mean**2 and information >= 1
+        known = variance > _ROUNDING * mean**2
+        known &= self.comparable(effective, variance)
         independent = np.einsum("hik,hkl,hjl->ij", factor, squares, factor)
         alone = line @ squares[0] @ line.T
         unexplained = np.diag(independent) > _NO_SPREAD * np.diag(alone)
-        if not (some and enough(effective) and unexplained.all()):
+        if not (known and unexplained.all()):
             return np.nan
         scale = np.sqrt(np.diag(independent))
         score, scales = score / scale, np.outer(scale, scale)
