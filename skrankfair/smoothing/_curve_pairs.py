@@ -281,6 +281,7 @@ class CurvePairs(ReadOnlyArrays):
         products: dict[tuple[Curve, Curve], PairSums] = {}
         blocks = _segments(sample, grid, bandwidth, kernel, degree, len(curves), spline)
         for cluster, curve, values in blocks:
+            # The row of `values` of each curve and cluster, -1 for none.
             number = np.full((len(curves), int(cluster.max()) + 1), -1)
             number[curve, cluster] = np.arange(curve.size)
             if rests:

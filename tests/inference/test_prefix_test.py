@@ -43,19 +43,6 @@ def test_fairsearchcore_leaves_out_the_last_place():
     level = np.array([0.1])
     assert law_of(19, 0.25).failure(level)[0] == pytest.approx(0.11517506930977106)
     assert law_of(20, 0.25).failure(level)[0] == pytest.approx(0.146887188699111)
-    assert naive_failure(20, 0.25, 0.1) == pytest.approx(0.146887188699111)
-
-
-def naive_failure(k, share, level):
-    """Probability of failure by a walk over the counts, with floors from scipy."""
-    chance = {0: 1.0}
-    for j in range(1, k + 1):
-        after = {}
-        for c, p in chance.items():
-            after[c] = after.get(c, 0) + p * (1 - share)
-            after[c + 1] = after.get(c + 1, 0) + p * share
-        chance = {c: p for c, p in after.items() if binom.cdf(c, j, share) > level}
-    return 1 - sum(chance.values())
 
 
 @pytest.mark.parametrize(
