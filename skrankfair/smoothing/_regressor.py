@@ -480,7 +480,7 @@ def _grid_means(
         NaN where no row has a weight.
     """
     sums = np.zeros((2, *(axis.size for axis in axes)))
-    step = max(1, _CHUNK // max(axes[-1].size, sums[0].size // axes[-1].size))
+    step = max(1, _CHUNK // max(axes[-1].size, sums.size // axes[-1].size))
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
         tables = []
@@ -488,12 +488,11 @@ def _grid_means(
             values = kernel_values(x, axis[:, None], h, kernel)
             values[np.abs(values) < _SMALLEST] = 0.0  # products of less are slow
             tables.append(values)
-        for total, column in zip(sums, columns[:, rows], strict=True):
-            # All nodes of the last axis and of the others in one product of matrices.
-            weighted = column[None]
-            for values in tables[:-1]:
-                weighted = (weighted[:, None] * values).reshape(-1, column.size)
-            total += (weighted @ tables[-1].T).reshape(total.shape)
+        # All nodes of the last axis and of the others in one product of matrices.
+        weighted = columns[:, rows]
+        for values in tables[:-1]:
+            weighted = (weighted[:, None] * values).reshape(-1, values.shape[1])
+        sums += (weighted @ tables[-1].T).reshape(sums.shape)
     total, mass = sums
     means = np.full(mass.shape, np.nan)
     np.divide(total, mass, out=means, where=mass > _THIN * columns[1].sum())
