@@ -316,9 +316,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         others = named_columns(self.cluster)
         points = numeric_features(self, X, others, "features")
         kernel = get_kernel(self.kernel)
-        fitted = self._X, self._columns, self.bandwidth_, kernel
         if points.shape[1] > 1:
-            means = _product_means(points, *fitted)
+            means = self._product_means(points)
         else:
             total, mass = kernel_sums(
                 *(points[:, 0], self._X[:, 0], self._columns),
@@ -326,7 +325,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             )
             means = np.full(mass.shape, np.nan)
             np.divide(total, mass, out=means, where=mass > 0)
-            _fill_far(means, [points[:, 0]], *fitted)
+            self._fill_far(means, [points[:, 0]])
         if (missing := np.isnan(means)).any():
             warn_user(
                 f"{int(missing.sum())} of {means.size} predictions are undefined "
@@ -363,8 +362,44 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
                 f"{len(axes)}."
             )
         nodes = [as_numbers(axis, "axes") for axis in axes]
-        kernel = get_kernel(self.kernel)
-        return _grid_means(nodes, self._X, self._columns, self.bandwidth_, kernel)
+        kernel, columns = get_kernel(self.kernel), self._columns
+        sums = np.zeros((2, *(axis.size for axis in nodes)))
+        step = max(1, _CHUNK // max(nodes[-1].size, sums.size // nodes[-1].size))
+        for start in range(0, len(self._X), step):
+            rows = slice(start, start + step)
+            tables = []
+            for x, axis, h in zip(self._X[rows].T, nodes, self.bandwidth_, strict=True):
+                values = kernel_values(x, axis[:, None], h, kernel)
+                values[np.abs(values) < _SMALLEST] = 0.0  # products of less are slow
+                tables.append(values)
+            # All nodes of the last axis and of the others in one product of matrices.
+            weighted = columns[:, rows]
+            for values in tables[:-1]:
+                weighted = (weighted[:, None] * values).reshape(-1, values.shape[1])
+            sums += (weighted @ tables[-1].T).reshape(sums.shape)
+        total, mass = sums
+        means = np.full(mass.shape, np.nan)
+        np.divide(total, mass, out=means, where=mass > _THIN * columns[1].sum())
+        self._fill_far(means, nodes)
+        return means
+
+    def _product_means(self, points: Array) -> Array:
+        """Return the weighted mean outcome at points, (P, d); NaN without a weight."""
+        means, kernel = np.full(len(points), np.nan), get_kernel(self.kernel)
+        for some, weights in _weights(points, self._X, self.bandwidth_, kernel):
+            total, mass = self._columns @ weights.T
+            np.divide(total, mass, out=means[some], where=mass > 0)
+        return means
+
+    def _fill_far(self, means: Array, axes: Sequence[Array]) -> None:
+        """Fill in the mean of the nearest rows where gaussian weights are too small.
+
+        It is their limit; other kernels have none.
+        """
+        far = np.argwhere(np.isnan(means)).T
+        if far.size and self.kernel == "gaussian":
+            points = np.stack([a[i] for a, i in zip(axes, far, strict=True)], axis=1)
+            means[tuple(far)] = self._product_means(points)
 
     def _bandwidths(self, sample: Sample) -> Array:
         """Return the bandwidth of each column, 1 for a column without spread."""
@@ -413,91 +448,6 @@ def _weights(
         for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
             weights *= kernel_values(x, p[:, None], h, kernel)
         yield some, weights
-
-
-def _product_means(
-    points: Array, X: Array, columns: Array, bandwidths: Array, kernel: Kernel
-) -> Array:
-    """Return the weighted mean of the first of two columns at every point.
-
-    Parameters
-    ----------
-    points : ndarray of shape (P, d)
-    X : ndarray of shape (n, d)
-    columns : ndarray of shape (2, n)
-        Weighted outcomes, and weights.
-    bandwidths : ndarray of shape (d,)
-    kernel : Kernel
-
-    Returns
-    -------
-    ndarray of shape (P,)
-        NaN where no row has a weight.
-    """
-    means = np.full(len(points), np.nan)
-    for some, weights in _weights(points, X, bandwidths, kernel):
-        total, mass = columns @ weights.T
-        np.divide(total, mass, out=means[some], where=mass > 0)
-    return means
-
-
-def _fill_far(
-    means: Array,
-    axes: Sequence[Array],
-    X: Array,
-    columns: Array,
-    bandwidths: Array,
-    kernel: Kernel,
-) -> None:
-    """Fill in the mean of the nearest rows where gaussian weights are too small.
-
-    It is their limit; other kernels have none.
-    """
-    far = np.argwhere(np.isnan(means)).T
-    if far.size and kernel.name == "gaussian":
-        points = np.stack([a[i] for a, i in zip(axes, far, strict=True)], axis=1)
-        means[tuple(far)] = _product_means(points, X, columns, bandwidths, kernel)
-
-
-def _grid_means(
-    axes: Sequence[Array], X: Array, columns: Array, bandwidths: Array, kernel: Kernel
-) -> Array:
-    """Return the weighted mean at every node of a grid, whose kernel sums separate.
-
-    Parameters
-    ----------
-    axes : sequence of ndarray, length d
-        Nodes along each column.
-    X : ndarray of shape (n, d)
-    columns : ndarray of shape (2, n)
-        Weighted outcomes, and weights.
-    bandwidths : ndarray of shape (d,)
-    kernel : Kernel
-
-    Returns
-    -------
-    ndarray of shape (k_1, ..., k_d)
-        NaN where no row has a weight.
-    """
-    sums = np.zeros((2, *(axis.size for axis in axes)))
-    step = max(1, _CHUNK // max(axes[-1].size, sums.size // axes[-1].size))
-    for start in range(0, len(X), step):
-        rows = slice(start, start + step)
-        tables = []
-        for x, axis, h in zip(X[rows].T, axes, bandwidths, strict=True):
-            values = kernel_values(x, axis[:, None], h, kernel)
-            values[np.abs(values) < _SMALLEST] = 0.0  # products of less are slow
-            tables.append(values)
-        # All nodes of the last axis and of the others in one product of matrices.
-        weighted = columns[:, rows]
-        for values in tables[:-1]:
-            weighted = (weighted[:, None] * values).reshape(-1, values.shape[1])
-        sums += (weighted @ tables[-1].T).reshape(sums.shape)
-    total, mass = sums
-    means = np.full(mass.shape, np.nan)
-    np.divide(total, mass, out=means, where=mass > _THIN * columns[1].sum())
-    _fill_far(means, axes, X, columns, bandwidths, kernel)
-    return means
 
 
 def _leave_cluster_out_error(
