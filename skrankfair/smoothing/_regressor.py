@@ -403,16 +403,14 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
 
     def _bandwidths(self, sample: Sample) -> Array:
         """Return the bandwidth of each column, 1 for a column without spread."""
-        n_columns, kernel = self._X.shape[1], get_kernel(self.kernel)
-        rule = self.bandwidth
+        rule, n_columns = self.bandwidth, self._X.shape[1]
         if isinstance(rule, str):
             check_bandwidth(rule)
 
             def error(bandwidths: Array) -> float:
-                if n_columns == 1:
-                    return leave_cluster_out_error(bandwidths[0], sample, kernel)
-                return _leave_cluster_out_error(bandwidths, self._X, sample, kernel)
+                return self._error(bandwidths, sample)
 
+            kernel = get_kernel(self.kernel)
             return rule_bandwidths(rule, self._X, sample, kernel, error)
         numbers = [rule] * n_columns if isinstance(rule, Real) else rule
         bandwidths = as_numbers(numbers, "bandwidth")
@@ -424,6 +422,20 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         for bandwidth in numbers:
             check_bandwidth(bandwidth)
         return bandwidths
+
+    def _error(self, bandwidths: Array, sample: Sample) -> float:
+        """Return the squared error of predicting each cluster from all others."""
+        kernel = get_kernel(self.kernel)
+        if bandwidths.size == 1:
+            return leave_cluster_out_error(bandwidths[0], sample, kernel)
+        columns = sample.columns(sample.y)
+        left_out = np.stack([sample.left_out * sample.y, sample.left_out])
+        sums, own_sums = np.empty((2, *columns.shape))
+        for some, weights in _weights(self._X, self._X, bandwidths, kernel):
+            same = sample.cluster[some, None] == sample.cluster
+            own_sums[:, some] = left_out @ (weights * same).T
+            sums[:, some] = columns @ weights.T
+        return left_out_error(sample, sums, own_sums)
 
 
 def _weights(
@@ -448,17 +460,3 @@ def _weights(
         for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
             weights *= kernel_values(x, p[:, None], h, kernel)
         yield some, weights
-
-
-def _leave_cluster_out_error(
-    bandwidths: Array, X: Array, sample: Sample, kernel: Kernel
-) -> float:
-    """Return the squared error of predicting each cluster from all others."""
-    columns = sample.columns(sample.y)
-    left_out = np.stack([sample.left_out * sample.y, sample.left_out])
-    sums, own_sums = np.empty((2, *columns.shape))
-    for some, weights in _weights(X, X, bandwidths, kernel):
-        same = sample.cluster[some, None] == sample.cluster
-        own_sums[:, some] = left_out @ (weights * same).T
-        sums[:, some] = columns @ weights.T
-    return left_out_error(sample, sums, own_sums)
