@@ -20,7 +20,7 @@ from .._estimates.estimates import (
 )
 from .._estimates.finalize import OfRest
 from .._estimates.scales import PlainScale, t_quantile
-from .._inputs.validation import Array, collected_warnings
+from .._inputs.validation import Array
 from ..metrics import GroupEstimates
 from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, note, table
 
@@ -203,27 +203,30 @@ class MetricFinding:
             difference[:, judged] = np.array([tested.scale.estimate, *ends]) - fair
             known = np.full(len(result.groups), np.nan)
             known[judged] = tested.test[1] if result.has_pvalue else np.nan
+        low, high = result.ends(t_quantile(level, result.df))
         enough = n_effective >= fmt.FEW_EFFECTIVE - 1e-9
         corrected = corrected_pvalues(np.where(enough, known, np.nan), self.correction)
         in_margin = corrected_pvalues(self._margin_pvalues, self.correction)
-        with collected_warnings():  # of small groups, which `missing` names
-            frame = result.to_frame(level)
-        frame = frame.assign(
-            n_effective=n_effective,
-            pvalue=known,
-            pvalue_corrected=corrected,
+        columns = {
+            "estimate": result.estimate,
+            "standard_error": result.standard_error,
+            "ci_low": low,
+            "ci_high": high,
+            "support": result.support,
+            "n_effective": n_effective,
+            "pvalue": known,
+            "pvalue_corrected": corrected,
             **dict(zip(DIFFERENCE, difference, strict=True)),
-            side=self._sides(corrected, difference[0]),
-            pvalue_margin=self._margin_pvalues,
-            pvalue_margin_corrected=in_margin,
-            within=self._compared & (self.all_within | (in_margin < 1 - level)),
-            missing=self._missing,
-        )
-        names = [f.name for f in fields(GroupFinding) if f.name != "group"]
-        rows = frame[names].itertuples(index=False, name=None)
+            "side": self._sides(corrected, difference[0]),
+            "pvalue_margin": self._margin_pvalues,
+            "pvalue_margin_corrected": in_margin,
+            "within": self._compared & (self.all_within | (in_margin < 1 - level)),
+            "missing": self._missing,
+        }
+        values = zip(*(np.asarray(c).tolist() for c in columns.values()), strict=True)
         return tuple(
-            GroupFinding(group, *row)
-            for group, row in zip(result.groups, rows, strict=True)
+            GroupFinding(group, **dict(zip(columns, row, strict=True)))
+            for group, row in zip(result.groups, values, strict=True)
         )
 
     @cached_property
