@@ -60,32 +60,28 @@ class Distance:
 
     def largest(
         self,
-        size: Array,
+        q: Array,
         n: Array,
         k: Array,
         total: Callable[[Array], Array],
-        target: Array | None = None,
+        *,
+        given: bool = False,
     ) -> Array:
         """Return the larger total of the rankings with the group all first or last.
 
-        `size` of `n` rows are members, and the cuts are after `k` rows. `total` sums
-        values over the cuts. With a `target` share at each cut, the two extremes are a
-        list of the group alone and a list without it.
+        The cuts are after `k` of `n` rows. `total` sums values over the cuts. If the
+        share q is `given` in advance, the two extremes are a list of the group alone
+        and a list without it.
         """
         # The mean over lists is an integer, but for rounding.
+        size = q * n
         whole = np.rint(size.real)
-        q, size = (
-            size / n,
-            np.where(
-                np.abs(size.real - whole) < _ROUNDING * n,
-                size - size.real + whole,
-                size,
-            ),
-        )
+        is_whole = np.abs(size.real - whole) < _ROUNDING * n
+        size = np.where(is_whole, size - size.real + whole, size)
         first = np.where(size.real < k, size, k) / k
         last = np.where((n - size).real < k, k - (n - size), 0) / k
-        if target is not None:
-            q, first, last = target, np.ones(1), np.zeros(1)
+        if given:
+            first, last = np.ones(1), np.zeros(1)
         ends = [total(self(p, q)) for p in (first, last)]
         return np.where(ends[0].real > ends[1].real, ends[0], ends[1])
 
@@ -336,7 +332,7 @@ class MetricOfShares:
         self, q: Array, n: Array, k: Array, total: Callable[[Array], Array]
     ) -> Array:
         if self.divisor == "maximum" and self.joint is None:
-            return self.distance.largest(q * n, n, k, total, q if self.given else None)
+            return self.distance.largest(q, n, k, total, given=self.given)
         if self.divisor == "maximum" and self.given:
             return -np.log(q.real.min(axis=-2)[..., 0]) * float(np.sum(self.weights))
         if self.divisor == "maximum":

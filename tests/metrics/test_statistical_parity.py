@@ -231,7 +231,7 @@ class TestLargestValue:
             above = np.array([np.cumsum(m)[k - 1] for m in rankings(n, size)])
             every = distance(above / k, np.array(size / n)) @ weights
             largest = distance.largest(
-                np.array(size), np.array(n), k, lambda v, w=weights: (v * w).sum(-1)
+                np.array(size / n), np.array(n), k, lambda v, w=weights: (v * w).sum(-1)
             )
             assert largest == pytest.approx(every.max(), abs=1e-12), (size, step)
 
