@@ -140,9 +140,9 @@ class PredictiveParityTest(ContrastTest):
     @cached_read_only
     def _tests(self) -> Simultaneous:
         """The differences, one after the other."""
-        blocks, places = self.sums.joint(self._pairs)
+        blocks, contrasts = self.sums.joint(self._pairs)
         spread = self.sums.spread(self._pairs)
-        return self._together(self._differences, blocks, places, spread)
+        return self._together(self._differences, blocks, contrasts, spread)
 
     @cached_read_only
     def level_and_slope_pvalues(self) -> Array:

@@ -338,17 +338,17 @@ class CurvePairs(ReadOnlyArrays):
         )
 
     @property
-    def _parts(self) -> list[tuple[Curve, ...]]:
-        """What the sums of each curve that is compared are the sums of, length H."""
-        parts: list[tuple[Curve, ...]] = [(("group", label),) for label in self.groups]
+    def _summands(self) -> list[tuple[Curve, ...]]:
+        """The curves whose sums add up to those of each that is compared, length H."""
+        sums: list[tuple[Curve, ...]] = [(("group", label),) for label in self.groups]
         if self.rests:
-            parts += [(("rest", label), _EVERYONE) for label in self.groups]
-        return parts
+            sums += [(("rest", label), _EVERYONE) for label in self.groups]
+        return sums
 
     @property
     def _sums(self) -> list[CurveSums]:
         """The sums of the groups, then of what their rests differ by, length H."""
-        return [self.curves[part[0]] for part in self._parts]
+        return [self.curves[curves[0]] for curves in self._summands]
 
     @property
     def bars(self) -> Array:
@@ -358,7 +358,8 @@ class CurvePairs(ReadOnlyArrays):
     @cached_read_only
     def _totals(self) -> Array:
         """All sums of groups, then of their rests, shape (H, N)."""
-        return np.stack([sum(self.curves[c].total for c in p) for p in self._parts])
+        summands = self._summands
+        return np.stack([sum(self.curves[c].total for c in cs) for cs in summands])
 
     @property
     def active(self) -> Array:
@@ -381,7 +382,7 @@ class CurvePairs(ReadOnlyArrays):
         """Return the products of two of the curves that are compared."""
         products = self.products
         total = np.zeros(getattr(next(iter(products.values())), kind).shape)
-        for i, j in product(self._parts[a], self._parts[b]):
+        for i, j in product(self._summands[a], self._summands[b]):
             if (i, j) in products:
                 total += getattr(products[i, j], kind)
             if i != j and (j, i) in products:
@@ -391,7 +392,7 @@ class CurvePairs(ReadOnlyArrays):
     @cached_read_only
     def _own_products(self) -> Array:
         """The products of the columns of each curve, shape (H, J, C, C)."""
-        curves = range(len(self._parts))
+        curves = range(len(self._summands))
         return np.stack([self._cross("columns", h, h) for h in curves])
 
     @cached_read_only
@@ -448,7 +449,7 @@ class CurvePairs(ReadOnlyArrays):
     def variance(self) -> Array:
         """Variance of the means, shape (H, J)."""
         return np.stack(
-            [np.diag(self.covariance(h, h)) for h in range(len(self._parts))]
+            [np.diag(self.covariance(h, h)) for h in range(len(self._summands))]
         )
 
     def spread(self, pairs: Array) -> Array:
@@ -468,20 +469,20 @@ class CurvePairs(ReadOnlyArrays):
         The covariance is in blocks that count as independent: one, or of many groups
         and their rests one for each pair. Normal vectors are inside of a product of
         symmetric intervals at least as often as if they were (Royen 2014), so what
-        holds for all pairs at once is at worst too wide. The places in it, of shape
+        holds for all pairs at once is at worst too wide. The numbers in it, of shape
         (n J, 2), are those of the pairs of curves, point by point.
         """
         size, point = self.grid.size, np.arange(self.grid.size)[:, None]
         if self.rests and len(self.groups) > MOST_TOGETHER:
             blocks, numbers = pairs.tolist(), np.arange(2 * len(pairs)).reshape(-1, 2)
         else:
-            blocks, numbers = [range(len(self._parts))], pairs
+            blocks, numbers = [range(len(self._summands))], pairs
         covariances = []
         for curves in blocks:
             rows = [np.hstack([self.covariance(a, b) for b in curves]) for a in curves]
             covariances.append(np.vstack(rows))
-        places = numbers[:, None, :] * size + point
-        return tuple(covariances), places.reshape(-1, 2)
+        of_points = numbers[:, None, :] * size + point
+        return tuple(covariances), of_points.reshape(-1, 2)
 
     def _regressed(self, totals: Array) -> tuple[Array, Array]:
         """Return regressions on powers of the score from sums of shape (..., W, J).
