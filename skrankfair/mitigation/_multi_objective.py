@@ -151,8 +151,7 @@ class ObjectiveParity:
             failing = [fmt.label(n) for n, t in tests.items() if t.pvalue < 0.05]
             where = ", ".join(failing) or "shown for none of the objectives"
             if tests:
-                said = f"Unequal outcomes at equal scores {when}: {where}."
-                sentences.append(said)
+                sentences.append(f"Unequal outcomes at equal scores {when}: {where}.")
         return " ".join(sentences)
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
@@ -161,16 +160,10 @@ class ObjectiveParity:
         for name, row in self.to_frame().iterrows():
             gap = [fmt.number(row[f"largest_{side}"], 3) for side in sides]
             p = [fmt.pvalue(row[f"pvalue_{side}"]) for side in sides]
-            rows.append(
-                [
-                    fmt.label(name),
-                    " → ".join(gap),
-                    " → ".join(p),
-                    fmt.number(row["mean_squared_error"], 3),
-                    fmt.number(row["mean_squared_error_change"], 3),
-                    fmt.interval(row["ci_low"], row["ci_high"], 3),
-                ]
-            )
+            errors = row[["mean_squared_error", "mean_squared_error_change"]]
+            cells = [fmt.label(name), " → ".join(gap), " → ".join(p)]
+            cells += [fmt.number(error, 3) for error in errors]
+            rows.append([*cells, fmt.interval(row["ci_low"], row["ci_high"], 3)])
         return header, rows
 
     def __repr__(self) -> str:
