@@ -76,8 +76,8 @@ class ScoreCurves:
 class ScoreSums:
     """Sums over rows of one group, batch by batch, to which its curves are fitted."""
 
-    #: Length d: one for each column of scores, by score and, for curves that borrow,
-    #: by the fold of the cluster or, without clusters, the outcome.
+    #: Length d: one for each column of scores, by score and by the fold of the cluster
+    #: or, without clusters, the outcome.
     columns: tuple[Pooled, ...]
     n_rows: int
     n_clusters: int
@@ -96,7 +96,7 @@ class ScoreSums:
     ) -> ScoreSums:
         """Return the sums over the rows of a batch, by score or by bins of scores.
 
-        With clusters they are sums by outcome too only if `outcomes` says so.
+        `outcomes` says whether they are by outcome too where there are clusters.
         """
         y, keys, units, labels = rows.y[:, 0], [], None, None
         weight = np.ones(y.size) if rows.weight is None else rows.weight
