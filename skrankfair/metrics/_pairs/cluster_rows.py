@@ -250,13 +250,13 @@ def sums_by_block(
     """Return the pairs of the last block of queries, and the sums of all blocks."""
     parts = []
     for _, _, block in data.blocks():
-        pairs, chance = make_pairs(block), np.ones(0)
-        sums = pairs.sums(block.memberships)
-        if k is not None:
-            chance = block.ranking.chance_of_top(k)
-            _subtract_below(sums, block, make_pairs, chance)
+        ranking = block.ranking
+        chance = np.ones(ranking.n_rows) if k is None else ranking.chance_of_top(k)
+        pairs, sums = _sums_of_top(block, make_pairs, chance)
         if block.item_weight is not None or (chance % 1).any():
-            exact = _exact_sums(block.with_equal_items, make_pairs, chance)
+            # Pairs that have no chance to be in the first places never count.
+            some_chance = (chance > 0).astype(float)
+            _, exact = _sums_of_top(block.with_equal_items, make_pairs, some_chance)
             has_pair = have_pairs(exact.by_cell, pairs.n_columns)
             sums.by_cell[...] *= has_pair
             if exact.shared.shape[1]:
@@ -265,10 +265,10 @@ def sums_by_block(
     return pairs, QuerySums.joined(parts)
 
 
-def _subtract_below(
-    sums: QuerySums, block: RankedData, make_pairs: MakePairs, chance: Array
-) -> None:
-    """Subtract the pairs of which no item is in the first places, in place.
+def _sums_of_top(
+    block: RankedData, make_pairs: MakePairs, chance: Array
+) -> tuple[Pairs, QuerySums]:
+    """Return the pairs, and the sums over those with an item in the first places.
 
     `chance` is the probability of each item to be in the first places. Two items of
     different scores are both below with the product of their (1 - chance). Two items of
@@ -276,33 +276,17 @@ def _subtract_below(
     probability ``(m - t)(m - t - 1) / (m (m - 1))``. That is less than the product by
     ``(1 - chance) t / (m (m - 1))``, which is added again.
     """
-    below = block.times_items(1 - chance)
-    signed = [(-1.0, below)]
-    tied = (chance > 0) & (chance < 1)
+    pairs = make_pairs(block)
+    sums, tied = pairs.sums(block.memberships), chance * (1 - chance)
     if tied.any():
         first, last = block.ranking.place_bounds()
-        others = np.maximum(last - first - 1, 1)
-        share = np.sqrt(tied * (1 - chance) * chance / others)
-        signed.append((1.0, block.times_items(share)))
-    for sign, weighted in signed:
-        added = make_pairs(weighted).sums(block.memberships)
-        sums.by_cell[...] += sign * added.by_cell
-        sums.shared[...] += sign * added.shared
-
-
-def _exact_sums(plain: RankedData, make_pairs: MakePairs, chance: Array) -> QuerySums:
-    """Return sums over unweighted pairs, without those that can never count.
-
-    A pair of two items that have no chance to be in the first places never counts. If
-    `chance` is empty all pairs count.
-    """
-    sums = make_pairs(plain).sums(plain.memberships)
-    if chance.size:
-        below = plain.times_items((chance == 0).astype(float))
-        uncounted = make_pairs(below).sums(plain.memberships)
-        sums.by_cell[...] -= uncounted.by_cell
-        sums.shared[...] -= uncounted.shared
-    return sums
+        tied = np.sqrt(tied / np.maximum(last - first - 1, 1))
+    for sign, factor in ((-1.0, 1 - chance), (1.0, tied)):
+        if factor.any():
+            added = make_pairs(block.times_items(factor)).sums(block.memberships)
+            sums.by_cell[...] += sign * added.by_cell
+            sums.shared[...] += sign * added.shared
+    return pairs, sums
 
 
 def have_pairs(exact: Array, n_columns: int) -> Array:
