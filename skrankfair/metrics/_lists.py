@@ -28,7 +28,6 @@ from ._pairs.cluster_rows import (
     QuerySums,
     averaged_rows,
     means_of_units,
-    sum_over_queries,
 )
 
 _PART = 1 << 17  # rows that are worked on at once
@@ -349,12 +348,8 @@ def list_estimates(
         most, items = longer_than
         lacking = _warn_short(name, data, most - (kernel.target is not None), items)
     lists = Lists.of(data)
-    sums, clusters = table_of(kernel, lists), None
-    if kernel.average == "clusters":
-        rows = averaged_rows(data, sums, "clusters", _means_of_lists)
-        clusters = data.cluster_of_query
-    else:
-        rows = sum_over_queries(data, sums)
+    rows = averaged_rows(data, table_of(kernel, lists), kernel.average, _means_of_lists)
+    clusters = data.cluster_of_query if kernel.average == "clusters" else None
     result = GroupEstimates(
         metric=Metric(
             name,

@@ -19,7 +19,7 @@ from ._pairs.cluster_rows import (
     sums_between,
     supports_of,
 )
-from ._pairwise import COMPARISONS, breakdown_of_strata, buckets_of
+from ._pairwise import COMPARISONS, breakdown_of_strata, strata_of
 
 
 def _places(lists: Places, clicked: Array) -> tuple[Array, Array]:
@@ -67,13 +67,11 @@ def position_estimates(
     """Return `mean_position` of data that is validated and ordered."""
     check_choice(comparison, "comparison", COMPARISONS)
     data.check_binary("mean_position")
-    is_clicked, first_pass, size = data.y_true == 1, {}, 1
+    is_clicked = data.y_true == 1
+    by_row, first_pass, size = strata_of(data, engagement, bins, is_clicked)
     clicked = is_clicked[None]
-    if engagement is not None:
-        by_row, edges = buckets_of(data, engagement, bins, is_clicked)
-        first_pass, size = {"engagement_edges": edges}, len(edges) - 1
-        bucket = by_row[data.ranking.order]
-        clicked = clicked & (bucket == np.arange(size)[:, None])
+    if by_row is not None:
+        clicked = clicked & (by_row[data.ranking.order] == np.arange(size)[:, None])
     metric = Metric(
         name="mean_position",
         finalize=MeanOfRatios(size),

@@ -89,27 +89,16 @@ def _bucket_edges(
     return tuple(edges.astype(float).tolist())
 
 
-def buckets_of(
+def strata_of(
     data: RankedData, engagement: Any, bins: Any, preferred: Array | None = None
-) -> tuple[Array, tuple[float, ...]]:
-    """Return the stratum of each input row, and the edges.
+) -> tuple[Any, dict[str, Any], int]:
+    """Return the stratum of each input row, a first pass of edges, and how many.
 
     `preferred` are the rows that are in strata; None: those better than another row.
+    Without `engagement` there is one, and the strata of rows are None.
     """
-    values, preferred = preferred_engagement(data, engagement, preferred)
-    edges = _bucket_edges(values, bins, preferred, data.pair_weight)
-    inner = np.asarray(edges[1:-1])
-    bucket = np.searchsorted(inner, values, side="right")
-    bucket[~preferred] = 0
-    by_row = np.empty_like(bucket)
-    by_row[data.ranking.order] = bucket
-    return by_row, edges
-
-
-def preferred_engagement(
-    data: RankedData, engagement: Any, preferred: Array | None = None
-) -> tuple[Array, Array]:
-    """Return the engagement of the ranked rows, and which of them are preferred."""
+    if engagement is None:
+        return None, {}, 1
     values = data.column(engagement, "engagement", allow_nan=True)
     if preferred is None:
         preferred = _outcome_counts(data).all_worse[1] > 0
@@ -120,7 +109,11 @@ def preferred_engagement(
             "engagement must be known (not NaN) where an item has a better outcome "
             f"than another of its query; it is NaN in row {row}."
         )
-    return values, preferred
+    edges = _bucket_edges(values, bins, preferred, data.pair_weight)
+    by_row = np.empty(values.size, dtype=np.int64)
+    of_ranked = np.searchsorted(np.asarray(edges[1:-1]), values, side="right")
+    by_row[data.ranking.order] = of_ranked * preferred
+    return by_row, {"engagement_edges": edges}, len(edges) - 1
 
 
 @stored("pairwise_accuracy.breakdown")
@@ -198,10 +191,7 @@ def accuracy_estimates(
     check_choice(comparison, "comparison", COMPARISONS)
     if name == "auc":
         data.check_binary(name)
-    by_row, edges = None, None
-    if engagement is not None:
-        by_row, edges = buckets_of(data, engagement, bins)
-    n_buckets = 1 if edges is None else len(edges) - 1
+    by_row, first_pass, n_buckets = strata_of(data, engagement, bins)
 
     def make_pairs(data: RankedData) -> OutcomePairs:
         return OutcomePairs(
@@ -219,7 +209,7 @@ def accuracy_estimates(
         finalize=MeanOfRatios(n_buckets),
         support=support_columns(average, 4, n_buckets),
         against_rest=ratios_minus_rest(n_buckets, shared_weight),
-        breakdown=None if edges is None else breakdown_of_strata,
+        breakdown=breakdown_of_strata if first_pass else None,
         share=True,
         pooled=not data.groups.overlapping,
         better="high",
@@ -228,7 +218,7 @@ def accuracy_estimates(
         metric=metric,
         sums=pair_sums(data, make_pairs, variance, average, k=k),
         parameters={"comparison": comparison, **_cut(k), "average": average},
-        first_pass={} if edges is None else {"engagement_edges": edges},
+        first_pass=first_pass,
         missing=data.missing,
     )
     return warn_undefined_pairs(result, data)
@@ -486,18 +476,17 @@ def cross_estimates(
     k: int | None = None,
     average: str = "pairs",
     variance: str = "auto",
-    **strata: Any,
+    engagement: Any = None,
+    bins: Any = 4,
 ) -> GroupEstimates:
     """Return P(s_i > s_j | i in a, j not in a) of data that is ordered by s.
 
     `name` says what s is: the scores in `pairwise_exposure`, which has a fair value, or
-    the outcomes in `pairwise_preference`, whose ties do not count. `strata` are the
-    engagement, with which only pairs of unlike outcomes count, and the bins.
+    the outcomes in `pairwise_preference`, whose ties do not count. With `engagement`
+    only pairs of unlike outcomes count.
     """
-    of_scores, by_row, first_pass, n_buckets = name == "pairwise_exposure", None, {}, 1
-    if strata.get("engagement") is not None:
-        by_row, edges = buckets_of(data, **strata)
-        first_pass, n_buckets = {"engagement_edges": edges}, len(edges) - 1
+    of_scores = name == "pairwise_exposure"
+    by_row, first_pass, n_buckets = strata_of(data, engagement, bins)
     metric = Metric(
         name,
         MeanOfRatios(n_buckets),

@@ -30,7 +30,7 @@ from .._inputs.validation import (
     generator,
     warn_user,
 )
-from ..metrics._pairwise import buckets_of
+from ..metrics._pairwise import strata_of
 from ._by_group import quoted
 
 COMPARISONS = ("inter", "intra", "all")
@@ -508,7 +508,7 @@ def pairwise_penalty(
     if engagement is not None:
         data = ranked_data(y, y, qid=qid, item_weight=weight)
         stratum = np.zeros(y.size, dtype=int)
-        of_rows, _ = buckets_of(data, engagement, bins)
+        of_rows, _, _ = strata_of(data, engagement, bins)
         stratum[data.kept] = of_rows[data.ranking.order]
     rng, n_pairs = generator(random_state), int(max_pairs)
     source = PairSource(y, query, comparison, n_pairs, rng, weight, keep)
