@@ -331,14 +331,13 @@ class MetricOfShares:
     def _divisor(
         self, q: Array, n: Array, k: Array, total: Callable[[Array], Array]
     ) -> Array:
-        if self.divisor == "maximum" and self.joint is None:
+        """Return what the total distance is divided by."""
+        if self.divisor != "maximum":
+            return np.array(1.0 if self.divisor is None else np.sum(self.weights))
+        if self.joint is None:
             return self.distance.largest(q, n, k, total, given=self.given)
-        if self.divisor == "maximum" and self.given:
+        if self.given:
             return -np.log(q.real.min(axis=-2)[..., 0]) * float(np.sum(self.weights))
-        if self.divisor == "maximum":
-            _check_joint(q.shape[-2])
-            sizes = [q[..., group, :] * n for group in range(q.shape[-2])]
-            return largest_joint(sizes, n, k, total)
-        weight = 1.0 if self.divisor is None else float(np.sum(self.weights))
-        shape = q.shape[:-1] if self.joint is None else q.shape[:-2]
-        return np.full(shape, weight)
+        _check_joint(q.shape[-2])
+        sizes = [q[..., group, :] * n for group in range(q.shape[-2])]
+        return largest_joint(sizes, n, k, total)
