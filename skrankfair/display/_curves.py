@@ -299,12 +299,8 @@ class MonotonicityDisplay:
             words = "not monotone" if test.rejected else "monotone"
             small = test.pvalue < 0.001
             words += ": p < 0.001" if small else f": p = {test.pvalue:.3f}"
-        self.legend_ = draw.legend(
-            ax, ax.get_legend_handles_labels()[0], legend, title=words
-        )
-        if self.legend_ is None:
-            ax.set_title(words, loc="left", color=draw.LINE, size="medium")
-        self.verdict_ = ax.title if self.legend_ is None else self.legend_.get_title()
+        handles, _ = ax.get_legend_handles_labels()
+        self.legend_, self.verdict_ = draw.entitled(ax, handles, legend, words)
         return self
 
 

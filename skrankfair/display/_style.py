@@ -470,6 +470,16 @@ def legend(
     return drawn
 
 
+def entitled(
+    ax: Axes, handles: Iterable[Any], shown: bool, words: str
+) -> tuple[Legend | None, Text]:
+    """Write words above a legend, or above the axes where there is none."""
+    drawn = legend(ax, handles, shown, title=words)
+    if drawn is not None:
+        return drawn, drawn.get_title()
+    return None, ax.set_title(words, loc="left", color=LINE, size="medium")
+
+
 def _columns(
     ax: Axes,
     texts: list[str],

@@ -319,12 +319,8 @@ class FairnessTradeoffDisplay:
         ]
         undefined = int((~defined).sum())
         words = f"{undefined} undefined, not shown" if undefined else ""
-        self.legend_ = draw.legend(ax, handles, legend, title=words)
-        self.missing_ = None
-        if words and self.legend_ is not None:
-            self.missing_ = self.legend_.get_title()
-        elif words:
-            self.missing_ = ax.set_title(words, size="small", color=draw.UNCLEAR)
+        self.legend_, title = draw.entitled(ax, handles, legend, words)
+        self.missing_ = title if words else None
         return self
 
     def _draw_candidates(

@@ -102,4 +102,6 @@ class TestMonotonicity:
         ],
     )
     def test_verdict(self, pvalue, words):
-        assert drawn(pvalue=pvalue).verdict_.get_text() == words
+        display = drawn(pvalue=pvalue)
+        assert display.verdict_.get_text() == words
+        assert display.plot(legend=False).verdict_.get_text() == words
