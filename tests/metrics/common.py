@@ -246,7 +246,8 @@ def _later():
         yield Case(metrics.matched_pair_calibration, options, epsilon)
     shown = {"position": "place", "position_weight": "reciprocal"}
     yield Case(metrics.dips, shown, {})
-    yield Case(metrics.exposure_gap, {**shown, "target": "relevance"}, {})
+    relevance = {"target": "relevance", "average": "amortized"}
+    yield Case(metrics.exposure_gap, {**shown, **relevance}, {})
 
 
 CASES = {_name(case): case for case in _cases()}
