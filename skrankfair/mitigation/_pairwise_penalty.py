@@ -487,7 +487,7 @@ def pairwise_penalty(
     ...     for _ in range(200):
     ...         score = X @ coef
     ...         _, of_penalty = penalty(score)
-    ...         gradient = (score - y) / y.size + 0.02 * strength * of_penalty
+    ...         gradient = (score - y) / y.size + 0.005 * strength * of_penalty
     ...         coef = coef - 0.5 * X.T @ gradient
     ...     print(f"{penalty(X @ coef)[0]:.2f}")
     0.39
