@@ -276,25 +276,47 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
     path = Path(path)
     if path.exists() and not path.is_file():
         path.write_bytes(content)
-        return path
-    target = Path(os.path.realpath(path))
+    else:
+        _replace(Path(os.path.realpath(path)), content)
+    return path
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Replace a file by a complete one, or leave it as it is."""
     # The name is known before the file is there: no interrupt can come in between.
-    unfinished = target.with_name(f".skrankfair-{os.urandom(8).hex()}.tmp")
+    unfinished = path.with_name(f".skrankfair-{os.urandom(8).hex()}.tmp")
     try:
+        for left in path.parent.glob(".skrankfair-*.tmp"):  # by processes now dead
+            with suppress(OSError), left.open("rb") as file:
+                if _locked(file, wait=False) and left.stat().st_size:
+                    left.unlink()
         with unfinished.open("xb") as file:
+            # Locked while it is empty, it is never taken for one that was left.
+            _locked(file, wait=True)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            if not os.access(target, os.W_OK):
-                # A folder would allow what the file forbids.
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            shutil.copymode(target, unfinished)
-        unfinished.replace(target)
+            if os.name == "nt":
+                file.close()  # Windows renames no open file
+            if path.exists():
+                if not os.access(path, os.W_OK):
+                    # A folder would allow what the file forbids.
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                shutil.copymode(path, unfinished)
+            unfinished.replace(path)
     except OSError as error:
         # The error names the file that the caller knows.
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         with suppress(OSError):
             unfinished.unlink()
-    return path
+
+
+def _locked(file: Any, *, wait: bool) -> bool:
+    """Lock an open file, or return False where others have it or there are no locks."""
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return True
+    return False
