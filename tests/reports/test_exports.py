@@ -4,7 +4,9 @@ import json
 import math
 import os
 import re
+import signal
 import stat
+import subprocess
 import sys
 from dataclasses import replace
 from datetime import date
@@ -263,6 +265,35 @@ def test_a_name_that_cannot_be_leaves_nothing(tmp_path):
         # Not that of the file beside it.
         assert caught.value.filename == str(path)
     assert names(tmp_path) == []
+
+
+@posix
+def test_the_next_write_removes_what_a_killed_process_has_left(tmp_path):
+    """And nothing of a process that is still writing."""
+    folder = f"pathlib.Path({str(tmp_path)!r})"
+    last = "os.kill(os.getpid(), signal.SIGKILL)", "print(flush=True) or time.sleep(99)"
+    processes = []
+    for do in last:
+        code = (
+            "import os, pathlib, signal, time\n"
+            "from skrankfair._reports.exports import write_text\n"
+            f"os.fsync = lambda number: {do}\n"
+            f"write_text({folder} / 'b.txt', 'b')"
+        )
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=-1)
+        process.stdout.readline()  # it sleeps, or is dead
+        processes.append(process)
+    killed, alive = processes
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    before = set(names(tmp_path))
+    write_text(tmp_path / "a.txt", "a")
+    (left,) = set(names(tmp_path)) - {"a.txt"}
+    assert left in before
+    alive.kill()
+    alive.communicate()
+    write_text(tmp_path / "a.txt", "a")
+    assert names(tmp_path) == ["a.txt"]
 
 
 @posix
