@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ..._estimates.arrays import check_memory
 from ..._inputs.groups import Groups
 from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
-from .cluster_rows import Pairs, QuerySums, sums_between, times
+from .cluster_rows import Pairs, QuerySums, rows_of_ranges, sums_between, times
 from .near import (
     Matching,
     PairWeight,
@@ -122,10 +121,7 @@ class MatchedPairs(NearPairs):
 
     def _focal_columns(self, matching: Matching, ranges: Ranges) -> tuple[Array, Array]:
         """Return the memberships with partners, and their columns, (n_columns, k)."""
-        count = ranges.count
-        some: Any = slice(None)
-        if not count.all():
-            some = np.flatnonzero(count)
+        some = np.flatnonzero(ranges.count)
         low, high, own_low, own_high = (end[some] for end in ranges.ends)
         rows, group = matching.members.rows[some], matching.group[some]
         cell, of_members = matching.members.cell[some], matching.members.rows
@@ -182,8 +178,7 @@ class MatchedPairs(NearPairs):
         edges = np.searchsorted(at_top, ranking.starts)
         begin, size = edges[:-1][members.cells.query], np.diff(edges)
         size = size[members.cells.query]
-        cell = np.repeat(np.arange(size.size), size)
-        rows = np.arange(cell.size) + np.repeat(begin - (np.cumsum(size) - size), size)
+        cell, rows = rows_of_ranges(begin, size)
         rows = at_top[rows]
         others = np.flatnonzero(~members.contain(rows, members.cells.group[cell]))
         cell, rows = cell[others], rows[others]
@@ -232,10 +227,8 @@ class MatchedPairs(NearPairs):
             size = (high - low)[first]
             columns = np.add.reduceat(columns, first, axis=1) / size
             times_there = np.clip(n_positions - low[first], 0, size)
-            at = np.repeat(np.arange(first.size), times_there)
-            offset = np.arange(at.size)
-            offset -= np.repeat(np.cumsum(times_there) - times_there, times_there)
-            key = (cell * n_positions + low)[first][at] + offset
+            key = (cell * n_positions + low)[first]
+            at, key = rows_of_ranges(key, times_there)
             for total, column in zip(out, columns, strict=True):
                 total.ravel()[key] = column[at]
         return out.transpose(1, 0, 2)
@@ -244,16 +237,13 @@ class MatchedPairs(NearPairs):
     def _of_all_items(self) -> tuple[Matching, Ranges]:
         """The memberships of all rows and their partners."""
         members = Memberships.of(self.ranking, self.groups)
-        matching, ranges = self._ranges_of(members)
-        return replace(matching), ranges  # a copy without cached arrays
+        return self._ranges_of(members)
 
     @cached_property
     def _of_members(self) -> Array:
         """The columns of all memberships, shape (n_columns, M)."""
         matching, ranges = self._of_all_items
         some, columns = self._focal_columns(matching, ranges)
-        if columns.shape[1] == matching.group.size:
-            return columns
         full = np.zeros((self.n_columns, matching.group.size))
         full[:, some] = columns
         return full
@@ -445,8 +435,7 @@ def across_groups(
     starts = np.cumsum(np.bincount(members.rows, minlength=members.groups.n_rows + 1))
     size = np.diff(starts, prepend=0)
     first, size = (starts - size)[i], size[i]
-    pair = np.repeat(np.arange(i.size), size)
-    place = np.arange(pair.size) + np.repeat(first - (np.cumsum(size) - size), size)
+    pair, place = rows_of_ranges(first, size)
     cell, i, j = members.cell[by_row[place]], i[pair], j[pair]
     some = np.flatnonzero(~members.contain(j, members.cells.group[cell]))
     return cell[some], i[some], j[some]

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._inputs.ranking import Memberships, Ranking, stable_order
 from ..._inputs.validation import Array
-from .cluster_rows import count_dtype, sums_between, times
+from .cluster_rows import count_dtype, rows_of_ranges, sums_between, times
 
 #: With a longer average query a first guess by `np.searchsorted` is worth a loop.
 _LONG = 1000
@@ -442,9 +442,7 @@ class _Selection:
         sides = [(self.outer.low, self.inner.low), (self.inner.high, self.outer.high)]
         for begin, end in sides[: 2 if self.matching.direction == "both" else 1]:
             count = np.maximum(end - begin, 0)
-            row = np.repeat(np.arange(count.size), count)
-            offset = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
-            place = begin[row] + offset
+            row, place = rows_of_ranges(begin, count)
             other = ~members.contain(place, self.group[row])
             rows.append(row[other])
             places.append(place[other])
