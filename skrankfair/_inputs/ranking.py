@@ -265,8 +265,6 @@ class Ranking(Places):
 
     def ties_in_row_order(self) -> Array:
         """Return the ranked rows, tied ones in the order of the input."""
-        if not self.has_ties:  # the sort would take as long as a metric
-            return np.arange(self.n_rows)
         return np.lexsort((self.order, self.tie))
 
     @property
@@ -290,6 +288,8 @@ class Ranking(Places):
     @cached_property
     def by_place(self) -> Array:
         """The ranked rows of each query in the order of their places."""
+        if self.shown is None:
+            return np.arange(self.n_rows)
         return np.lexsort((self.place, self.query))
 
     def places_of_blocks(self) -> tuple[Array, Array]:
@@ -599,6 +599,8 @@ class RankedData:
 
     def with_ties_in_row_order(self) -> RankedData:
         """Return the same rows, tied ones in the order of the input."""
+        if not self.ranking.has_ties:  # the sort would take as long as a metric
+            return self
         rows, shown = self.ranking.ties_in_row_order(), self.ranking.shown
         shown = shown and shown.take(rows)
         return self._ranked(replace(self.ranking, order=rows, shown=shown))
