@@ -36,8 +36,7 @@ from ._pairs.local_linear import (
     LocalLinear,
     LocalQuadratic,
     QuadraticPairs,
-    linear_columns,
-    quadratic_columns,
+    kernel_columns,
 )
 from ._pairs.matched import (
     DistantPairs,
@@ -52,10 +51,10 @@ from ._pairs.matched import (
 from ._pairs.near import Matching, PairWeight
 from ._position_weights import PositionWeight
 
-#: By estimator: class of the pairs, function to their columns, function of totals.
-_REGRESSIONS: dict[str, tuple[type[MatchedPairs], Any, Any]] = {
-    "local_linear": (LinearPairs, linear_columns, LocalLinear),
-    "local_quadratic": (QuadraticPairs, quadratic_columns, LocalQuadratic),
+#: By estimator: class of the pairs, function of totals.
+_REGRESSIONS: dict[str, tuple[type[MatchedPairs], Any]] = {
+    "local_linear": (LinearPairs, LocalLinear),
+    "local_quadratic": (QuadraticPairs, LocalQuadratic),
 }
 #: The smallest and largest share of the possible pairs within a bandwidth of "mse".
 _BANDWIDTHS = np.geomspace(0.005, 0.5, 12)
@@ -205,8 +204,8 @@ def matched_pair_estimates(
         epsilon = _best_bandwidths(data, estimator, average, **options)
     chosen = _epsilon_of_groups(data, epsilon, n_pairs, quantile, direction, adjacent)
     one_sided = direction == "below" and not linear
-    plain = (DistantPairs if one_sided else MatchedPairs, mean_columns, MeanOfRatios)
-    kind, columns, value = _REGRESSIONS.get(estimator, plain)
+    plain = (DistantPairs if one_sided else MatchedPairs, MeanOfRatios)
+    kind, value = _REGRESSIONS.get(estimator, plain)
     n_columns = kind.n_columns
     of_rank, weights = None, None
     if position_weight is not None or k is not None or patience is not None:
@@ -231,6 +230,7 @@ def matched_pair_estimates(
             pairs = neighbours(ranking)
         else:
             pairs = close_pairs(ranking, covariates[ranking.order], float(epsilon))
+        columns = kernel_columns if linear else mean_columns
         return WrittenPairs(
             *(*given, *options), pairs=pairs, columns=columns, n_columns=kind.n_columns
         )

@@ -98,24 +98,14 @@ class LinearMinusQuadratic:
         return line - parabola(by_group, shared)
 
 
-def quadratic_columns(value: Array, difference: Array, epsilon: Array) -> Array:
-    """Return the columns that pairs add to, shape (9, k)."""
-    columns = linear_columns(value, difference, epsilon)
-    scaled = (epsilon > 0) & (epsilon < np.inf)
-    u = difference / np.where(scaled, epsilon, 1.0)
-    more = columns[4] * u, columns[4] * u * u, columns[5] * u
-    return np.concatenate([columns, more])
-
-
-def linear_columns(value: Array, difference: Array, epsilon: Array) -> Array:
-    """Return the columns that pairs add to, shape (6, k)."""
+def kernel_columns(value: Array, difference: Array, epsilon: Array) -> Array:
+    """Return the columns that pairs add to, those of a line first, shape (9, k)."""
     scaled = (epsilon > 0) & (epsilon < np.inf)
     u = difference / np.where(scaled, epsilon, 1.0)
     kernel = 1 - scaled * np.abs(u)
-    weighted = kernel * value
-    return np.stack(
-        [weighted, np.ones(u.size), kernel, kernel * u, kernel * u * u, weighted * u]
-    )
+    weighted, square = kernel * value, kernel * u * u
+    line = [weighted, np.ones(u.size), kernel, kernel * u, square, weighted * u]
+    return np.stack([*line, square * u, square * u * u, weighted * u * u])
 
 
 @dataclass(frozen=True)

@@ -345,7 +345,7 @@ class WrittenPairs(NearPairs):
 
     #: The two ranked rows of each pair.
     pairs: tuple[Array, Array]
-    #: From y_i - y_j, s_j - s_i and the threshold to the columns of a pair.
+    #: From y_i - y_j, s_j - s_i and the threshold to columns of a pair.
     columns: Callable[[Array, Array, Array], Array]
     n_columns: int
 
@@ -357,7 +357,8 @@ class WrittenPairs(NearPairs):
         within = with_rounding(limit, self.ranking.score[i])
         near = np.flatnonzero(np.abs(difference) <= within)
         cell, i, j = cell[near], i[near], j[near]
-        columns = self.columns(self.y[i] - self.y[j], difference[near], limit[near])
+        value = self.y[i] - self.y[j]
+        columns = self.columns(value, difference[near], limit[near])[: self.n_columns]
         columns = times(times(columns, self._own(i)), self._own(j))
         return cell, i, j, columns
 
