@@ -58,13 +58,9 @@ class Level(NamedTuple):
     The level of equal outcomes has no bits.
     """
 
-    rows: Array | slice
+    rows: Array
     bit: Any  # an ndarray of bool, or None
     places: Places
-
-    def ranked(self, at: Array) -> Array:
-        """Return the ranked rows at some places of the level."""
-        return at if isinstance(self.rows, slice) else self.rows[at]
 
 
 def outcome_levels(
@@ -74,8 +70,7 @@ def outcome_levels(
 
     With `equal` the last level has the blocks of equal outcomes.
     """
-    starts, tie = ranking.starts, ranking.tie
-    rows: Array | slice = slice(None)
+    starts, tie, rows = ranking.starts, ranking.tie, np.arange(ranking.n_rows)
     last = -1 if equal else 0
     for place in range(int(codes.max()).bit_length() - 1, last - 1, -1):
         new = np.ones(ranking.n_rows, dtype=bool)
@@ -87,8 +82,7 @@ def outcome_levels(
         if bit is None or place == last:
             return
         moved, starts = _split(bit, starts)
-        rows = np.arange(ranking.n_rows)[rows][moved]
-        codes, tie = codes[moved], tie[moved]
+        rows, codes, tie = rows[moved], codes[moved], tie[moved]
 
 
 def _split(bit: Array, starts: Array) -> tuple[Array, Array]:
@@ -140,12 +134,11 @@ class OutcomeCounts:
         """
         counts = np.zeros((len(sides), len(masks), 2, self.ranking.n_rows))
         weight = self.item_weight
-        for level in outcome_levels(self.ranking, self.codes):
-            rows, bit, places = level
+        for rows, bit, places in outcome_levels(self.ranking, self.codes):
             of_rows = None if weight is None else weight[rows]
             for worse, of_side in zip(sides, counts, strict=True):
                 at = np.flatnonzero(bit == worse)
-                target, bounds = level.ranked(at), bounds_around(places, at)
+                target, bounds = rows[at], bounds_around(places, at)
                 for mask, (value, number) in zip(masks, of_side, strict=True):
                     sought = times(bit != worse, None if mask is None else mask[rows])
                     sought = times(sought, of_rows)

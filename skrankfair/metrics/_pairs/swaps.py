@@ -166,8 +166,7 @@ def _swaps(
     any is.
     """
     out = np.zeros((len(sides), ranking.n_rows))
-    for level in outcome_levels(ranking, codes, tie_cost > 0):
-        rows, bit, places = level
+    for rows, bit, places in outcome_levels(ranking, codes, tie_cost > 0):
         # Pairs of equal outcomes have every row on both sides.
         cost, every = tie_cost if bit is None else 1.0, np.ones(ranking.n_rows, bool)
         single, allowed = (
@@ -177,7 +176,7 @@ def _swaps(
         for better, total in zip(sides, out, strict=True):
             at = np.flatnonzero(every if bit is None else bit == better)
             others = times(every if bit is None else bit != better, allowed)
-            target = level.ranked(at)
+            target = rows[at]
             start, first, last, end = bounds_around(places, at)
             if better:
                 [value] = sums_between(single * others, start, first)
