@@ -16,7 +16,7 @@ from ..._estimates.sums import ClusterSums
 from ..._estimates.two_way import TwoWaySums
 from ..._inputs.columns import OneWayError
 from ..._inputs.groups import Codes, Groups
-from ..._inputs.ranking import RankedData, stable_order
+from ..._inputs.ranking import RankedData
 from ..._inputs.validation import (
     Array,
     check_choice,
@@ -183,17 +183,16 @@ def _pairs_inside(
 
     It is None if no list has two items of one cluster.
     """
+    import pandas as pd
+
     ranking, weight = data.ranking, data.query_weight
     key = ranking.query * np.int64(cluster.size) + cluster.codes[ranking.order]
-    order = stable_order(key)
-    first = np.flatnonzero(np.diff(key[order], prepend=-1))
-    length = np.diff(first, append=order.size)
-    several = length > 1
-    if not several.any():
+    several = np.flatnonzero(pd.Series(key).duplicated(keep=False))
+    if not several.size:
         return None
-    inner = data.split_by(key, order[np.repeat(several, length)])
+    inner = data.split_by(key, several)
     if weight is not None:
-        weight = weight[ranking.query[order[first[several]]]]
+        weight = weight[np.unique(key[several]) // cluster.size]
     inner = replace(inner, query_weight=weight, item=None)
     pairs, sums = sums_by_block(inner, make_pairs, None)
     subtract_shared(sums, pairs)
@@ -281,7 +280,7 @@ def _item_rows(
 
 
 def _empty_rows(data: RankedData, pairs: Pairs) -> Array:
-    """Return zeros of shape (n, G, blocks, B), each column in one piece of memory."""
+    """Return zeros for the sums of items, shape (n, G, blocks, B)."""
     shape = data.ranking.n_rows, len(pairs.groups), pairs.n_blocks, pairs.n_buckets
     n_items, n_groups = shape[:2]
     if n_groups * n_items > _MOST_CELLS:
