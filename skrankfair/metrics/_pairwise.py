@@ -476,17 +476,19 @@ def cross_estimates(
     k: int | None = None,
     average: str = "pairs",
     variance: str = "auto",
-    engagement: Any = None,
-    bins: Any = 4,
+    **strata: Any,
 ) -> GroupEstimates:
     """Return P(s_i > s_j | i in a, j not in a) of data that is ordered by s.
 
     `name` says what s is: the scores in `pairwise_exposure`, which has a fair value, or
-    the outcomes in `pairwise_preference`, whose ties do not count. With `engagement`
-    only pairs of unlike outcomes count.
+    the outcomes in `pairwise_preference`, whose ties do not count. `strata` are the
+    engagement, with which only pairs of unlike outcomes count, and the bins. An audit,
+    which looks for a parameter of this name, gives its engagement to accuracies alone.
     """
     of_scores = name == "pairwise_exposure"
-    by_row, first_pass, n_buckets = strata_of(data, engagement, bins)
+    by_row, first_pass, n_buckets = strata_of(
+        data, strata.get("engagement"), strata.get("bins")
+    )
     metric = Metric(
         name,
         MeanOfRatios(n_buckets),
