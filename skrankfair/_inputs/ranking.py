@@ -42,7 +42,7 @@ def stable_order(codes: Array) -> Array:
     if most.bit_length() + bits > 62:
         return np.argsort(codes, kind="stable")
     # Sorting values is several times as fast as sorting their places.
-    key: Array = codes.astype(np.int64) << bits
+    key: Array = codes.astype(np.int64, copy=False) << bits
     key |= np.arange(codes.size)
     key.sort()
     key &= (1 << bits) - 1

@@ -76,7 +76,7 @@ class Sample:
         """Number of clusters that have rows."""
         if self.repeated:
             return float(self.share.sum())
-        return float(np.unique(self.cluster).size)
+        return float(np.count_nonzero(np.bincount(self.cluster)))
 
     @property
     def left_out(self) -> Array:

@@ -111,7 +111,8 @@ class SortedScores:
         """Return the share of each block that is in each bin, a sparse (T, B)."""
         from scipy import sparse
 
-        cuts = np.union1d(self.mass, edges)
+        cuts = np.sort(np.append(self.mass, edges))
+        cuts = cuts[np.diff(cuts, prepend=-1) > 0]
         block, place = (
             np.searchsorted(borders, cuts[:-1], side="right") - 1
             for borders in (self.mass, edges)
