@@ -292,9 +292,21 @@ class Matching:
         """Return the K-th smallest score difference of every group, shape (G,).
 
         It is NaN for a group without pairs. K is `n_pairs`, but at most all pairs, or
-        else the share `quantile` of the pairs (of their weight), rounded up.
+        else the share `quantile` of the pairs (of their weight), rounded up. Large
+        groups are searched one by one: for each membership many numbers are kept.
         """
-        return _Selection(self, n_pairs, quantile, weight).thresholds()
+        cells = self.members.cells
+        thresholds = np.full(cells.n_groups, np.nan)
+        size = np.bincount(cells.group, self.members.sizes, minlength=cells.n_groups)
+        batch = (np.cumsum(size) - size) // max(self.ranking.n_rows / 6, _SAMPLE)
+        for number in np.unique(batch):
+            some = batch == number
+            _, members = self.members.of_cells(some[cells.group])
+            search = _Selection(
+                replace(self, members=members), n_pairs, quantile, weight
+            )
+            thresholds[some] = search.thresholds()[some]
+        return thresholds
 
 
 class _Selection:
