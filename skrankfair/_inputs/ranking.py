@@ -317,8 +317,8 @@ class Ranking(Places):
         """
         first, last = self.tie_bounds()
         whole = np.equal(last - first, np.subtract(*reversed(self.place_bounds())))
-        held = np.where(whole, of_places[self.place], self.values_at(of_places))
-        return held[self.by_place]
+        values = np.where(whole, of_places[self.place], self.values_at(of_places))
+        return values[self.by_place]
 
 
 @dataclass(frozen=True, eq=False)

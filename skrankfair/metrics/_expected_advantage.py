@@ -198,8 +198,8 @@ def expected_advantage(
         of_cut = PositionWeight.of(position_weight, k if top else None, patience)
         exposure = of_cut
     member = np.stack([groups.mask(g) for g in range(len(groups))], axis=1)
-    held, size = matrix @ member, member.sum(axis=0).astype(float)
-    above = np.cumsum(held, axis=0)
+    expected, size = matrix @ member, member.sum(axis=0).astype(float)
+    above = np.cumsum(expected, axis=0)
     one = np.ones(1)
 
     def by_cuts(kind: str, every: int, divisor: str, weights: PositionWeight) -> Array:
@@ -220,7 +220,7 @@ def expected_advantage(
         "ndkl": by_cuts("kl", 1, "weights", DCG),
         "skew_at_k": SkewOfShares()(np.stack([first, (n > k) * size / n], axis=1), one),
         "exposure_parity": MeanExposure(signed=False)(
-            np.stack([v @ held, size], axis=1), np.array([v.sum(), n, 1.0])
+            np.stack([v @ expected, size], axis=1), np.array([v.sum(), n, 1.0])
         ),
         "pairwise_parity": np.abs(_pairs(matrix, member, pairs)),
     }
