@@ -374,7 +374,7 @@ def scans(year: Year, i: int) -> tuple[Blocks, Scan, Scan]:
     size = gap.shape[1]
     ones = np.ones(size)
     blocks = Blocks(gap[i], variance[i], ones, df * ones, np.arange(size))
-    return blocks, Scan.of(blocks, n_before(size), change=True), Scan.of(blocks)
+    return blocks, Scan.of(blocks, n_before(size)), Scan.of(blocks)
 
 
 def n_before(n_updates: int) -> int:

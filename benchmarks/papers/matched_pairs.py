@@ -19,7 +19,7 @@ import resource
 import sys
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
@@ -136,7 +136,7 @@ def measure_genre(
         if scoring == "baseline":
             # Ordered once for all genres.
             groups = as_groups(member).take(start.ranking.order)
-            data = replace(start, sensitive_features=groups, cache={})
+            data = start.with_groups(groups)
         else:
             data = ranked_data(
                 ranked.rating,

@@ -63,7 +63,7 @@ def test_signals_leave_nothing_behind(name, tmp_path):
     options = ["--memory", "1GB", "--temp-directory", parts]
     process = run(tmp_path / "large.parquet", *COLUMNS, *options)
     end = time.monotonic() + 120
-    while not list(parts.rglob("*.arrow")):
+    while not list(parts.rglob("*.parquet")):
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.02)

@@ -53,7 +53,7 @@ def test_false_alarms_are_as_rare_as_promised(change, spread):
     alarms = []
     for _ in range(300):
         days = blocks(spread * rng.normal(size=180), df=30.0)
-        log, _ = Scan.of(days, 28 * change, change=change).log_evidence(0.0, 0.1)
+        log, _ = Scan.of(days, 28 * change).log_evidence(0.0, 0.1)
         alarms.append((log >= -np.log(0.1)).any())
     assert np.mean(alarms) < 0.1 + 2 * np.sqrt(0.1 * 0.9 / 300)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -61,13 +62,18 @@ class DuckdbSource(Source):
         key = "row_number() OVER ()" if by is None else f"hash({sql_name(by)})"
         number = f"{key} % {n_partitions} AS {sql_name(_PART)}"
         rows = self.data.project(", ".join([*map(sql_name, self.plan.names), number]))
-        with reading():
+        with reading(), ThreadPoolExecutor(1) as pool:
+            # DuckDB turns signals into an error of its own, but not in another thread.
+            write = partial(rows.write_parquet, str(folder), partition_by=[_PART])
             try:
-                rows.write_parquet(str(folder), partition_by=[_PART])
+                pool.submit(write).result()
             except duckdb.IOException as error:
                 raise ValueError(
                     f"temp_directory must have room for the parts of the data: {error}"
                 ) from error
+            except BaseException:
+                self.connection.interrupt()
+                raise
         self.connection.close()  # so that the parts have its memory
         return sorted(folder.iterdir())
 
