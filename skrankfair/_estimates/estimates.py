@@ -440,8 +440,9 @@ def contrasts_of(
     check_choice(kind, "kind", ("difference", "ratio"))
     a, b = result.estimate[first], result.estimate[second]
     finalize, sums = result.metric.finalize, result.sums
+    of_groups = sums.variance(finalize)
     shared = sums.covariances(finalize, first, second)
-    one, other = (sums.variance(finalize)[numbers] for numbers in (first, second))
+    one, other = of_groups[first], of_groups[second]
     same, group_df = first == second, result.df
     if result.metric.heavy and (result.n_effective < SMALL).any():
         behind = result.n_effective, group_df, result.concentration

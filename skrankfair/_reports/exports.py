@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -64,13 +65,13 @@ def flat(report: AuditReport) -> dict[str, float]:
     return numbers
 
 
-class Formats:
+class Formats(ABC):
     """A report as text, in notebooks, and as Markdown and LaTeX."""
 
     @property
+    @abstractmethod
     def _page(self) -> AuditReport:
         """The report in the form of an audit."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         """Return a table and a verdict for each metric, and the tables of sections."""
