@@ -1,16 +1,14 @@
 """Compute the frozen numbers and store them: `python -m tests.golden.freeze [names]`.
 
-Every entry has a name "room-cause/data/rest" and fields of numbers. Its room with the
-causes for which it may change (weights, item, files, compact) names the file in
-`numbers/` that has it. With names, or parts of names in the manner of the shell, only
-the entries that match are computed and stored anew; without any, all.
+Every entry has a name "room/data/rest" and fields of numbers. Its room names the file
+in `numbers/` that has it. With names, or parts of names in the manner of the shell,
+only the entries that match are computed and stored anew; without any, all.
 """
 
 import dataclasses
 import fnmatch
 import functools
 import gzip
-import itertools
 import json
 import sys
 import warnings
@@ -46,12 +44,11 @@ ATTRIBUTES = {
 def entries():
     """Return all entries by name: functions without arguments."""
     found = {}
-    modules = (of_rankings, of_curves, of_models)
-    for make in itertools.chain.from_iterable(module.MAKERS for module in modules):
-        for name, compute in make():
+    for make in (*of_rankings.MAKERS, *of_curves.MAKERS, *of_models.MAKERS):
+        for name, function, *args in make():
             if name in found:
                 raise ValueError(f"Two entries are called {name}.")
-            found[name] = compute
+            found[name] = functools.partial(function, *args)
     return found
 
 

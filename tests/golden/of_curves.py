@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 
 from skrankfair import inference, metrics, planning, smoothing
-from tests.designs import CURVES, DESIGNS
-from tests.golden.of_rankings import design, room
+from tests.designs import CURVES
+from tests.golden.of_rankings import design
 
 GRID = np.linspace(0.25, 0.75, 7)
 FEW_ROWS = 700
@@ -68,37 +68,36 @@ def curves():
             undetermined = name == "deciles" and label in ("default", "holm")
             undetermined |= label == "rest" and name != "clusters20"
             if (n_groups == 2 or label == "default") and not undetermined:
-                compute = partial(parity, name, n_groups, options)
-                yield f"parity/{data}/{label}", compute
+                yield f"parity/{data}/{label}", parity, name, n_groups, options
         for label, options in MARGINAL.items():
             if n_groups == 2 or label in ("default", "holm"):
-                compute = partial(marginal, name, n_groups, options)
-                yield f"marginal/{data}/{label}", compute
+                yield f"marginal/{data}/{label}", marginal, name, n_groups, options
         for metric in METRICS:
             if n_groups == 2 or name in ("straight", "clusters20"):
-                yield f"scores/{data}/{metric}", partial(scores, name, n_groups, metric)
+                yield f"scores/{data}/{metric}", scores, name, n_groups, metric
         if n_groups == 2:
-            yield f"smoothing/{data}/curve", partial(smoothed, name)
-
-
-def curves_with_weights():
-    """Yield the same with weights of rows."""
-    for name in ("straight", "clusters20"):
+            yield f"smoothing/{data}/curve", smoothed, name
+    for name in ("straight", "clusters20"):  # with weights of rows
         for metric in METRICS:
             if metric != "rank_shift":  # which takes weights of queries
-                compute = partial(scores, name, 2, metric, weights=True)
-                yield f"scores-weights/{name}/{metric}", compute
-        yield f"parity-weights/{name}/default", partial(parity, name, 2, {}, True)
-        yield f"marginal-weights/{name}/default", partial(marginal, name, 2, {}, True)
-        yield f"smoothing-weights/{name}/curve", partial(smoothed, name, weights=True)
+                yield f"scores/{name} weights/{metric}", scores, name, 2, metric, True
+        yield f"parity/{name} weights/default", parity, name, 2, {}, True
+        yield f"marginal/{name} weights/default", marginal, name, 2, {}, True
+        yield f"smoothing/{name} weights/curve", smoothed, name, True
 
 
 def given(name, n_groups, weights):
     """Return the columns, with weights if these are asked for."""
     y, s, columns = curve_columns(name, n_groups)
     if weights:
-        columns = {**columns, "sample_weight": 1.0 + np.arange(y.size) % 3}
+        columns["sample_weight"] = 1.0 + np.arange(y.size) % 3
     return y, s, columns
+
+
+def shown(result, names):
+    """Return attributes of a result, and what its methods return."""
+    values = {name: getattr(result, name) for name in names.split()}
+    return {name: v() if callable(v) else v for name, v in values.items()}
 
 
 def parity(name, n_groups, options, weights=False):
@@ -106,22 +105,12 @@ def parity(name, n_groups, options, weights=False):
     y, s, columns = given(name, n_groups, weights)
     options = {"n_resamples": 400, "grid": GRID, **options}
     test = inference.predictive_parity_test(y, s, **columns, **options)
-    return {
-        "frame": test.to_frame(),
-        "statistic": test.statistic,
-        "pvalue": test.pvalue,
-        "pvalues": test.pvalues,
-        "pointwise": test.pointwise_pvalues,
-        "difference": test.difference,
-        "error": test.difference_standard_error,
-        "curves": test.curves,
-        "curve_error": test.standard_error,
-        "effective": test.effective_clusters,
-        "df": test.df,
-        "band": np.asarray(test.band()),
-        "curve_band": np.asarray(test.curve_band()),
-        "bandwidth": test.bandwidth,
-    }
+    return shown(
+        test,
+        "to_frame statistic pvalue pvalues pointwise_pvalues difference"
+        " difference_standard_error curves standard_error effective_clusters df band"
+        " curve_band bandwidth",
+    )
 
 
 def marginal(name, n_groups, options, weights=False):
@@ -129,21 +118,12 @@ def marginal(name, n_groups, options, weights=False):
     y, s, columns = given(name, n_groups, weights)
     options = {"n_resamples": 400, "threshold": 0.5, **options}
     test = inference.marginal_outcome_test(y, s, **columns, **options)
-    return {
-        "frame": test.to_frame(),
-        "statistic": test.statistic,
-        "pvalue": test.pvalue,
-        "pvalues": test.pvalues,
-        "outcomes": test.outcomes,
-        "errors": test.standard_errors,
-        "difference": test.difference,
-        "error": test.standard_error,
-        "df": test.df,
-        "effective": test.effective_clusters,
-        "interval": test.confidence_interval(),
-        "outcome_interval": test.outcome_interval(),
-        "bandwidth": test.bandwidth,
-    }
+    return shown(
+        test,
+        "to_frame statistic pvalue pvalues outcomes standard_errors difference"
+        " standard_error df effective_clusters confidence_interval outcome_interval"
+        " bandwidth",
+    )
 
 
 def scores(name, n_groups, metric, weights=False):
@@ -152,29 +132,26 @@ def scores(name, n_groups, metric, weights=False):
     return METRICS[metric](y, s, **columns)
 
 
+SMOOTHED = {
+    "rule": {},
+    "undersmooth": {"bandwidth": "undersmooth", "kernel": "gaussian4"},
+    "narrow": {"bandwidth": 0.05, "kernel": "epanechnikov"},
+    "rows": {"bandwidth": 0.1, "cluster_weight": "row"},
+}
+
+
 def smoothed(name, weights=False):
     """Return curves of all rows, and what the regressor predicts."""
     y, s, columns = given(name, 2, weights)
-    rest = {key: v for key, v in columns.items() if key != "sensitive_features"}
-    found = {}
-    for label, options in {
-        "rule": {},
-        "undersmooth": {"bandwidth": "undersmooth", "kernel": "gaussian4"},
-        "narrow": {"bandwidth": 0.05, "kernel": "epanechnikov"},
-        "rows": {"bandwidth": 0.1, "cluster_weight": "row"},
-    }.items():
-        curve = smoothing.nadaraya_watson(y, s, GRID, **options, **rest)
-        found[label] = {
-            "estimate": curve.estimate,
-            "error": curve.standard_error,
-            "covariance": curve.covariance[0],
-            "effective": curve.effective_clusters,
-            "interval": curve.confidence_interval(),
-        }
-    fit = {"sample_weight": rest["sample_weight"]} if weights else {}
-    model = smoothing.NadarayaWatsonRegressor().fit(s[:, None], y, **fit)
-    found["regressor"] = model.predict(GRID[:, None])
-    return found
+    del columns["sensitive_features"]
+    names = "estimate standard_error covariance effective_clusters confidence_interval"
+    found = {
+        label: shown(smoothing.nadaraya_watson(y, s, GRID, **how, **columns), names)
+        for label, how in SMOOTHED.items()
+    }
+    model = smoothing.NadarayaWatsonRegressor()
+    model.fit(s[:, None], y, sample_weight=columns.get("sample_weight"))
+    return {**found, "regressor": model.predict(GRID[:, None])}
 
 
 # Tests of rankings
@@ -182,19 +159,13 @@ def smoothed(name, weights=False):
 
 def rankings():
     """Yield the tests of positions, of two groups and of six."""
-    for name in ("equal10", "equal40", "power40", "ties", "users", "weights", "t3"):
-        label = room("positions", weights=DESIGNS[name].weighted)
-        for n_groups in (2, 6):
-            for method in ("bootstrap", "chi2"):
-                yield (
-                    f"{label}/{name} of {n_groups}/monotonicity {method}",
-                    partial(monotonicity, name, n_groups, method),
-                )
-            for adjacent in (True, False):
-                yield (
-                    f"{label}/{name} of {n_groups}/inequality {adjacent}",
-                    partial(inequality, name, n_groups, adjacent),
-                )
+    names = ("equal10", "equal40", "power40", "ties", "users", "weights", "t3")
+    for name, n_groups in itertools.product(names, (2, 6)):
+        label = f"positions/{name} of {n_groups}"
+        for method in ("bootstrap", "chi2"):
+            yield f"{label}/monotonicity {method}", monotonicity, name, n_groups, method
+        for adjacent in (True, False):
+            yield f"{label}/inequality {adjacent}", inequality, name, n_groups, adjacent
 
 
 def monotonicity(name, n_groups, method):
@@ -204,51 +175,45 @@ def monotonicity(name, n_groups, method):
     test = inference.monotonicity_test(
         rows["y_score"], n_resamples=99, random_state=0, **options, **columns
     )
-    names = ("statistic", "pvalue", "count", "share", "fit", "band_low", "band_high")
-    return {key: getattr(test, key) for key in names}
+    return shown(test, "statistic pvalue count share fit band_low band_high")
 
 
 def inequality(name, n_groups, adjacent):
     """Return the test of outcomes by position."""
     rows, columns = design(name, n_groups)
+    options = {"adjacent": adjacent, "k": 5, "n_resamples": 300, "random_state": 0}
     test = inference.outcome_inequality_test(
-        *(rows["y_true"], rows["y_score"]),
-        **columns,
-        adjacent=adjacent,
-        k=5,
-        n_resamples=300,
-        random_state=0,
+        rows["y_true"], rows["y_score"], **columns, **options
     )
-    numbers = {key: getattr(test, key) for key in ("statistic", "pvalue")}
-    return {**numbers, "critical": test.critical_value, "frame": test.to_frame()}
+    return shown(test, "statistic pvalue critical_value to_frame")
 
 
 # Planning
 
 
+PLANS = {
+    "rates": partial(planning.plan_rates, 0.3, share=0.2),
+    "two-rates": partial(
+        planning.plan_rates,
+        (0.3, 0.4),
+        share=0.3,
+        n_items=4,
+        queries_per_cluster=2,
+        correlation=0.1,
+    ),
+    "clusters": partial(planning.plan_rates, 0.2, share=0.4, groups_of="clusters"),
+    "pairs": partial(
+        planning.plan_pairs, 0.7, rate=0.3, share=0.2, n_items=8, correlation=0.1
+    ),
+}
+
+
 def plans():
     """Yield plans without data, and curves of power with a pilot."""
-    for n_tests in (1, 10):
-        for name, plan in {
-            "rates": planning.plan_rates(0.3, share=0.2, n_tests=n_tests),
-            "two-rates": planning.plan_rates(
-                *((0.3, 0.4),),
-                share=0.3,
-                n_items=4,
-                queries_per_cluster=2,
-                correlation=0.1,
-                n_tests=n_tests,
-            ),
-            "clusters": planning.plan_rates(
-                0.2, share=0.4, groups_of="clusters", n_tests=n_tests
-            ),
-            "pairs": planning.plan_pairs(
-                0.7, rate=0.3, share=0.2, n_items=8, correlation=0.1, n_tests=n_tests
-            ),
-        }.items():
-            yield f"plans/{name}/{n_tests}", partial(planned, plan)
+    for name, n_tests in itertools.product(PLANS, (1, 10)):
+        yield f"plans/{name}/{n_tests}", planned, PLANS[name](n_tests=n_tests)
     for known in ("known", "estimated"):
-        yield f"plans/pilot/{known}", partial(piloted, known)
+        yield f"plans/pilot/{known}", piloted, known
 
 
 def planned(plan):
@@ -271,4 +236,4 @@ def piloted(pilot_error):
     )
 
 
-MAKERS = (curves, curves_with_weights, rankings, plans)
+MAKERS = (curves, rankings, plans)

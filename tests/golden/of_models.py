@@ -17,7 +17,7 @@ from skrankfair.distributed import measure
 from skrankfair.monitoring import Monitor
 from tests.distributed.logs import METRICS, WHO, click_log
 from tests.fuzz import Given
-from tests.golden.of_rankings import STORED, room
+from tests.golden.of_rankings import STORED
 
 # Scorers and mitigations
 
@@ -39,7 +39,7 @@ def scorers():
     for name in scoring.get_scorer_names():
         if "mean_position" in name:  # younger than the frozen numbers
             continue
-        yield f"scorers/by_name/{name}", partial(scored, name)
+        yield f"scorers/by_name/{name}", scored, name
 
 
 def scored(name):
@@ -64,33 +64,20 @@ def scored(name):
 
 CLASSIFIER = LogisticRegression()
 THRESHOLDS = partial(mitigation.GroupThresholdClassifier, CLASSIFIER, cv=2)
-#: By name: what it predicts with, and the wrapper.
+CALIBRATED = partial(mitigation.GroupCalibratedClassifier, CLASSIFIER, cv=2)
 WRAPPED = {
-    "classifier": (
-        "predict_proba",
-        mitigation.GroupCalibratedClassifier(CLASSIFIER, cv=2),
-    ),
-    "classifier-ensemble": (
-        "predict_proba",
-        mitigation.GroupCalibratedClassifier(CLASSIFIER, cv=2, ensemble=True),
-    ),
-    "regressor": (
-        "predict",
-        mitigation.GroupCalibratedRegressor(LinearRegression(), cv=2),
-    ),
+    "classifier": CALIBRATED(),
+    "classifier-ensemble": CALIBRATED(ensemble=True),
+    "regressor": mitigation.GroupCalibratedRegressor(LinearRegression(), cv=2),
     **{
-        f"thresholds-{adjust}-{constraint}": (
-            "predict",
-            THRESHOLDS(adjust=adjust, constraint=constraint),
+        f"thresholds-{adjust}-{constraint}": THRESHOLDS(
+            adjust=adjust, constraint=constraint
         )
         for adjust in ("both", "raise", "lower")
         for constraint in ("overall_positive_rate", "equalized_odds", None)
         if constraint != "equalized_odds" or adjust == "both"
     },
-    "random": (
-        "predict",
-        THRESHOLDS(constraint="equalized_odds", randomize=True, random_state=0),
-    ),
+    "random": THRESHOLDS(constraint="equalized_odds", randomize=True, random_state=0),
 }
 PAIRWISE = {"max_iter": 20, "random_state": 0}
 
@@ -102,38 +89,41 @@ def mitigations():
     who = {"sensitive_features": X["group"].to_numpy()}
     ranked = {**who, "qid": X["query"].to_numpy()}
     weight = {"sample_weight": 1.0 + np.arange(y.size) % 3}
-    models = {}  # arguments of `fitted`, and what it passes on
     for name in ("nadaraya_watson", "isotonic", "platt", "binning"):
-        model = mitigation.GroupCalibrator(name)
-        given = model, "transform", features[:, :1], y
-        models[f"mitigation/calibrator/{name}"] = given, who
-        models[f"mitigation-weights/calibrator/{name}"] = given, {**who, **weight}
+        model, given = mitigation.GroupCalibrator(name), (features[:, :1], y)
+        yield f"mitigation/calibrator/{name}", fitted, model, *given, who
+        weighted = {**who, **weight}
+        yield f"mitigation/calibrator weights/{name}", fitted, model, *given, weighted
         alone = mitigation.GroupCalibrator(name, shrinkage=None)
-        models[f"mitigation/alone/{name}"] = (alone, *given[1:]), who
+        yield f"mitigation/alone/{name}", fitted, alone, *given, who
     for weights in (None, [1.0, 2.0]):
         model = mitigation.MultiObjectiveCalibrator(weights=weights)
-        given = model, "predict", features, both
-        models[f"mitigation/objectives/{weights}"] = given, who
-    for name, (method, model) in WRAPPED.items():
-        models[f"mitigation/wrapped/{name}"] = (model, method, features, y), who
+        yield f"mitigation/objectives/{weights}", fitted, model, features, both, who
+    for name, model in WRAPPED.items():
+        yield f"mitigation/wrapped/{name}", fitted, model, features, y, who
     for name in ("inter", "intra", "all"):
         model = mitigation.PairwiseFairClassifier(comparison=name, **PAIRWISE)
-        given = model, "predict_proba", features, y
-        models[f"mitigation/pairwise/{name}"] = given, ranked
-    given = mitigation.PairwiseFairRegressor(**PAIRWISE), "predict", features, y
-    models["mitigation/pairwise/regressor"] = given, ranked
-    for name, (given, passed) in models.items():
-        yield name, partial(fitted, *given, **passed)
-    yield "mitigation/objective/gradient", partial(gradient, features, y, ranked)
+        yield f"mitigation/pairwise/{name}", fitted, model, features, y, ranked
+    model = mitigation.PairwiseFairRegressor(**PAIRWISE)
+    yield "mitigation/pairwise/regressor", fitted, model, features, y, ranked
+    yield "mitigation/objective/gradient", gradient, features, y, ranked
 
 
-def fitted(model, method, X, y, **passed):
+#: What a model predicts with, unless it is a regressor or decides.
+METHODS = {
+    mitigation.GroupCalibrator: "transform",
+    mitigation.GroupCalibratedClassifier: "predict_proba",
+    mitigation.PairwiseFairClassifier: "predict_proba",
+}
+
+
+def fitted(model, X, y, columns):
     """Return what a model predicts of the rows to which it is fitted."""
-    model.fit(X, y, **passed)
-    asked = {"sensitive_features": passed["sensitive_features"]}
-    if "Pairwise" in type(model).__name__:
-        asked = {}
-    return np.asarray(getattr(model, method)(X, **asked), dtype=float)
+    predict = getattr(model.fit(X, y, **columns), METHODS.get(type(model), "predict"))
+    if "qid" in columns:  # and no groups are needed to predict
+        return predict(X).astype(float)
+    found = predict(X, sensitive_features=columns["sensitive_features"])
+    return found.astype(float)
 
 
 def gradient(X, y, ranked):
@@ -175,68 +165,44 @@ WEIGHT = 1.0 + np.arange(480) // 8 % 3
 USERS, PERSONS = np.arange(480) // 16, np.arange(300) // 3
 #: By name: what makes the columns, and the options of the audit.
 AUDITED = {
-    "audits/ranking/plain": (columns, {}),
-    "audits/ranking/margin": (
+    "ranking/plain": (columns, {}),
+    "ranking/margin": (
         columns,
         {"margin": 0.05, "correction": "fdr_bh", "confidence_level": 0.9},
     ),
-    "audits/ranking/k": (columns, {"k": 3}),
-    "audits/ranking/users": (columns, {"cluster": USERS}),
-    "audits/ranking/twenty": (partial(columns, n=800, n_groups=20), {}),
-    "audits/ranking/all": (
-        columns,
-        {"engagement": np.arange(480) % 7 / 7, "metrics": "all"},
-    ),
-    "audits-weights/ranking/weights": (columns, {"sample_weight": WEIGHT}),
-    "audits-weights/ranking/item_weight": (columns, {"item_weight": WEIGHT}),
-    "audits-item/ranking/list": (
-        partial(columns, n=120, ranked=False),
-        {"task": "ranking"},
-    ),
-    "audits-item/risk/plain": (risk, {"threshold": 0.5}),
-    "audits-item/risk/clusters": (
+    "ranking/k": (columns, {"k": 3}),
+    "ranking/users": (columns, {"cluster": USERS}),
+    "ranking/twenty": (partial(columns, n=800, n_groups=20), {}),
+    "ranking/all": (columns, {"engagement": np.arange(480) % 7 / 7, "metrics": "all"}),
+    "ranking/weights": (columns, {"sample_weight": WEIGHT}),
+    "ranking/item_weight": (columns, {"item_weight": WEIGHT}),
+    "ranking/list": (partial(columns, n=120, ranked=False), {"task": "ranking"}),
+    "risk/plain": (risk, {"threshold": 0.5}),
+    "risk/clusters": (
         risk,
         {"cluster": PERSONS, "threshold": 0.5, "favorable": "low"},
     ),
-    "audits/decision/plain": (decided, {"favorable": "high", "impact_ratio": True}),
-    "audits/decision/clusters": (decided, {"cluster": PERSONS}),
-}
-
-
-def audited(name):
-    """Return the audit of a name."""
-    make, options = AUDITED[name]
-    return skrankfair.audit(**make(), **options)
-
-
-def audited_cv():
-    """Return the audit of a ranker over folds."""
-    X, y = table()
-    who = {"sensitive_features": X["group"], "qid": X["query"]}
-    return skrankfair.audit_cv(Given(), X[["score"]], y, cv=KFold(3), **who)
-
-
-AUDITS = {
-    **{name: partial(audited, name) for name in AUDITED},
-    "audits/cv/ranking": audited_cv,
-    "audits/mitigation/ranking": lambda: mitigated(np.arange(480) // 8),
-    "audits-item/mitigation/risk": lambda: mitigated(None),
-    "audits/changes/ranking": lambda: changed(columns()),
+    "decision/plain": (decided, {"favorable": "high", "impact_ratio": True}),
+    "decision/clusters": (decided, {"cluster": PERSONS}),
 }
 
 
 def audits():
     """Yield the tables of audits."""
-    yield from AUDITS.items()
+    for name, (make, options) in AUDITED.items():
+        yield f"audits/{name}", partial(skrankfair.audit, **make(), **options)
+    X, y = table()
+    who = {"sensitive_features": X["group"], "qid": X["query"]}
+    model = Given(), X[["score"]], y
+    cv = partial(skrankfair.audit_cv, *model, cv=KFold(3), **who)
+    yield "audits/cv/ranking", cv
+    yield "audits/mitigation/ranking", mitigated, np.arange(480) // 8
+    yield "audits/mitigation/risk", mitigated, None
+    yield "audits/changes/ranking", changed, columns()
     for path in sorted(STORED.glob("report_*.json")):
         name = path.stem.removeprefix("report_")
-        label = room("stored", item="item" in name, weights="weights" in name)
-        yield f"{label}/report {name}/read", partial(read_report, path)
-
-
-def read_report(path):
-    """Return a stored report."""
-    return AuditReport.from_json(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        yield f"stored/report {name}/read", AuditReport.from_json, text
 
 
 def mitigated(query):
@@ -296,7 +262,7 @@ def monitors():
     """Yield monitors of ten days."""
     yield "monitoring/run/plain", lambda: shown(watched())
     yield "monitoring/run/margin", lambda: shown(watched(margin=0.1, baseline=3))
-    yield "stored-compact/monitor/read", reopened
+    yield "stored/monitor/read", reopened
 
 
 # Files
@@ -312,26 +278,25 @@ FIRST_PASS = {
 def files():
     """Yield the metrics of a log that is read by DuckDB."""
     for name in METRICS:
-        yield f"measured/duckdb/{name}", lambda name=name: measured(METRICS)[name]
+        yield f"measured/duckdb/{name}", measured, name, False
     for name in FIRST_PASS:
-        label = f"first-pass-files/duckdb/{name}"
-        yield label, lambda name=name: measured(FIRST_PASS, 5)[name]
+        yield f"measured/first pass/{name}", measured, name, True
 
 
-def measured(chosen, n_replicates=0):
-    """Return metrics of a log that is read in three parts."""
-    return _measured(tuple(chosen), n_replicates)
+def measured(name, first_pass):
+    """Return a metric of a log that is read in three parts."""
+    return all_measured(first_pass)[name]
 
 
 @functools.cache
-def _measured(names, n_replicates):
+def all_measured(first_pass):
+    """Return the metrics with a first pass, or those without."""
     log = click_log()
-    chosen = {name: {**METRICS, **FIRST_PASS}[name] for name in names}
     return measure(
         pa.Table.from_pandas(log[log["q"] < 150]),
-        chosen,
+        FIRST_PASS if first_pass else METRICS,
         n_partitions=3,
-        n_replicates=n_replicates,
+        n_replicates=5 if first_pass else 0,
         **WHO,
     )
 

@@ -16,11 +16,6 @@ from tests.metrics.common import with_weights as weighted
 STORED = Path(__file__).parent / "stored"
 
 
-def room(name, **causes):
-    """Return the name of a room with those causes that are true."""
-    return "-".join([name, *(cause for cause, holds in causes.items() if holds)])
-
-
 # Every metric with every option, on small data with ties, ragged queries and gaps
 
 
@@ -46,13 +41,10 @@ def cases():
     for data, (name, case) in itertools.product(DATA, CASES.items()):
         if name in UNFROZEN or (case.by_item and data == "clusters"):
             continue
-        causes = {"item": case.by_item, "weights": data == "weights"}
-        yield f"{room('cases', **causes)}/{data}/{name}", partial(whole, data, case)
+        yield f"cases/{data}/{name}", whole, data, case
         if case.held is None and data in ("three", "clusters"):
-            label = f"{room('parts', **causes)}/{data}/{name}"
-            yield label, partial(of_parts, data, case)
-            label = f"{room('parts', **causes, compact=True)}/{data}/{name}"
-            yield label, partial(of_parts, data, case, compact=True)
+            yield f"parts/{data}/{name}", of_parts, data, case
+            yield f"parts-compact/{data}/{name}", of_parts, data, case, True
 
 
 def whole(data, case):
@@ -88,26 +80,21 @@ def design(name, n_groups):
     return rows, made.columns(rows, group)
 
 
+matched = partial(metrics.matched_pair_calibration, epsilon=0.3)
 RANKED = {
-    "accuracy": partial(metrics.pairwise_accuracy),
+    "accuracy": metrics.pairwise_accuracy,
     "inter-queries": partial(
         metrics.pairwise_accuracy, comparison="inter", average="queries"
     ),
     "intra": partial(metrics.pairwise_accuracy, comparison="intra"),
     "top3": partial(metrics.pairwise_accuracy, k=3, comparison="inter"),
-    "exposure": partial(metrics.pairwise_exposure),
-    "preference": partial(metrics.pairwise_preference),
-    "matched": partial(metrics.matched_pair_calibration, epsilon=0.3, direction="both"),
+    "exposure": metrics.pairwise_exposure,
+    "preference": metrics.pairwise_preference,
+    "matched": partial(matched, direction="both"),
     "matched-quantile": partial(metrics.matched_pair_calibration, quantile=0.05),
-    "matched-adjacent": partial(
-        metrics.matched_pair_calibration, epsilon=0.3, adjacent=True
-    ),
-    "matched-linear": partial(
-        metrics.matched_pair_calibration, epsilon=0.3, estimator="local_linear"
-    ),
+    "matched-adjacent": partial(matched, adjacent=True),
+    "matched-linear": partial(matched, estimator="local_linear"),
 }
-#: Those whose units are the items in one list.
-OF_PAIRS = set(RANKED) - {"inter-queries", "top3"}
 LISTS = {
     "shares": metrics.exposure,
     "gap": partial(metrics.exposure_gap, target="population"),
@@ -135,18 +122,12 @@ def designs():
     for name, n_groups in itertools.product(DESIGNS, (2, 20)):
         if n_groups > 2 and name not in OF_TWENTY:
             continue
-        one_list = name.startswith("list")
         data = f"{name} of {n_groups}"
-        weights = DESIGNS[name].weighted
         for metric in [*RANKED, *LISTS]:
-            if one_list and metric in LISTS and metric not in LISTED:
-                continue
-            item = one_list and metric in OF_PAIRS
-            label = room("designs", item=item, weights=weights)
-            yield f"{label}/{data}/{metric}", partial(ranked, name, n_groups, metric)
+            if metric in RANKED or metric in LISTED or not name.startswith("list"):
+                yield f"designs/{data}/{metric}", ranked, name, n_groups, metric
         for metric in ROWS if name in HARD else ():
-            label = room("designs", weights=weights)
-            yield f"{label}/{data}/{metric}", partial(of_rows, name, n_groups, metric)
+            yield f"designs/{data}/{metric}", of_rows, name, n_groups, metric
 
 
 OF_TWENTY = (
@@ -235,24 +216,16 @@ BATTERY = ("accuracy", "inter-queries", "exposure", "matched", "shares", "skew")
 def steps():
     """Yield every method of results, and comparisons of two rankings."""
     for name, n_groups, metric in itertools.product(DONE_WITH, (2, 20), BATTERY):
-        one_list = name.startswith("list")
-        if (name == "overlap" and n_groups > 2) or (one_list and metric in LISTS):
-            continue
         if n_groups > 2 and name not in ("equal10", "users", "list50_20"):
             continue
-        item = one_list and metric in OF_PAIRS
-        causes = {"item": item, "weights": DESIGNS[name].weighted}
-        data = f"{name} of {n_groups}"
+        if name.startswith("list") and metric in LISTS:
+            continue
         for step in [*STEPS, *COMPARED]:
             # Ten clusters of twenty groups: resamples whose variance is rounding.
             if n_groups > 2 and step in ("bootstrap", "percentile"):
                 continue
-            compact = step in ("compact", "compact-replicates", "json")
-            label = room("steps", **causes, compact=compact)
-            yield (
-                f"{label}/{data}/{metric} {step}",
-                partial(step_of, name, n_groups, metric, step),
-            )
+            label = f"steps/{name} of {n_groups}/{metric} {step}"
+            yield label, step_of, name, n_groups, metric, step
 
 
 def step_of(name, n_groups, metric, step):
@@ -276,22 +249,17 @@ COMPARED = {
 def sellers():
     """Yield metrics of 300 groups."""
     for metric in (*RANKED, *LISTED):
-        yield f"sellers/300/{metric}", partial(of_sellers, metric)
+        yield f"sellers/300/{metric}", of_sellers, metric
     for step in ("contrast", "reference", "simultaneous", "disparity"):
-        yield (
-            f"sellers/300/accuracy {step}",
-            partial(lambda step: STEPS[step](of_sellers("accuracy")), step),
-        )
+        yield f"sellers/300/accuracy {step}", of_sellers, "accuracy", STEPS[step]
 
 
-@functools.cache
-def of_sellers(metric):
-    """Return a metric of 300 groups."""
-    columns = dict(AUDITS["audit300"].draw(0))
-    outcome, score = columns.pop("y_true"), columns.pop("y_score")
+def of_sellers(metric, step=lambda r: r):
+    """Return a metric of 300 groups, or a step with it."""
+    columns = AUDITS["audit300"].draw(0)
     if metric not in RANKED:
-        outcome = None
-    return {**RANKED, **LISTS}[metric](outcome, score, **columns)
+        columns["y_true"] = None
+    return step({**RANKED, **LISTS}[metric](**columns))
 
 
 def others():
@@ -303,23 +271,18 @@ def others():
     outcome, score, lost = c.y.copy(), c.s.copy(), c.group.astype(object)
     outcome[::7], score[::11], lost[::13] = np.nan, np.nan, None
     lacking = {**query, "sensitive_features": lost}
-    entries = {}
     for name in ("accuracy", "exposure", "preference", "matched"):
         of = partial(RANKED[name], c.y, c.s)
         by_item = partial(of, item_weight=1 + c.z, **who)
-        entries[f"others-weights/item_weight/{name}"] = partial(
-            by_item, variance="cluster"
-        )
-        entries[f"others-item-weights/item_weight/{name}"] = partial(
-            by_item, variance="item"
-        )
-        entries[f"others-weights/both/{name}"] = partial(by_item, **weight)
-        entries[f"others-item/list/{name}"] = partial(of, **group)
+        for unit in ("cluster", "item"):
+            label = f"others/item_weight {unit}/{name}"
+            yield label, partial(by_item, variance=unit)
+        yield f"others/both/{name}", partial(by_item, **weight)
+        yield f"others/list/{name}", partial(of, **group)
+        of = partial(RANKED[name], outcome, score, **lacking)
         for missing in ("drop", "group"):
-            entries[f"others/missing/{name} {missing}"] = partial(
-                RANKED[name], outcome, score, missing=missing, **lacking
-            )
-    matched = partial(metrics.matched_pair_calibration, c.y, c.s, **who)
+            yield f"others/missing/{name} {missing}", partial(of, missing=missing)
+    near = partial(metrics.matched_pair_calibration, c.y, c.s, **who)
     for name, options in {
         "epsilon-by-group": {"epsilon": {"a": 0.1, "b": 0.2, "c": 0.3}},
         "n_pairs": {"n_pairs": 30, "direction": "both"},
@@ -327,26 +290,20 @@ def others():
         "geometric": {"epsilon": 0.2, "position_weight": "geometric", "patience": 0.7},
         "top": {"epsilon": 0.2, "position_weight": "top", "k": 4},
     }.items():
-        entries[f"others/matched/{name}"] = partial(matched, **options)
+        yield f"others/matched/{name}", partial(near, **options)
     curve = partial(metrics.matched_pair_curve, c.y, c.s, **who)
-    entries["others/curve/matched_pair_curve"] = partial(curve, epsilon=[0.05, 0.2])
-    entries["others-weights/curve/matched_pair_curve"] = partial(curve, **weight)
+    yield "others/curve/plain", partial(curve, epsilon=[0.05, 0.2])
+    yield "others/curve/weights", partial(curve, **weight)
     strata = metrics.pairwise_accuracy(c.y, c.s, **who, engagement=c.z, bins=3)
     # The columns that the table has always had.
-    entries["others/strata/breakdown"] = lambda: strata.breakdown().iloc[:, :7]
-    for name, function in {
-        "breakdown/exposure_gap": metrics.exposure_gap,
-        "breakdown/dips": metrics.dips,
-    }.items():
-        entries[f"others/{name}"] = lambda f=function: f(c.y, c.s, **who).breakdown()
-    entries["others/expected/advantage"] = partial(
-        metrics.expected_advantage,
-        np.array([np.roll(np.arange(1, 7) / 21, i) for i in range(6)]),
-        sensitive_features=np.array(list("aababb")),
-        step=2,
-        k=3,
-    )
-    yield from entries.items()
+    yield "others/strata/breakdown", lambda: strata.breakdown().iloc[:, :7]
+    for metric in (metrics.exposure_gap, metrics.dips):
+        label = f"others/breakdown/{metric.__name__}"
+        yield label, lambda f=metric: f(c.y, c.s, **who).breakdown()
+    chances = np.array([np.roll(np.arange(1, 7) / 21, i) for i in range(6)])
+    options = {"sensitive_features": np.array(list("aababb")), "step": 2, "k": 3}
+    expected = partial(metrics.expected_advantage, chances, **options)
+    yield "others/expected/advantage", expected
 
 
 # Results that were stored by version 0.1.0, which every later one reads and adds to
@@ -356,17 +313,19 @@ def stored():
     """Yield what was stored, and its sum with what is computed of other rows."""
     for path in sorted(STORED.glob("result_*.json")):
         name = path.stem.removeprefix("result_")
-        causes = {"item": "item" in name, "weights": "weight" in name}
-        label = f"{room('stored', **causes, compact=True)}/{name}"
-        yield f"{label}/read", partial(read, path)
-        yield f"{label}/contrasts", lambda path=path: read(path).contrasts()
-        yield f"{label}/twice", lambda path=path: read(path) + read(path)
-        yield f"{label}/added", lambda path=path, name=name: read(path) + OTHERS[name]()
+        for what in ("read", "contrasts", "twice", "added"):
+            yield f"stored/{name}/{what}", read, path, what
 
 
-def read(path):
-    """Return a stored result."""
-    return GroupEstimates.from_json(path.read_text(encoding="utf-8"))
+def read(path, what):
+    """Return a stored result, or what can be done with it."""
+    result = GroupEstimates.from_json(path.read_text(encoding="utf-8"))
+    if what == "contrasts":
+        return result.contrasts()
+    if what == "twice":
+        return result + result
+    name = path.stem.removeprefix("result_")
+    return result + OTHERS[name]() if what == "added" else result
 
 
 def other_half(name, make=labelled):
