@@ -17,6 +17,7 @@ from skrankfair.metrics import (
 from tests.metrics.common import result_of
 from tests.metrics.naive_rules import tables_of
 from tests.reference import matched_pairs, pairwise, utility
+from tests.reference.variance import placements
 
 METRICS = {
     "accuracy": (pairwise_accuracy, {"comparison": "inter"}),
@@ -235,12 +236,6 @@ def test_compacted_and_other_types_raise():
 
 
 # One list
-
-
-def placements(y, s):
-    """Return DeLong's V10 and V01: placements of positives and of negatives."""
-    won = (s[y][:, None] > s[~y]) + 0.5 * (s[y][:, None] == s[~y])
-    return won.mean(1), won.mean(0)
 
 
 def one_list(n, seed=0):

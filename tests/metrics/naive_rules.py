@@ -96,7 +96,8 @@ def own_and_rest(p, comparison):
     pairs = {}
     for g, in_group in p.member.items():
         pairs[g, "own"] = list(naive.pairs_accuracy(*args, in_group, comparison))
-        pairs[g, "rest"] = list(naive.pairs_rest_accuracy(*args, in_group, comparison))
+        outside = [not inside for inside in in_group]
+        pairs[g, "rest"] = list(naive.pairs_accuracy(*args, outside, comparison))
     return pairs
 
 

@@ -193,7 +193,7 @@ def test_estimate_and_support(seeds, options):
                 w=seen.w,
                 **options,
             )
-            estimate, support, _ = zip(*expected.values(), strict=True)
+            estimate, support = zip(*expected.values(), strict=True)
             hint = (seed, average, epsilon)
             assert_close(r.estimate, estimate, 1e-10, hint)
             np.testing.assert_array_equal(r.support, support, err_msg=str(hint))
@@ -213,32 +213,6 @@ def test_decimals_are_as_far_apart_as_they_say(options):
 
 
 @in_chunks
-def test_chosen_epsilon_is_exact(seeds):
-    options = [
-        {},
-        *({"n_pairs": k} for k in (1, 3, 10, 10**6)),
-        *({"quantile": share} for share in (0.001, 0.2, 0.5, 0.9, 1.0)),
-    ]
-    for seed, option in itertools.product(seeds, options):
-        p = make_problem(seed)
-        seen = p.seen()
-        if "n_pairs" not in option and any(weight % 1 for weight in p.weights):
-            continue  # the share of a number of pairs that is no integer
-        for direction, average in (("below", "pairs"), ("both", "queries")):
-            hint = (seed, option, direction)
-            given = {"direction": direction, "average": average, **option}
-            r = matched_pair_calibration(p.y, p.s, variance="cluster", **p.who, **given)
-            expected = naive.matched_pair_calibration(
-                seen.y, seen.s, seen.q, seen.member, w=seen.w, **given
-            )
-            estimate, support, epsilon = zip(*expected.values(), strict=True)
-            chosen = [r.first_pass["epsilon"][g] for g in seen.groups]
-            np.testing.assert_array_equal(chosen, epsilon, err_msg=str(hint))
-            assert_close(r.estimate, estimate, 1e-12, hint)
-            assert np.array_equal(r.support, support), hint
-
-
-@in_chunks
 def test_epsilon_by_group(seeds):
     for seed in seeds:
         p = make_problem(seed)
@@ -248,7 +222,7 @@ def test_epsilon_by_group(seeds):
         for g, estimate, support in zip(r.groups, r.estimate, r.support, strict=True):
             args = (seen.y, seen.s, seen.q, {g: seen.member[g]}, epsilon[g])
             expected = naive.matched_pair_calibration(*args, w=seen.w)[g]
-            assert_close((estimate, support), expected[:2], 1e-12, (seed, g))
+            assert_close((estimate, support), expected, 1e-12, (seed, g))
 
 
 def test_without_pairs_there_is_no_epsilon():

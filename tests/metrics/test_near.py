@@ -2,15 +2,16 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
 from skrankfair._inputs.groups import Groups
-from skrankfair._inputs.ranking import Memberships, Ranking, ranked_data
+from skrankfair._inputs.ranking import Memberships, Ranking
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.metrics._pairs import near
-from skrankfair.metrics._pairs.near import Matching, PairWeight
+from skrankfair.metrics._pairs.near import Matching
 from tests.metrics.problems import make_problem
 from tests.seeds import one_in, rarely
 
@@ -112,25 +113,27 @@ def test_kth_difference_of_unbalanced_groups(direction):
     assert_exact(s, focal, direction, choices)
 
 
+@pytest.mark.parametrize("n_rows", [(3, 24), (20, 700)])
 @pytest.mark.parametrize("seed", [*range(5), *rarely(*range(5, 20))])
-def test_thresholds_of_all_groups_are_those_of_each(monkeypatch, seed):
+def test_thresholds_of_all_groups_are_those_of_each(monkeypatch, seed, n_rows):
     monkeypatch.setattr(near, "_SAMPLE", 64)  # several rounds of the search
-    p = make_problem(seed, (20, 700))
-    data = ranked_data(None, p.s, **p.who)
-    ranking, groups = data.ranking, data.groups
-    members = Memberships.of(ranking, groups)
-    for direction in DIRECTIONS:
-        matching = Matching(ranking, members, direction)
-        differences = [
-            all_differences(
-                ranking.score, ranking.query, groups.mask(g), direction, data.row_weight
-            )
-            for g in range(len(groups))
-        ]
-        for how in ((5, None), (None, 0.01), (None, 0.5), (None, 1.0)):
-            thresholds = matching.kth_smallest(*how, PairWeight(data.row_weight))
-            expected = [expected_epsilon(*of_group, *how) for of_group in differences]
-            np.testing.assert_array_equal(thresholds, expected)
+    p = make_problem(seed, n_rows)
+    seen, measure = p.seen(), partial(matched_pair_calibration, p.y, p.s, **p.who)
+    columns = np.array(seen.s), np.array(seen.q)
+    for direction, how in itertools.product(
+        DIRECTIONS,
+        ({}, {"n_pairs": 5}, {"quantile": 0.01}, {"quantile": 0.5}, {"quantile": 1.0}),
+    ):
+        options = {"direction": direction, "variance": "cluster"}
+        r = measure(**how, **options)
+        weight = None if "n_pairs" in how else np.array(seen.weights)
+        for group, member in seen.member.items():
+            args = np.array(member), direction, weight
+            values, weights = all_differences(*columns, *args)
+            expected = expected_epsilon(values, weights, **how or {"quantile": 0.01})
+            np.testing.assert_equal(r.first_pass["epsilon"][group], expected)
+        again = measure(epsilon=r.first_pass["epsilon"], **options)
+        np.testing.assert_array_equal(r.estimate, again.estimate)
 
 
 # Ranges

@@ -18,6 +18,7 @@ from skrankfair.metrics import (
 from tests.metrics.common import assert_same
 from tests.reference import shown as naive
 from tests.reference.dissatisfaction import visit
+from tests.reference.top_k import at_k
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*left out:UserWarning"),
@@ -96,7 +97,8 @@ def test_precision_and_pairs_of_the_first_places_count_the_unknown_rows():
         y = y > 0 if not np.isnan(y).any() else np.where(y > 0, 1.0, y)
         r = precision_at_k(y, s, sensitive_features=group, k=5, missing="drop")
         listed = [None if np.isnan(v) else v for v in y]
-        expected = [naive.precision_at_k(listed, s, group == g, 5) for g in "ab"]
+        columns = listed, s, [0] * y.size
+        expected = [at_k("precision_at_k", *columns, group == g, 5) for g in "ab"]
         assert_allclose(r.estimate, expected, 1e-12)
     # The unknown item at the top takes one of the two places.
     y, s, group = [np.nan, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], list("aabab")

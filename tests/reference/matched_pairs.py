@@ -1,5 +1,6 @@
 """Matched pair calibration, Korevaar et al., sections 2.1 and 4.1."""
 
+import itertools
 import math
 
 import numpy as np
@@ -28,80 +29,28 @@ def ranking(s, q):
     return rank
 
 
-def eligible_pairs(y, s, q, member_of_group, direction="below", adjacent=False):
-    """Pairs (i, j, y_i - y_j) the estimator could use with epsilon infinite.
+def matched_pairs(
+    y, s, q, member_of_group, direction="below", adjacent=False, *, epsilon
+):
+    """Pairs (i, j, y_i - y_j) whose difference is at most epsilon; Definition 1.
 
-    Definition 1: i in the group, j outside, same query, 0 <= s_j - s_i; "both"
-    (section 4.1.3) drops the last condition. ``adjacent``: only neighbours in the
-    ranking, score ties in row order, and always both directions.
+    i is in the group and j outside, in the same query, and 0 <= s_j - s_i <= epsilon;
+    "both" (section 4.1.3) takes the absolute difference. ``adjacent``: only neighbours
+    in the ranking, score ties in row order, and always both directions. At most: up to
+    4 units of rounding of the focal score, and a millionth of epsilon.
     """
     rank = ranking(s, q)
     if adjacent:
         direction = "both"
     for rows in rows_by_query(q).values():
-        for i in rows:
-            for j in rows:
-                if not member_of_group[i] or member_of_group[j]:
-                    continue
-                if adjacent and abs(rank[i] - rank[j]) != 1:
-                    continue
-                if _difference(s, i, j, direction) >= 0:
-                    yield i, j, float(y[i]) - float(y[j])
-
-
-def matched_pairs(
-    y, s, q, member_of_group, direction="below", adjacent=False, *, epsilon
-):
-    """Eligible pairs whose difference is at most epsilon; Definition 1.
-
-    At most: up to 4 units of rounding of the focal score, and a millionth of epsilon.
-    """
-    if adjacent:
-        direction = "both"
-    for i, j, value in eligible_pairs(y, s, q, member_of_group, direction, adjacent):
-        rounding = min(2.0**-50 * max(abs(s[i]), epsilon), 1e-6 * epsilon)
-        if _difference(s, i, j, direction) <= epsilon + rounding:
-            yield i, j, value
-
-
-def epsilon_for(
-    y,
-    s,
-    q,
-    member_of_group,
-    direction="below",
-    adjacent=False,
-    *,
-    n_pairs=None,
-    quantile=None,
-    w=None,
-):
-    """Return the K-th smallest difference among eligible pairs; section 4.1.1.
-
-    K is ``n_pairs``, or ceil(quantile * eligible pairs) and at least 1; more than
-    there are: the largest difference. Pairs count by the weight of their query for a
-    quantile, and once for ``n_pairs``. No eligible pair: nan.
-    """
-    if adjacent:
-        direction = "both"
-    weights = query_weights(q, w)
-    differences = []
-    for i, j, _ in eligible_pairs(y, s, q, member_of_group, direction, adjacent):
-        if weights[q[i]] > 0:
-            weight = weights[q[i]] if n_pairs is None else 1
-            differences.append((_difference(s, i, j, direction), weight))
-    if not differences:
-        return NAN
-    differences.sort()
-    if n_pairs is None:
-        eligible = sum(weight for _, weight in differences)
-        n_pairs = quantile * eligible * (1 - 1e-12)
-    seen = 0
-    for difference, weight in differences:
-        seen += weight
-        if seen >= n_pairs:
-            return difference
-    return differences[-1][0]
+        for i, j in itertools.product(rows, rows):
+            if not member_of_group[i] or member_of_group[j]:
+                continue
+            if adjacent and abs(rank[i] - rank[j]) != 1:
+                continue
+            rounding = min(2.0**-50 * max(abs(s[i]), epsilon), 1e-6 * epsilon)
+            if 0 <= _difference(s, i, j, direction) <= epsilon + rounding:
+                yield i, j, float(y[i]) - float(y[j])
 
 
 # Weights by position of the lower item, section 4.1.2
@@ -246,25 +195,17 @@ def estimate_and_pairs(
     return mean, [pair[:2] for *_, of_query in values for pair in of_query]
 
 
-def matched_pair_calibration(
-    y, s, q, member, epsilon=None, n_pairs=None, quantile=None, w=None, **options
-):
+def matched_pair_calibration(y, s, q, member, epsilon, w=None, **options):
     """Mean of y_i - y_j over the matched pairs; Definitions 2 and 3.
 
-    At most one of epsilon, n_pairs and quantile; none: quantile 0.01.
-    Returns {group: (estimate or nan, number of pairs, epsilon of the group)}; the
-    number counts every pair within epsilon, also where the kernel is 0.
+    Returns {group: (estimate or nan, number of pairs)}; the number counts every pair
+    within epsilon, also where the kernel is 0.
     """
     which = {k: v for k, v in options.items() if k in ("direction", "adjacent")}
     weights, result = query_weights(q, w), {}
     for group, in_group in member.items():
-        eps = epsilon
-        if eps is None:
-            rank = {"n_pairs": n_pairs, "quantile": quantile}
-            rank |= {} if n_pairs or quantile else {"quantile": 0.01}
-            eps = epsilon_for(y, s, q, in_group, w=w, **rank, **which)
-        pairs = matched_pairs(y, s, q, in_group, epsilon=eps, **which)
+        pairs = matched_pairs(y, s, q, in_group, epsilon=epsilon, **which)
         number = sum(weights[q[i]] > 0 for i, *_ in pairs)
-        mean, _ = estimate_and_pairs(y, s, q, in_group, eps, w=w, **options)
-        result[group] = mean, number, eps
+        mean, _ = estimate_and_pairs(y, s, q, in_group, epsilon, w=w, **options)
+        result[group] = mean, number
     return result

@@ -3,17 +3,17 @@
 from tests.reference._common import rows_by_query
 
 
+def _pairs(q):
+    """Yield the ordered pairs of rows of each query, a row with itself among them."""
+    for rows in rows_by_query(q).values():
+        for i in rows:
+            for j in rows:
+                yield i, j
+
+
 def _above(s_i, s_j):
     """1 if i is ranked above j, 0 if below, one half if the scores tie."""
-    if s_i > s_j:
-        return 1.0
-    if s_i < s_j:
-        return 0.0
-    return 0.5
-
-
-def _complement(in_group):
-    return [not inside for inside in in_group]
+    return 0.5 * (s_i > s_j) + 0.5 * (s_i >= s_j)
 
 
 def pairs_accuracy(y, s, q, in_group, comparison="all"):
@@ -21,41 +21,24 @@ def pairs_accuracy(y, s, q, in_group, comparison="all"):
 
     Equations 2, 5 and 6: j is any item of the query, of the group or outside it.
     """
-    if comparison not in ("all", "intra", "inter"):
-        raise ValueError(comparison)
-    for rows in rows_by_query(q).values():
-        for i in rows:
-            for j in rows:
-                if not (in_group[i] and y[i] > y[j]):
-                    continue
-                if comparison == "intra" and not in_group[j]:
-                    continue
-                if comparison == "inter" and in_group[j]:
-                    continue
-                yield i, j, _above(s[i], s[j])
-
-
-def pairs_rest_accuracy(y, s, q, in_group, comparison="all"):
-    """Yield the same pairs for the rest: i outside the group; intra: j outside too."""
-    yield from pairs_accuracy(y, s, q, _complement(in_group), comparison)
+    wanted = {"all": (True, False), "intra": (True,), "inter": (False,)}[comparison]
+    for i, j in _pairs(q):
+        if in_group[i] and y[i] > y[j] and in_group[j] in wanted:
+            yield i, j, _above(s[i], s[j])
 
 
 def pairs_exposure(s, q, in_group):
     """Yield (i, j, value), i in the group and j outside, whatever y; section 6.4."""
-    for rows in rows_by_query(q).values():
-        for i in rows:
-            for j in rows:
-                if in_group[i] and not in_group[j]:
-                    yield i, j, _above(s[i], s[j])
+    for i, j in _pairs(q):
+        if in_group[i] and not in_group[j]:
+            yield i, j, _above(s[i], s[j])
 
 
 def pairs_preference(y, q, in_group):
     """Yield (i, j, 1{y_i > y_j}), i in, j outside, y_i != y_j; section 6.4."""
-    for rows in rows_by_query(q).values():
-        for i in rows:
-            for j in rows:
-                if in_group[i] and not in_group[j] and y[i] != y[j]:
-                    yield i, j, 1.0 if y[i] > y[j] else 0.0
+    for i, j in _pairs(q):
+        if in_group[i] and not in_group[j] and y[i] != y[j]:
+            yield i, j, float(y[i] > y[j])
 
 
 def pairs_of_better(y, v, q, in_group):
@@ -64,12 +47,10 @@ def pairs_of_better(y, v, q, in_group):
     The value is whether the one in the group is above the other by v, the scores
     (exposure) or the outcomes (preference).
     """
-    for rows in rows_by_query(q).values():
-        for i in rows:
-            for j in rows:
-                if y[i] > y[j] and in_group[i] != in_group[j]:
-                    above = _above(v[i], v[j])
-                    yield i, j, above if in_group[i] else 1.0 - above
+    for i, j in _pairs(q):
+        if y[i] > y[j] and in_group[i] != in_group[j]:
+            above = _above(v[i], v[j])
+            yield i, j, above if in_group[i] else 1.0 - above
 
 
 def positions(y, s, q, in_group, comparison="all", of_rest=False):
@@ -78,8 +59,6 @@ def positions(y, s, q, in_group, comparison="all", of_rest=False):
     One plus the items above, ties one half: all of the query, those of the own side
     (intra) or of the other one (inter).
     """
-    if comparison not in ("all", "intra", "inter"):
-        raise ValueError(comparison)
     for rows in rows_by_query(q).values():
         for i in rows:
             if y[i] != 1 or in_group[i] == of_rest:

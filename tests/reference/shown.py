@@ -103,26 +103,10 @@ def dips(y, s, in_group, weight, tie_cost, position=None):
     costs = {}
     for i, j in pairs:
         costs[j] = costs.get(j, 0) + cost(y[i], y[j], tie_cost)
-    worst = zip(
-        sorted(costs.values(), reverse=True),
-        held_values(y, s, weight, position),
-        strict=False,
-    )
-    worst = math.fsum(a * b for a, b in worst)
+    held = held_values(y, s, weight, position)
+    largest = sorted(costs.values(), reverse=True)
+    worst = math.fsum(a * b for a, b in zip(largest, held, strict=False))
     return mean_over_orders(y, s, position, at) / worst if worst > 0 else NAN
-
-
-def precision_at_k(y, s, in_group, k, position=None):
-    """Expected relevant items over items, of a group's known rows in the top k."""
-
-    def first(places):
-        return [row for row in known(y) if in_group[row] and places[row] < k]
-
-    relevant, number = (
-        mean_over_orders(y, s, position, lambda p, of=of: sum(map(of, first(p))))
-        for of in (lambda row: y[row], lambda row: 1)
-    )
-    return relevant / number if number > 0 else NAN
 
 
 def adjacent(y, s, in_group, position=None):
@@ -142,17 +126,10 @@ def adjacent(y, s, in_group, position=None):
 
 def by_position(y, s, in_group, epsilon, weight, position=None):
     """Matched pairs from below, averaged over the places of the group's item."""
-    tops, bottoms = {}, {}
-    places = list(shown_orders(y, s, position))
+    values, places = {}, list(shown_orders(y, s, position))
     for i, j in itertools.permutations(known(y), 2):
         if in_group[i] and not in_group[j] and 0 <= s[j] - s[i] <= epsilon:
             for at in places:
-                tops.setdefault(at[i], []).append(y[i] - y[j])
-    bottoms = {k: len(values) for k, values in tops.items()}
-    total = math.fsum(weight(k) for k in tops)
-    return (
-        math.fsum(weight(k) * math.fsum(v) / bottoms[k] for k, v in tops.items())
-        / total
-        if tops
-        else NAN
-    )
+                values.setdefault(at[i], []).append(y[i] - y[j])
+    total = math.fsum(weight(k) * math.fsum(v) / len(v) for k, v in values.items())
+    return total / math.fsum(map(weight, values)) if values else NAN

@@ -137,8 +137,13 @@ def item_covariance(pairs_by_group, n_rows, member=None, estimates=None, support
     )
 
 
-def delong_variance(y, s):
-    """DeLong, DeLong and Clarke-Pearson 1988: S10 / m + S01 / n, of the placements."""
+def placements(y, s):
+    """Return DeLong's V10 and V01: placements of positives and of negatives."""
     y, s = np.asarray(y) == 1, np.asarray(s)
     won = (s[y][:, None] > s[~y]) + 0.5 * (s[y][:, None] == s[~y])
-    return sum(np.var(won.mean(k), ddof=1) / won.shape[1 - k] for k in (0, 1))
+    return won.mean(1), won.mean(0)
+
+
+def delong_variance(y, s):
+    """DeLong, DeLong and Clarke-Pearson 1988: S10 / m + S01 / n, of the placements."""
+    return sum(np.var(v, ddof=1) / v.size for v in placements(y, s))
