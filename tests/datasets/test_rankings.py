@@ -1,10 +1,11 @@
-"""Ordered lists as columns, and the matrix of positions that they make."""
+"""Rankings as columns, and rankings in which one group has an advantage."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from skrankfair.datasets import rankings_to_columns
+from skrankfair.datasets import make_biased_rankings, rankings_to_columns
 from skrankfair.distributed import measure
 from skrankfair.metrics import expected_advantage, pairwise_parity
 from tests.reference import advantage as naive
@@ -54,3 +55,110 @@ def test_position_probabilities_of_lists():
         average="representation",
     )
     np.testing.assert_allclose(table["pairwise_parity"], r.estimate)
+
+
+def protected(data):
+    return data.sensitive_features.reshape(-1, data.position_share.size) == "protected"
+
+
+@pytest.mark.parametrize("advantage", [0.0, 0.1, 0.35, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.8, 1.0])
+def test_position_share_is_exact(share, advantage):
+    n_rankings, n = 4000, 20
+    data = make_biased_rankings(n_rankings, n, share, advantage, random_state=1)
+    member = protected(data)
+    assert (member.sum(axis=1) == data.n_protected).all()
+    assert data.n_protected == round(share * n)
+    assert data.position_share.sum() == pytest.approx(data.n_protected, abs=1e-9)
+    expected = data.position_share
+    error = np.sqrt(expected * (1 - expected) / n_rankings)
+    # Twenty positions: five standard errors, and none where there is no chance.
+    assert (np.abs(member.mean(axis=0) - expected) <= 5 * error + 1e-12).all()
+
+
+def test_is_filled_from_the_top():
+    # The law, item by item, from the same draws.
+    rng = np.random.default_rng(3)
+    draws = rng.random((50, 15)) < 0.4
+    data = make_biased_rankings(50, 15, 0.3, 0.4, random_state=3)
+    for row, found in zip(draws, protected(data), strict=True):
+        left = {True: data.n_protected, False: 15 - data.n_protected}
+        for drawn, taken in zip(row, found, strict=True):
+            wanted = bool(drawn) if left[True] and left[False] else left[True] > 0
+            assert taken == wanted
+            left[wanted] -= 1
+
+
+def test_columns_of_biased_rankings():
+    data = make_biased_rankings(3, 4, 0.5, 1.0)
+    assert data.y_score.tolist() == [4, 3, 2, 1] * 3
+    assert data.qid.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    groups = ["protected", "protected", "other", "other"]
+    assert data.sensitive_features.tolist() == groups * 3
+    assert "3 rankings of 4 items, 2 of them protected" in data.DESCR
+
+
+def naive_ranking(rng, n, n_protected, advantage, pattern, k):
+    """One ranking of the supplement, step by step: whether each item is protected."""
+    left = {True: n_protected, False: n - n_protected}
+    top = {"padded": [False] * k, "rooney": [True] * max(1, k // 10)}.get(pattern, [])
+    if pattern == "rooney":
+        top = list(rng.permutation(top + [False] * (k - len(top))))
+    for taken in top:
+        left[bool(taken)] -= 1
+    ranking = [bool(taken) for taken in top]
+    while left[True] + left[False]:
+        chance = advantage
+        if pattern == "decreasing":
+            chance *= 1 - len(ranking) / n
+        taken = bool(rng.random() < chance)
+        if not left[taken]:
+            taken = not taken
+        left[taken] -= 1
+        ranking.append(taken)
+    return ranking
+
+
+@pytest.mark.parametrize("pattern", ["constant", "decreasing", "padded", "rooney"])
+@pytest.mark.parametrize(("n", "share", "k"), [(12, 0.5, 5), (30, 0.2, 20)])
+def test_patterns(pattern, n, share, k):
+    options = {"pattern": pattern, "k": k}
+    data = make_biased_rankings(2000, n, share, 0.4, random_state=0, **options)
+    member, expected = protected(data), data.position_share
+    assert (member.sum(axis=1) == data.n_protected).all()
+    rng = np.random.default_rng(1)
+    naive = [
+        naive_ranking(rng, n, data.n_protected, 0.4, pattern, k) for _ in range(2000)
+    ]
+    error = np.sqrt(expected * (1 - expected) / 2000)
+    for drawn in (member, np.array(naive)):
+        assert (np.abs(drawn.mean(axis=0) - expected) <= 5 * error + 1e-12).all()
+    if pattern == "padded":
+        assert not expected[:k].any()
+    if pattern == "rooney":
+        assert (member[:, :k].sum(axis=1) == max(1, k // 10)).all()
+        np.testing.assert_allclose(expected[:k], max(1, k // 10) / k)
+
+
+def test_share_of_a_constant_advantage_in_closed_form():
+    # Position i sees whether the draws above have used up one of the groups.
+    n, m, a = 25, 9, 0.4
+    drawn = np.arange(n)
+    over = stats.binom.sf(m - 1, drawn, a)
+    only = stats.binom.sf(n - m - 1, drawn, 1 - a)
+    data = make_biased_rankings(1, n, m / n, a)
+    np.testing.assert_allclose(data.position_share, a * (1 - over - only) + only)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pattern": "rising"}, "pattern must be one of"),
+        ({"pattern": "padded", "k": 0}, "k must be"),
+        ({"pattern": "padded", "k": 11}, "k must leave 0 of the first k places"),
+        ({"pattern": "rooney", "share": 0.0}, "k must leave 1 of the first"),
+    ],
+)
+def test_patterns_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_biased_rankings(1, 20, **{"share": 0.5, **options})

@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets._fetch import known_frame
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test
 from tests.inference.test_predictive_parity import rows as clustered

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets._fetch import known_frame
 
 
 @functools.cache

