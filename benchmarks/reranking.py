@@ -26,9 +26,9 @@ from peers import Peer, times_faster
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 
-from skrankfair.inference._prefix_counts import FairCounts
+from skrankfair.inference._prefix_test import FairCounts
 from skrankfair.mitigation import FairReranker
-from skrankfair.mitigation._exposure_lp import exposure_mixture
+from skrankfair.mitigation._fair_exposure import exposure_mixture
 from skrankfair.mitigation._floors import QueryLists
 
 SIZE, K = 100, 50

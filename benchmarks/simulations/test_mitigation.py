@@ -17,7 +17,7 @@ from skrankfair.datasets import (
     make_underranked_items,
 )
 from skrankfair.inference import compare, marginal_outcome_test, prefix_test
-from skrankfair.inference._prefix_counts import fair_counts
+from skrankfair.inference._prefix_test import fair_counts
 from skrankfair.metrics import exposure_gap, ndcg, ndkl, pairwise_accuracy
 from skrankfair.mitigation import (
     FairReranker,

@@ -50,8 +50,8 @@ def streamed(
 ) -> AuditReport:
     """Return the audit of one file or of all that fit a pattern."""
     from ..distributed import measure
-    from ..distributed._duckdb import duckdb_source, reading
     from ..distributed._plan import make_plan
+    from ..distributed._sources import duckdb_source, reading
 
     _check(arguments, path)
     columns = {name: getattr(arguments, name) for name in _COLUMNS}
@@ -118,7 +118,7 @@ def _counted(
     The facts are the smallest outcome, and whether all outcomes are 0 or 1. Rows of
     weight 0 do not count. `rows` is a relation of DuckDB.
     """
-    from ..distributed._duckdb import sql_name
+    from ..distributed._sources import sql_name
 
     groups = columns["sensitive_features"]
     several = not isinstance(groups, str)

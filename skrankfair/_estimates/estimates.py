@@ -22,7 +22,7 @@ from .arrays import ReadOnlyArrays, Shown, cached_read_only
 from .finalize import NOTHING, shares_of
 from .leverage import contrast_degrees, degrees_of_freedom
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise, uneven_errors
-from .resampled import Resampler
+from .resampled import Resampler, wild_scale
 from .scales import (
     LEAST_T,
     ConfidenceInterval,
@@ -37,7 +37,6 @@ from .scales import (
     t_quantile,
     welch_df,
 )
-from .wild import wild_scale
 
 if TYPE_CHECKING:
     import pandas as pd

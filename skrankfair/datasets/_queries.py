@@ -15,6 +15,12 @@ from .._inputs.validation import Array, check_number, generator
 
 _BIAS = ((1.5, 1.1), (0.9, 0.7))
 _ROUNDING = 1e-12
+_GAPS = (1.083, 1.149, 1.356)
+_LEVEL = 0.65  # pairwise accuracy among items of the rest
+_NOISE = 4 / 9  # variance in the shared feature, in units of that of membership
+_START = (-1.0, -1.8, -0.4, 0.8)
+_NODES, _GRID, _WIDTH = 15, 801, 8.0
+_TOLERANCE = 1e-6
 
 
 def make_confounded_queries(
@@ -183,14 +189,6 @@ def _calibrating(b: Array) -> Array:
             f"({b.tolist()})."
         )
     return np.clip(share, 0.0, 1.0)
-
-
-_GAPS = (1.083, 1.149, 1.356)
-_LEVEL = 0.65  # pairwise accuracy among items of the rest
-_NOISE = 4 / 9  # variance in the shared feature, in units of that of membership
-_START = (-1.0, -1.8, -0.4, 0.8)
-_NODES, _GRID, _WIDTH = 15, 801, 8.0
-_TOLERANCE = 1e-6
 
 
 class Design(NamedTuple):

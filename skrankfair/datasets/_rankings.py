@@ -11,6 +11,13 @@ from sklearn.utils import Bunch
 
 from .._inputs.validation import Array, check_choice, check_number, generator
 
+_EXCEPTIONS = {
+    "constant": "",
+    "decreasing": " at the top, which falls evenly to 0 at the bottom",
+    "padded": " below the first {k}, which are not protected",
+    "rooney": " below the first {k}, of which {tokens} are protected, at random places",
+}
+
 
 def rankings_to_columns(rankings: Iterable[Iterable[Any]]) -> dict[str, Any]:
     """Turn ordered lists of group labels into the columns of a metric.
@@ -60,14 +67,6 @@ def rankings_to_columns(rankings: Iterable[Iterable[Any]]) -> dict[str, Any]:
         "sensitive_features": [label for labels in lists for label in labels],
         "qid": np.repeat(np.arange(len(lists)), lengths),
     }
-
-
-_EXCEPTIONS = {
-    "constant": "",
-    "decreasing": " at the top, which falls evenly to 0 at the bottom",
-    "padded": " below the first {k}, which are not protected",
-    "rooney": " below the first {k}, of which {tokens} are protected, at random places",
-}
 
 
 def make_biased_rankings(

@@ -199,15 +199,15 @@ def measure(
         plan.check_columns(data.columns)
         results = plan.measure(data)
     elif kind in ("dask", "dask_expr"):
-        from ._frames import DaskSource
+        from ._sources import DaskSource
 
         results = _total(plan, DaskSource(data, plan, n_partitions))
     elif kind == "pyspark":
-        from ._frames import SparkSource
+        from ._sources import SparkSource
 
         results = _total(plan, SparkSource(data, plan, n_partitions))
     else:
-        from ._duckdb import duckdb_source
+        from ._sources import duckdb_source
 
         settings = memory_limit, temp_directory, n_partitions, n_jobs
         with (

@@ -1,18 +1,266 @@
-"""Is a group under-represented at some prefix beyond chance? Zehlike et al. 2017."""
+"""Is a group under-represented at some prefix beyond chance? Zehlike et al. 2017.
+
+The test needs the exact laws of the counts of groups in every prefix of a random list.
+
+A state is the number of members of each of P groups among the places filled so far. The
+law of the next place depends on the state alone, so the distribution at each length
+follows from that one place before, and so does the chance that no prefix until then was
+too poor. Both cost one step per place and state, with no simulation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from math import comb
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
 from .._inputs.ranking import ranked_data
 from .._inputs.validation import Array, check_given, check_number
-from ._prefix_counts import CountLattice, PrefixLaw
+
+#: Distributions of all prefixes must have at most so many numbers, of 8 bytes.
+_MOST = 20_000_000
+#: Distributions of several pools are worked on at a time, with so many numbers.
+_AT_A_TIME = 1 << 22
+#: Probabilities that differ by less are equal, and one table of floors.
+_SLACK = 1 + 1e-12
+#: Levels are known to a part of 2^40 of alpha, which is that slack.
+_HALVINGS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class CountLattice:
+    """The counts of P groups in lists of at most k places, sorted as in `find`.
+
+    Attributes
+    ----------
+    k : int
+    states : ndarray of shape (n, P), int
+    sizes : ndarray of shape (k + 1,), int
+        How many states have a sum of at most 0, 1, ..., k: the first ones.
+    """
+
+    k: int
+    states: Array
+    sizes: Array
+
+    @classmethod
+    @lru_cache(maxsize=8)
+    def of(cls, k: int, n_groups: int) -> CountLattice:
+        """Return the states; a ValueError if there are too many."""
+        if (n_numbers := comb(k + n_groups + 1, n_groups + 1)) > _MOST:
+            raise ValueError(
+                f"k must be smaller for exact counts of {n_groups} groups, or there "
+                f"must be fewer groups: lists of k={k:,} places take {n_numbers:,} "
+                f"numbers, and at most {_MOST:,} are held."
+            )
+        states = np.zeros((1, 0), dtype=np.int64)
+        for _ in range(n_groups):
+            times = k + 1 - states.sum(axis=1)
+            value = np.concatenate([np.arange(n) for n in times])
+            states = np.column_stack([np.repeat(states, times, axis=0), value])
+        totals = np.cumsum(states, axis=1)
+        sizes = np.cumsum(np.bincount(totals[:, -1], minlength=k + 1))
+        return cls(k, states[np.lexsort(totals.T)], sizes)
+
+    def parts(self, n_lists: int) -> Iterator[slice]:
+        """Yield parts of lists whose distributions are held at a time."""
+        size = max(1, _AT_A_TIME // int(self.sizes.sum()))
+        for start in range(0, n_lists, size):
+            yield slice(start, start + size)
+
+    @cached_property
+    def _before(self) -> Array:
+        """How many states of g + 1 groups have a smaller sum, shape (k + 1, P)."""
+        total, g = np.ogrid[: self.k + 1, : self.states.shape[1]]
+        return special.comb(total + g, g + 1).astype(np.int64)
+
+    def find(self, counts: Array) -> Array:
+        """Return the numbers of states, given their counts, shape (..., P).
+
+        States are sorted by the sum of all groups, then of all but the last, and so on.
+        """
+        totals = np.cumsum(counts, axis=-1)
+        return self._before[totals, np.arange(totals.shape[-1])].sum(axis=-1)
+
+    @cached_property
+    def above(self) -> Array:
+        """The state with one more member of each group, shape (n_below_k, P)."""
+        below, n_groups = self.states[: self.sizes[-2]], self.states.shape[1]
+        one = np.eye(n_groups, dtype=np.int64)
+        return np.column_stack([self.find(below + more) for more in one])
+
+    @cached_property
+    def _lines(self) -> list[tuple[Array, Array, Array]]:
+        """By group: the states by line along it, and starts and lengths of the lines.
+
+        A line is of states that differ in the count of this group alone.
+        """
+        lines = []
+        for g in range(self.states.shape[1]):
+            others = np.delete(self.states, g, axis=1)
+            order = np.lexsort((self.states[:, g], *others.T))
+            starts = np.flatnonzero(self.states[order, g] == 0)
+            lines.append((order, starts, np.diff(starts, append=len(order))))
+        return lines
+
+    def cumulated(self, mass: Array) -> Array:
+        """Return P(X_1 <= c_1, ..., X_P <= c_P) of distributions, shape (B, n_j)."""
+        out = np.zeros((len(mass), len(self.states)))
+        out[:, : mass.shape[1]] = mass
+        for order, starts, lengths in self._lines:
+            values = out[:, order]
+            sums = np.cumsum(values, axis=1)
+            before = (sums - values)[:, starts]
+            out[:, order] = sums - np.repeat(before, lengths, axis=1)
+        return out[:, : mass.shape[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixLaw:
+    """The law of the counts of P groups in B lists, place by place.
+
+    Attributes
+    ----------
+    lattice : CountLattice
+    share : ndarray of shape (B, P)
+        Chance that a place has a member of the group; with a finite pool the number of
+        the group's candidates.
+    pool : ndarray of shape (B,) or None
+        The number of all candidates, who are drawn without replacement; None if a
+        place does not depend on those before.
+    """
+
+    lattice: CountLattice
+    share: Array
+    pool: Array | None
+
+    def step(self, mass: Array, place: int) -> Array:
+        """Return the distribution after one more place, of the one before it."""
+        lattice, n_states = self.lattice, self.lattice.sizes[place]
+        chance = self.share[:, :, None]
+        if self.pool is not None:
+            left = (self.pool - place)[:, None, None]
+            chance = (chance - lattice.states[:n_states].T) / np.maximum(left, 1)
+            chance = np.where(left > 0, np.maximum(chance, 0.0), 0.0)
+        out = np.zeros((len(mass), lattice.sizes[place + 1]))
+        out[:, :n_states] = mass * np.maximum(1.0 - chance.sum(axis=1), 0.0)
+        for g in range(chance.shape[1]):
+            out[:, lattice.above[:n_states, g]] += mass * chance[:, g]
+        return out
+
+    @cached_property
+    def tails(self) -> list[Array]:
+        """P(X <= c) in prefixes of 1, 2, ..., k places, each of shape (B, n_j)."""
+        mass, tails = np.ones((len(self.share), 1)), []
+        for place in range(self.lattice.k):
+            mass = self.step(mass, place)
+            tails.append(self.lattice.cumulated(mass))
+        return tails
+
+    def failure(self, level: Array) -> Array:
+        """Return the chance that the tail of some prefix is at most a level.
+
+        Parameters
+        ----------
+        level : ndarray of shape (B,)
+
+        Returns
+        -------
+        ndarray of shape (B,)
+        """
+        mass, failed = np.ones((len(self.share), 1)), np.zeros(len(self.share))
+        for place, tail in enumerate(self.tails):
+            mass = self.step(mass, place)
+            poor = tail <= level[:, None] * _SLACK
+            failed += (mass * poor).sum(axis=1)
+            mass[poor] = 0.0
+        return failed
+
+    def adjusted(self, alpha: float) -> tuple[Array, Array]:
+        """Return the levels whose chance of failure is nearest to alpha, and these.
+
+        The chance is a step function of the level. Of the levels of the right step,
+        the first that halving [0, alpha] meets is returned, as in Zehlike et al.
+        """
+        n = len(self.share)
+        ends, rows = np.array([[0.0] * n, [alpha] * n]), np.arange(n)
+        levels, failed = ends.copy(), np.array([[-np.inf] * n, [np.inf] * n])
+        level, steps = ends[1], np.concatenate(self.tails, axis=1)
+        for _ in range(_HALVINGS):
+            chance = self.failure(level)
+            side = (chance > alpha).astype(int)
+            first = failed[side, rows] != chance
+            levels[side[first], rows[first]] = level[first]
+            failed[side, rows], ends[side, rows] = chance, level
+            level = ends.mean(axis=0)
+            low, high = ends[..., None] * _SLACK
+            n_left = ((steps > low) & (steps <= high)).sum(axis=1)
+            if (n_left < 2).all() and np.isfinite(failed[0]).all():
+                break
+        nearest = (failed[1] - alpha < alpha - failed[0]).astype(int)
+        return levels[nearest, rows], failed[nearest, rows]
+
+
+@dataclass(frozen=True, eq=False)
+class FairCounts:
+    """The counts that pass the tests of all prefixes together, of B lists.
+
+    Attributes
+    ----------
+    lattice : CountLattice
+    alpha : ndarray of shape (B,)
+        The adjusted significance of the test of a single prefix.
+    failure_probability : ndarray of shape (B,)
+        The chance that a fair list fails at some prefix.
+    fair : ndarray of shape (B, k, n), bool
+        Whether each state passes at each place.
+    """
+
+    lattice: CountLattice
+    alpha: Array
+    failure_probability: Array
+    fair: Array
+
+    @classmethod
+    def of(cls, k: int, share: Array, pool: Array | None, alpha: float) -> FairCounts:
+        """Return the counts, with alpha adjusted to the tests of k prefixes."""
+        lattice = CountLattice.of(k, share.shape[1])
+        if share.shape[0] * k * len(lattice.states) > 10 * _MOST:
+            raise ValueError(
+                f"k must be smaller for target='candidates': the queries have "
+                f"{len(share):,} different pools, of {k * len(lattice.states):,} "
+                "counts each. Pass k, or other targets."
+            )
+        levels, failed = np.empty((2, len(share)))
+        fair = np.zeros((len(share), k, len(lattice.states)), dtype=bool)
+        for some in lattice.parts(len(share)):
+            drawn = None if pool is None else pool[some]
+            law = PrefixLaw(lattice, share[some], drawn)
+            levels[some], failed[some] = law.adjusted(alpha)
+            for place, tail in enumerate(law.tails):
+                passes = tail > levels[some, None] * _SLACK
+                fair[some, place, : tail.shape[1]] = passes
+        return cls(lattice, levels, failed, fair)
+
+    @cached_property
+    def least(self) -> Array:
+        """The fewest members of each group that pass at each place, (B, k, P)."""
+        counts, k = self.lattice.states.T, self.lattice.k
+        least = [np.where(self.fair, count, k).min(axis=2) for count in counts]
+        return np.stack(least, axis=-1)
+
+
+@lru_cache(maxsize=32)
+def fair_counts(k: int, shares: tuple[float, ...], alpha: float) -> FairCounts:
+    """Return the counts of lists whose places do not depend on each other."""
+    return FairCounts.of(k, np.array([shares]), None, alpha)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,7 @@ from .._inputs.validation import (
 )
 from ..smoothing._bandwidth import check_bandwidth, choose_bandwidth
 from ..smoothing._curve import curve_on_grid
-from ..smoothing._kernels import Kernel, get_kernel
-from ..smoothing._sums import kernel_sums, repeated_means
+from ..smoothing._kernels import Kernel, get_kernel, kernel_sums, repeated_means
 
 METHODS = ("smooth", "binned", "sweep")
 _NOT_COMPARED = (

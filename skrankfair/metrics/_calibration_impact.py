@@ -26,8 +26,7 @@ from .._inputs.validation import (
     generator,
 )
 from ..smoothing._bandwidth import check_bandwidth
-from ..smoothing._kernels import Kernel, get_kernel
-from ..smoothing._sums import repeated_means
+from ..smoothing._kernels import Kernel, get_kernel, repeated_means
 from ._calibration_error import bandwidth_of_group
 
 # A resample leaves out all of this many clusters with a probability of e^-60.

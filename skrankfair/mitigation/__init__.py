@@ -1,8 +1,11 @@
 """Mitigations that plug into scikit-learn's Pipelines and searches."""
 
 from ._boosting import pairwise_fairness_objective
-from ._group_calibrated import GroupCalibratedClassifier, GroupCalibratedRegressor
-from ._group_calibrator import GroupCalibrator
+from ._group_calibrator import (
+    GroupCalibratedClassifier,
+    GroupCalibratedRegressor,
+    GroupCalibrator,
+)
 from ._multi_objective import MultiObjectiveCalibrator
 from ._pairwise_fair import PairwiseFairClassifier, PairwiseFairRegressor
 from ._pairwise_penalty import pairwise_penalty

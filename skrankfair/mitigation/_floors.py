@@ -18,7 +18,7 @@ import numpy as np
 
 from .._inputs.ranking import Places, stable_order
 from .._inputs.validation import Array
-from ..inference._prefix_counts import FairCounts
+from ..inference._prefix_test import FairCounts
 
 #: A share times a number of places is taken for an integer if it is so close to one.
 _CLOSE = 1e-9

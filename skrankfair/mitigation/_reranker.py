@@ -36,9 +36,8 @@ from .._inputs.validation import (
     unique_rows,
     warn_user,
 )
-from ..inference._prefix_counts import FairCounts, fair_counts
+from ..inference._prefix_test import FairCounts, fair_counts
 from ..metrics._position_weights import DCG, PositionWeight
-from ._amortized import amortized_order
 from ._by_group import (
     check_given_alike,
     columns_of_rows,
@@ -46,7 +45,7 @@ from ._by_group import (
     score_names,
     warn_of_unseen,
 )
-from ._exposure_lp import CONSTRAINTS, drawn_order
+from ._fair_exposure import CONSTRAINTS, amortized_order, drawn_order
 from ._floors import (
     CountPlan,
     QueryLists,

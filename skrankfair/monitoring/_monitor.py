@@ -1,10 +1,18 @@
-"""`Monitor`: results day by day, with alarms that are valid at every look."""
+"""`Monitor`: results day by day, with alarms that are valid at every look.
+
+They are kept in a file of JSON lines, in which none is lost or stored twice. The first
+line says what is monitored and how; each other line is a day with its result in the
+schema of `GroupEstimates.to_json`. A change writes a whole new file, flushes it to the
+disk and renames it, so that whenever the process ends there is either the old file or
+the new one. Two processes wait for each other.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from pathlib import Path
@@ -16,8 +24,9 @@ from .._estimates import formatting as fmt
 from .._estimates.arrays import Shown
 from .._estimates.finalize import MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
+from .._estimates.storage import SCHEMA_VERSION, check_schema
 from .._inputs.validation import Array, check_number
-from . import _store
+from .._reports.exports import write_text
 from ._sequences import Blocks, Scan, betting_sequence, change_point
 
 if TYPE_CHECKING:
@@ -26,10 +35,12 @@ if TYPE_CHECKING:
     from .._reports.sections import ReportSection
     from ..display._curves import MonitorDisplay
 
+
 # With more effective clusters than this a block of data is as good as normal.
 _START = 20
 # What a report shows of the last look: the gap and the level since the start.
 _SHOWN = ("gap", "gap_low", "gap_high", "level", "level_low", "level_high")
+_SCHEMA = "skrankfair.Monitor"
 
 
 @dataclass(frozen=True)
@@ -413,11 +424,11 @@ class Monitor(Shown):
                 "one of the rest, or is tested by permutation."
             )
         text = result.to_json()
-        with nullcontext() if self.path is None else _store.locked(self.path):
+        with nullcontext() if self.path is None else _locked(self.path):
             self._load()
             days = self._with(day, text, replace)
             if self.path is not None:
-                _store.write(self.path, asdict(self.settings), days)
+                _write_store(self.path, asdict(self.settings), days)
         self._take(days)
 
     def _with(self, day: str, text: str, replace: bool) -> dict[str, str]:
@@ -762,7 +773,7 @@ def _changed_back(
 
 def _read(path: Path) -> tuple[Settings, dict[str, str]]:
     """Return the settings of a store, and the text of the result of each day."""
-    settings, days = _store.read(path)
+    settings, days = _read_store(path)
     try:
         return Settings(**settings), days
     except TypeError as error:
@@ -795,3 +806,70 @@ def _day(when: Any, name: str = "when") -> str:
     if time.tzinfo is not None:
         time = time.tz_convert("UTC").tz_localize(None)
     return str(time.isoformat().removesuffix("T00:00:00"))
+
+
+def _read_store(path: Path) -> tuple[Any, dict[str, str]]:
+    """Return the settings, unchecked, and the text of the result of each day.
+
+    Raises
+    ------
+    ValueError
+        If the file is no complete store of a version that is known.
+    OSError
+        If it cannot be read.
+    """
+    records = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        content = None
+        with suppress(ValueError, RecursionError):
+            content = json.loads(line)
+        records.append(content if isinstance(content, dict) else {})
+    head = records[0] if records else {}
+    if head.get("schema") != _SCHEMA:
+        raise ValueError(
+            f"{path} is no store of a monitor: it has no {_SCHEMA!r} head."
+        )
+    check_schema(head, _SCHEMA, path)
+    days: dict[str, str] = {}
+    for number, day in enumerate(records[1:], 2):
+        when = day.get("when")
+        if not isinstance(when, str) or "result" not in day:
+            raise ValueError(f"{path}, line {number}: it is no day with a result.")
+        if when in days:
+            raise ValueError(f"{path}, line {number}: {when} is there twice.")
+        days[when] = json.dumps(day["result"])
+    return head.get("settings"), days
+
+
+def _write_store(
+    path: Path, settings: Mapping[str, Any], days: Mapping[str, str]
+) -> None:
+    """Replace the store by a complete new one, or leave the old one unchanged."""
+    head = {"schema": _SCHEMA, "schema_version": SCHEMA_VERSION, "settings": settings}
+    lines = [json.dumps(head)]
+    lines += [
+        f'{{"when": {json.dumps(w)}, "result": {text}}}' for w, text in days.items()
+    ]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes from changing a store, where the system has locks.
+
+    The lock is on the folder, which stays, and ends with the process.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # not every file system has locks
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+        with suppress(OSError):  # so that the new name survives a loss of power
+            os.fsync(folder)
+    finally:
+        os.close(folder)

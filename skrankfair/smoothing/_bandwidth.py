@@ -12,8 +12,7 @@ from numpy.polynomial import Polynomial
 from .._inputs.groups import Groups
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array, check_choice, check_number, weighted_quantile
-from ._kernels import Kernel
-from ._sums import kernel_sums, kernel_values
+from ._kernels import Kernel, kernel_sums, kernel_values
 
 RULES = ("rule_of_thumb", "undersmooth", "cv")
 # Candidates of the cross-validation, relative to the rule of thumb.

@@ -15,8 +15,14 @@ from .._estimates.scales import ConfidenceInterval, PlainScale, t_quantile
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
 from ._bandwidth import common_bandwidth
-from ._kernels import Kernel, get_kernel
-from ._sums import Lattice, kernel_sums, kernel_values, segment_sums
+from ._kernels import (
+    Kernel,
+    Lattice,
+    get_kernel,
+    kernel_sums,
+    kernel_values,
+    segment_sums,
+)
 
 METHODS = ("auto", "exact", "fast")
 # Relative to what it is the difference of, a sum of squares that rounding leaves.

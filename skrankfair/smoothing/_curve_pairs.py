@@ -26,8 +26,7 @@ from .._inputs.groups import Groups, sort_labels
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from ._bandwidth import enough
-from ._kernels import Kernel
-from ._sums import segment_sums
+from ._kernels import Kernel, segment_sums
 
 _N_BARS = 40
 # Knots of the spline of the score, and its degree: eight columns.

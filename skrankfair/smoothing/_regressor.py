@@ -30,8 +30,7 @@ from ._bandwidth import (
     rule_bandwidths,
 )
 from ._curve import METHODS
-from ._kernels import Kernel, get_kernel
-from ._sums import kernel_sums, kernel_values
+from ._kernels import Kernel, get_kernel, kernel_sums, kernel_values
 
 _CHUNK = 1 << 20
 # Kernel values, and shares of all weights, that are nothing on a grid.

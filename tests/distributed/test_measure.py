@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from skrankfair.distributed import measure
-from skrankfair.distributed._frames import cut
+from skrankfair.distributed._sources import cut
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     brier_score,

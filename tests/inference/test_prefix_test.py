@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from skrankfair.inference import prefix_test
-from skrankfair.inference._prefix_counts import (
+from skrankfair.inference._prefix_test import (
     CountLattice,
     FairCounts,
     PrefixLaw,

@@ -102,7 +102,7 @@ def test_blocks_of_queries_make_no_difference(monkeypatch):
     score, group, qid = lists_of(np.random.default_rng(3), 2)
     options = {"method": "exposure_lp", "random_state": 0}
     at_once = new_order(score, group, qid, **options)
-    monkeypatch.setattr("skrankfair.mitigation._exposure_lp._ROWS", 30)
+    monkeypatch.setattr("skrankfair.mitigation._fair_exposure._ROWS", 30)
     assert new_order(score, group, qid, **options) == at_once
 
 

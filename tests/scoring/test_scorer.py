@@ -31,8 +31,7 @@ from skrankfair.metrics import (
 from skrankfair.metrics._disparities import DISPARITIES
 from skrankfair.scoring import get_scorer, make_fairness_scorer
 from skrankfair.scoring import get_scorer_names as our_names
-from skrankfair.scoring._by_name import SCORERS
-from skrankfair.scoring._scorer import FairnessScore
+from skrankfair.scoring._scorer import SCORERS, FairnessScore
 from tests.scoring.data import DATA, FEATURES, column_scorer, metadata_scorer
 
 X, Y = DATA.pandas, DATA.y

@@ -10,8 +10,7 @@ from skrankfair.smoothing._bandwidth import (
     leave_cluster_out_error,
     robust_scale,
 )
-from skrankfair.smoothing._kernels import KERNELS
-from skrankfair.smoothing._sums import exact_sums, kernel_sums
+from skrankfair.smoothing._kernels import KERNELS, exact_sums, kernel_sums
 from tests.reference import predictive_parity as naive
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=list(KERNELS))
