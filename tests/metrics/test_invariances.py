@@ -98,15 +98,9 @@ by_cluster = one_in(
 @by_case_and_data
 def test_order_of_rows(case, make):
     c = with_weights(make())
-    rows = np.random.default_rng(1).permutation(c.y.size)
-    assert_same(case(c.take(rows)), case(c))
-
-
-@by_cluster
-def test_order_of_rows_with_clusters(case, make):
-    c = with_clusters(with_weights(make()))
-    rows = np.random.default_rng(1).permutation(c.y.size)
-    assert_same(case(c.take(rows)), case(c))
+    for columns in (c,) if case.by_item else (c, with_clusters(c)):
+        rows = np.random.default_rng(1).permutation(c.y.size)
+        assert_same(case(columns.take(rows)), case(columns))
 
 
 @by_case_and_data

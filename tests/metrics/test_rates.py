@@ -103,32 +103,24 @@ def test_threshold_makes_the_decisions(metric):
         r + decided
 
 
-class TestUndefined:
-    @pytest.mark.parametrize(
-        ("metric", "lacking", "y", "d"),
-        [
-            (metrics.true_positive_rate, "positives", [0, 0], [1, 0]),
-            (metrics.false_negative_rate, "positives", [0, 0], [1, 0]),
-            (metrics.false_positive_rate, "negatives", [1, 1], [1, 0]),
-            (metrics.true_negative_rate, "negatives", [1, 1], [1, 0]),
-            (metrics.precision, "selected", [1, 0], [0, 0]),
-            (metrics.f1, "rows", [0, 0], [0, 0]),
-        ],
-    )
-    def test_is_nan_and_named(self, metric, lacking, y, d):
-        y, d = [1, 0, 1, 0, *y], [1, 1, 1, 1, *d]
-        message = rf"undefined \(NaN\) for groups without {lacking}: b\."
-        with pytest.warns(UndefinedMetricWarning, match=message):
-            r = metric(y, d, sensitive_features=list("aaaabb"))
-        assert np.isnan(r.estimate).tolist() == [False, True]
-        assert np.isnan(r.disparity())
-
-    def test_balanced_accuracy_needs_both(self):
-        with pytest.warns(UndefinedMetricWarning, match="undefined.*in: b"):
-            r = metrics.balanced_accuracy(
-                [1, 0, 1, 0, 1, 1], [1] * 6, sensitive_features=list("aaaabb")
-            )
-        np.testing.assert_array_equal(r.estimate, [0.5, np.nan])
+@pytest.mark.parametrize(
+    ("metric", "lacking", "y", "d"),
+    [
+        (metrics.true_positive_rate, "without positives", [0, 0], [1, 0]),
+        (metrics.false_negative_rate, "without positives", [0, 0], [1, 0]),
+        (metrics.false_positive_rate, "without negatives", [1, 1], [1, 0]),
+        (metrics.true_negative_rate, "without negatives", [1, 1], [1, 0]),
+        (metrics.precision, "without selected", [1, 0], [0, 0]),
+        (metrics.f1, "without rows", [0, 0], [0, 0]),
+        (metrics.balanced_accuracy, ".*in", [1, 1], [1, 1]),
+    ],
+)
+def test_undefined_is_nan_and_named(metric, lacking, y, d):
+    y, d = [1, 0, 1, 0, *y], [1, 1, 1, 1, *d]
+    with pytest.warns(UndefinedMetricWarning, match=rf"undefined.*{lacking}: b\."):
+        r = metric(y, d, sensitive_features=list("aaaabb"))
+    assert np.isnan(r.estimate).tolist() == [False, True]
+    assert np.isnan(r.disparity())
 
 
 @pytest.mark.parametrize(
@@ -163,11 +155,8 @@ def test_bad_input(metric, columns, options, message):
 
 
 def test_balanced_accuracy_of_few_positives_has_the_limits_of_both_shares():
-    y, d, group = (
-        np.tile(np.eye(9, 50)[:5].sum(0), 2),
-        np.zeros(100),
-        np.arange(100) // 50,
-    )
+    y, d = np.tile(np.arange(50) < 5, 2), np.zeros(100)
+    group = np.arange(100) // 50
     d[[0, 1, 2, 3, 4, 9, 17, 33, 50, 51, 60, 70]] = 1
     r = metrics.balanced_accuracy(y, d, sensitive_features=group)
     negative = metrics.true_negative_rate(y, d, sensitive_features=group)

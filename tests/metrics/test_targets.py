@@ -144,9 +144,3 @@ def test_parts_add_up_and_are_stored(metric, options, average):
     if "target" in options:
         with pytest.raises(ValueError, match="first pass differs"):
             of(q < 4, target="equal") + of(q >= 4, target="equal")
-
-
-def test_shares_of_groups_that_overlap():
-    member = np.array([[True, True], [False, True], [True, False]])
-    r = ndkl(None, range(3), sensitive_features=member, target={0: 0.5, 1: 0.9})
-    assert np.isfinite(r.estimate).all()

@@ -52,52 +52,6 @@ def test_equation_7(make):
         np.testing.assert_allclose(overall.estimate, total, rtol=1e-12)
 
 
-def test_example_of_section_3_3():
-    # A1 is clicked in the first ranking, B1 in the second; each is seen twice.
-    seen = [("A1", "A2 A3 B1 A1 B2 B3"), ("B1", "A1 A2 A3 B1 B2 B3")] * 2
-    items = np.array([ranking.split() for _, ranking in seen])
-    clicked = items == np.array([[click] for click, _ in seen])
-    score = np.tile(-np.arange(6), len(seen))
-    group = np.array([item[0] for item in items.ravel()])
-    overall, intra, inter = accuracies(
-        clicked.ravel(),
-        score,
-        sensitive_features=group,
-        qid=np.repeat(np.arange(len(seen)), 6),
-    )
-    np.testing.assert_allclose(overall.estimate, [2 / 5, 2 / 5], rtol=1e-15)
-    np.testing.assert_allclose(intra.estimate, [0, 1])
-    np.testing.assert_allclose(inter.estimate, [2 / 3, 0], rtol=1e-15)
-
-
-def test_randomised_pair_experiment_of_section_3_4():
-    # Two rows per query, one of them clicked: shares of independent pairs.
-    rng = np.random.default_rng(0)
-    n = 3000
-    s = rng.normal(size=(n, 2))
-    group = rng.choice(["a", "b"], (n, 2))
-    y = np.column_stack([rng.random(n) < 0.5, np.ones(n)])
-    y[:, 1] -= y[:, 0]
-    click = y.argmax(1)
-    of_click, other = (
-        np.take_along_axis(group, which[:, None], 1)[:, 0]
-        for which in (click, 1 - click)
-    )
-    above = (s[:, 0] > s[:, 1]) == (click == 0)
-    who = {"sensitive_features": group.ravel(), "qid": np.repeat(np.arange(n), 2)}
-    same = of_click == other
-    kept = {"all": np.ones(n, dtype=bool), "intra": same, "inter": ~same}
-    for comparison, chosen in kept.items():
-        result = pairwise_accuracy(y.ravel(), s.ravel(), comparison=comparison, **who)
-        for g in range(2):
-            won = above[chosen & (of_click == result.groups[g])]
-            share = won.mean()
-            assert result.estimate[g] == pytest.approx(share, rel=1e-12)
-            # A cluster has at most one pair: the binomial variance.
-            expected = share * (1 - share) / (won.size - 1)
-            assert result.covariance[g, g] == pytest.approx(expected, rel=1e-10)
-
-
 # Other libraries
 
 

@@ -164,32 +164,21 @@ def normalized_discounted(
     return _by_profile(s, q, member, metric, average, w)
 
 
-def skew_at_k(s, q, member, k, average="queries", w=None):
-    """ln(p_k / q): {group: (value, queries)}; -inf without the group in the top k.
+def skew(s, q, member, k=None, step=None, average="queries", w=None):
+    """ln(p_k / q), or its mean over the cuts of equation 1 by their discounts.
 
-    Lists no longer than k, and those without the group or of it alone: nan.
+    {group: (value, queries)}; -inf without the group in the top k. Lists no longer than
+    the first cut, and those without the group or of it alone: nan.
     """
 
-    def skew(members):
-        share = top_share(members, len(members))
-        if k >= len(members) or share in (0, 1):
-            return NAN
-        p = top_share(members, k)
-        return math.log(p / share) if p > 0 else -INFINITY
-
-    return _by_profile(s, q, member, skew, average, w)
-
-
-def skew_over_cuts(s, q, member, step, average="queries", w=None):
-    """Mean of ln(p_k / q) over the cuts of equation 1, by its discounts: by group."""
-
-    def skew(members):
+    def metric(members):
         n, share = len(members), top_share(members, len(members))
-        if step >= n or share in (0, 1):
+        cuts = [k] if step is None else range(step, n + 1, step)
+        if (k or step) >= n or share in (0, 1):
             return NAN
-        return _mean_skew(members, share, range(step, n + 1, step))
+        return _mean_skew(members, share, cuts)
 
-    return _by_profile(s, q, member, skew, average, w)
+    return _by_profile(s, q, member, metric, average, w)
 
 
 def _mean_skew(members, share, cuts):
