@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import ndcg_score
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -171,13 +170,6 @@ class TestAmortized:
         fair = FairReranker(method="amortized", **WHO).fit(X)
         renamed = X.assign(query=(7 * X["query"] + 5) % 12)
         np.testing.assert_array_equal(fair.predict(X), fair.predict(renamed))
-
-    def test_quality_is_kept_in_each_query(self):
-        X = frame(40)
-        fair = FairReranker(method="amortized", quality=0.97, **WHO).fit(X)
-        new = fair.predict(X)
-        for _, rows in X.assign(new=new).groupby("query"):
-            assert ndcg_score([rows["score"]], [rows["new"]]) > 0.97 - 1e-6
 
     def test_columns_of_scores_have_books_of_their_own(self):
         X = frame(20)

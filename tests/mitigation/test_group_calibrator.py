@@ -158,13 +158,6 @@ class TestMethods:
         of_ranks, of_scores = truth.values()
         assert of_ranks < 0.002
         assert of_ranks < of_scores / 3
-        times, shuffled = rng.integers(0, 3, 4000), rng.permutation(4000)
-        rows = np.repeat(shuffled, times[shuffled])
-        weighted = GroupCalibrator().fit(x[0][:, None], y, sample_weight=times)
-        repeated = GroupCalibrator().fit(x[0][rows, None], y[rows])
-        np.testing.assert_allclose(
-            weighted.transform(x[1][:, None]), repeated.transform(x[1][:, None])
-        )
 
     def test_scores_of_light_tails_are_smoothed_as_they_are(self):
         rng = np.random.default_rng(1)

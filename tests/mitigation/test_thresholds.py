@@ -278,18 +278,6 @@ class TestRates:
         ]
         assert found < min(others) + 0.01
 
-    def test_against_a_loop(self):
-        """Few rows: the thresholds are those whose rates are nearest to each other."""
-        rng = np.random.default_rng(3)
-        X = pd.DataFrame({"score": rng.permutation(60) / 60, "group": list("ab") * 30})
-        y = (rng.random(60) < X["score"]).astype(float).to_numpy()
-        model = thresholds_of(
-            X, y, constraint="demographic_parity", calibrator="isotonic", threshold=0.6
-        )
-        rates = rates_of(model, X, y)[:, 0]
-        assert np.ptp(rates) <= 1 / 30 + 1e-12
-        assert rates.sum() * 30 == (X["score"] >= 0.6).sum()
-
     def test_a_group_with_one_kind_of_outcome(self):
         y = np.where(self.X["group"] == "b", 0.0, self.Y)
         with pytest.raises(ValueError, match="good and bad outcomes in every group"):
