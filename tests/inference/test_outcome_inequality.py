@@ -179,24 +179,6 @@ def test_finds_who_is_undervalued():
 # Invariances
 
 
-def same(a, b, labels):
-    """Assert that two tests agree, of groups by these names."""
-    names_of_a, names_of_b = (
-        [
-            (j, k, *(names.get(g, g) for g in pair))
-            for (j, k), pair in zip(t.positions.tolist(), t.groups, strict=True)
-        ]
-        for t, names in ((a, labels), (b, {}))
-    )
-    order = [names_of_b.index(name) for name in names_of_a]
-    for name in ("estimate", "standard_error", "violation", "support"):
-        np.testing.assert_allclose(
-            getattr(a, name), getattr(b, name)[order], rtol=1e-9, atol=1e-12
-        )
-    assert a.statistic == pytest.approx(b.statistic, rel=1e-9)
-    assert a.n_clusters == b.n_clusters
-
-
 @pytest.mark.parametrize("adjacent", [True, False])
 @pytest.mark.parametrize("ties", [False, True])
 def test_invariances(adjacent, ties):
@@ -205,15 +187,17 @@ def test_invariances(adjacent, ties):
         data["y_score"] = np.round(data["y_score"])
     data["cluster"] = data["qid"] // 2
     first = outcome_inequality_test(**data, adjacent=adjacent)
-    names = {"a": "z", "b": "y", "c": "x"}
-    for changes, labels in (
-        ({"qid": [f"q{-q}" for q in data["qid"]]}, {}),
-        ({"y_score": np.exp(data["y_score"])}, {}),
-        ({"y_true": data["y_true"] + 1e6}, {}),
-        ({"sensitive_features": [names[g] for g in data["sensitive_features"]]}, names),
+    for changes in (
+        {"qid": [f"q{-q}" for q in data["qid"]]},
+        {"y_score": np.exp(data["y_score"])},
+        {"y_true": data["y_true"] + 1e6},
+        {"sensitive_features": [f"group {g}" for g in data["sensitive_features"]]},
     ):
         other = outcome_inequality_test(**{**data, **changes}, adjacent=adjacent)
-        same(first, other, labels)
+        for name in ("estimate", "standard_error", "violation", "support"):
+            one, two = getattr(first, name), getattr(other, name)
+            np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
+        assert other.statistic == pytest.approx(first.statistic, rel=1e-9)
 
 
 # What cannot be tested
