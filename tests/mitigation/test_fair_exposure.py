@@ -349,25 +349,6 @@ class TestOptimumOfRandomRankings:
         assert ratios["treatment"][0] == pytest.approx(merit, abs=1e-9)
         assert ratios["impact"][1] == pytest.approx(merit, abs=1e-9)
 
-    def test_shift_and_unit_of_scores(self):
-        score, group, query = columns(3, 2)
-        for constraint, other in [
-            ("parity", 1e3 * score - 7),
-            ("treatment", 1e-3 * score),
-            ("impact", 1e3 * score),
-        ]:
-            first, second = (
-                mixed(values, group, query, DCG, constraint)
-                for values in (score, other)
-            )
-            for one, two in zip(
-                of_queries(first, query, DCG),
-                of_queries(second, query, DCG),
-                strict=True,
-            ):
-                utilities = [score[one[0]] @ part[1] for part in (one, two)]
-                assert utilities[0] == pytest.approx(utilities[1], abs=1e-8)
-
 
 class TestFeasible:
     def test_all_merit_in_one_group(self):
