@@ -70,11 +70,8 @@ def test_the_api_reference_lists_what_is_exported():
     assert set(EXPORTED.values()) <= set(DOCUMENTED.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS]
-)
-def test_function_has_an_example_that_runs(name, value):
-    assert ">>>" in value.__doc__
+def test_every_function_has_an_example_that_runs():
+    assert [name for name, value in FUNCTIONS if ">>>" not in value.__doc__] == []
 
 
 # One vocabulary

@@ -76,12 +76,10 @@ def walk(thing, name, found):
     """Collect arrays and classes of all public attributes, and of what they hold."""
     if isinstance(thing, np.ndarray):
         found.append((name, thing))
-    elif isinstance(thing, Mapping):
-        for key, value in thing.items():
+    elif isinstance(thing, Mapping | tuple):
+        items = thing.items() if isinstance(thing, Mapping) else enumerate(thing)
+        for key, value in items:
             walk(value, f"{name}[{key!r}]", found)
-    elif isinstance(thing, tuple):
-        for place, value in enumerate(thing):
-            walk(value, f"{name}[{place}]", found)
     elif dataclasses.is_dataclass(thing) and type(thing).__name__ not in NOT_RESULTS:
         found.append((name, type(thing)))
         for attribute in dir(thing):
@@ -107,8 +105,8 @@ def value_of(thing, name):
 NOT_RESULTS = ("ClusterSums", "ResampledSums", "Metric", "Permutation")
 
 
-@pytest.fixture(scope="module")
-def arrays():
+@pytest.fixture(scope="module", name="found")
+def _found():
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -117,8 +115,8 @@ def arrays():
     return found
 
 
-def test_every_kind_of_result_is_looked_at(arrays):
-    met = {thing for _, thing in arrays if isinstance(thing, type)}
+def test_every_kind_of_result_is_looked_at(found):
+    met = {thing for _, thing in found if isinstance(thing, type)}
     public = {
         value
         for name, value in PUBLIC
@@ -130,24 +128,12 @@ def test_every_kind_of_result_is_looked_at(arrays):
     assert CurvePairs in met
 
 
-def test_arrays_are_read_only(arrays):
-    writeable = [
-        name
-        for name, array in arrays
-        if isinstance(array, np.ndarray) and array.flags.writeable
-    ]
-    assert not writeable
-
-
-def test_no_array_is_the_caller_s(arrays):
+def test_arrays_are_read_only_and_none_is_the_caller_s(found):
     given = [Y, S, GROUP, GRID, EPSILON, WHO["sample_weight"], RANKED["qid"]]
-    shared = [
-        name
-        for name, array in arrays
-        if isinstance(array, np.ndarray)
-        and any(np.shares_memory(array, column) for column in given)
-    ]
-    assert not shared
+    for name, array in found:
+        if isinstance(array, np.ndarray):
+            assert not array.flags.writeable, name
+            assert not any(np.shares_memory(array, column) for column in given), name
 
 
 def test_copies_are_read_only_too():

@@ -43,7 +43,7 @@ class TestAudit:
         options = ["--cluster", "user", "--engagement", "watched"]
         options += ["--sample-weight", "weight", "--confidence-level", "0.8"]
         options += ["--metrics", "inter_group_accuracy, ndcg"]
-        options += ["--margin", "inter_group_accuracy=0.1"]
+        options += ["--margin", "inter_group_accuracy=0.1", "--k", "4"]
         data["weight"] = 1.0 + data["session"] % 3
         data.to_csv(file, index=False)
         expected = audit(
@@ -54,6 +54,7 @@ class TestAudit:
             metrics=["inter_group_accuracy", "ndcg"],
             confidence_level=0.8,
             margin={"inter_group_accuracy": 0.1},
+            k=4,
         )
         found = numbers(["audit", file, *WHO, *options], tmp_path)
         assert found == numbers_of(expected)

@@ -4,16 +4,10 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from skrankfair import metrics
 from skrankfair.display import GroupEstimatesDisplay
 from skrankfair.display._style import BETTER, DIFFERENT, UNCLEAR, WORSE
 from skrankfair.inference import marginal_outcome_test, outcome_inequality_test
-from skrankfair.metrics import (
-    matched_pair_calibration,
-    ndcg,
-    pairwise_accuracy,
-    pairwise_exposure,
-    selection_rate,
-)
 from tests.display.pictures import forest, inequality, marginal, outcomes_of
 from tests.metrics.common import columns
 from tests.reports.common import data
@@ -57,7 +51,7 @@ def drawn(sort=None, **changes):
 class TestFromEstimates:
     @pytest.mark.parametrize("level", [0.95, 0.5])
     def test_draws_the_numbers_of_the_result(self, level):
-        result = pairwise_exposure(**data())
+        result = metrics.pairwise_exposure(**data())
         display = from_estimates(result, sort=None, confidence_level=level)
         assert labels(display) == ["f", "m"]
         np.testing.assert_array_equal(values(display), result.estimate)
@@ -66,17 +60,19 @@ class TestFromEstimates:
 
     def test_it_is_known_of_metrics_which_side_is_worse(self):
         ranked = data(n_queries=400, bias=1.0)
-        display = from_estimates(pairwise_accuracy(**ranked, comparison="inter"))
+        display = from_estimates(
+            metrics.pairwise_accuracy(**ranked, comparison="inter")
+        )
         assert display.fair_line_ is None  # fair is the value of the rest
         assert colors(display) == [BETTER, WORSE]
-        result = matched_pair_calibration(**ranked, n_pairs=2000)
+        result = metrics.matched_pair_calibration(**ranked, n_pairs=2000)
         assert result.estimate[0] > 0  # undervalued
         assert colors(from_estimates(result)) == [WORSE, BETTER]
 
     def test_nobody_knows_which_side_of_a_rate_is_bad(self):
         ranked = data(n_queries=400, bias=1.0)
         groups = {"sensitive_features": ranked["sensitive_features"]}
-        result = selection_rate(None, ranked["y_score"] > 0, **groups)
+        result = metrics.selection_rate(None, ranked["y_score"] > 0, **groups)
         display = from_estimates(result)
         assert colors(display) == [DIFFERENT, DIFFERENT]
         assert words(display) == [
@@ -89,12 +85,12 @@ class TestFromEstimates:
     def test_pvalues_are_corrected_for_the_number_of_groups(self):
         rng = np.random.default_rng(2)
         group, y = rng.integers(0, 20, 4000), rng.integers(0, 2, 4000)
-        result = selection_rate(y, y, sensitive_features=group)
+        result = metrics.selection_rate(y, y, sensitive_features=group)
         assert (result.to_frame()["pvalue"] < 0.05).any()
         assert set(colors(from_estimates(result))) == {UNCLEAR}
 
     def test_a_metric_without_test_is_grey(self):
-        display = from_estimates(ndcg(**{**data(), "sensitive_features": None}))
+        display = from_estimates(metrics.ndcg(**{**data(), "sensitive_features": None}))
         assert colors(display) == [UNCLEAR]
         assert display.legend_ is None
 
@@ -102,7 +98,7 @@ class TestFromEstimates:
 class TestPlot:
     def test_labels_have_counts_if_asked_for(self):
         groups = ["f"] * 1500 + ["m"] * 20
-        rate = selection_rate(None, [0, 1] * 760, sensitive_features=groups)
+        rate = metrics.selection_rate(None, [0, 1] * 760, sensitive_features=groups)
         labels = rate.plot(counts=True, sort=None).ax_.get_yticklabels()
         assert [text.get_text() for text in labels] == ["f (1,500)", "m (20)"]
 

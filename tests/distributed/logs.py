@@ -5,30 +5,20 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from skrankfair import metrics
 from skrankfair.distributed import measure
-from skrankfair.metrics import (
-    brier_score,
-    dips,
-    exposure,
-    matched_pair_calibration,
-    ndcg,
-    normalized_discounted_difference,
-    pairwise_accuracy,
-    pairwise_exposure,
-    selection_rate,
-)
 
 METRICS = {
-    "inter": partial(pairwise_accuracy, comparison="inter"),
-    "queries": partial(pairwise_accuracy, average="queries"),
-    "exposure": pairwise_exposure,
-    "matched": partial(matched_pair_calibration, epsilon=0.05),
-    "dips": dips,
-    "shares": exposure,
-    "brier": brier_score,
-    "selected": partial(selection_rate, threshold=0.5),
-    "ndcg": partial(ndcg, sensitive_features=None),
-    "rND": partial(normalized_discounted_difference, step=2),
+    "inter": partial(metrics.pairwise_accuracy, comparison="inter"),
+    "queries": partial(metrics.pairwise_accuracy, average="queries"),
+    "exposure": metrics.pairwise_exposure,
+    "matched": partial(metrics.matched_pair_calibration, epsilon=0.05),
+    "dips": metrics.dips,
+    "shares": metrics.exposure,
+    "brier": metrics.brier_score,
+    "selected": partial(metrics.selection_rate, threshold=0.5),
+    "ndcg": partial(metrics.ndcg, sensitive_features=None),
+    "rND": partial(metrics.normalized_discounted_difference, step=2),
 }
 WHO = {
     "y_true": "y",

@@ -7,33 +7,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skrankfair import metrics
 from skrankfair.distributed import _measure, measure
-from skrankfair.metrics import (
-    GroupEstimates,
-    calibration_error,
-    matched_pair_calibration,
-    pairwise_accuracy,
-    positive_rate_shift,
-    rank_shift,
-)
 from tests.seeds import rarely
 
 from .logs import WHO, assert_same
 
 OF_RANKINGS = {
-    "quantile": partial(matched_pair_calibration, direction="both", quantile=0.3),
-    "all pairs": partial(matched_pair_calibration, quantile=1.0),
-    "n_pairs": partial(matched_pair_calibration, n_pairs=40),
-    "given": partial(matched_pair_calibration, epsilon=0),
-    "strata": partial(pairwise_accuracy, comparison="inter", bins=7),
-    "rank": partial(rank_shift, n_resamples=20),
+    "quantile": partial(
+        metrics.matched_pair_calibration, direction="both", quantile=0.3
+    ),
+    "all pairs": partial(metrics.matched_pair_calibration, quantile=1.0),
+    "n_pairs": partial(metrics.matched_pair_calibration, n_pairs=40),
+    "given": partial(metrics.matched_pair_calibration, epsilon=0),
+    "strata": partial(metrics.pairwise_accuracy, comparison="inter", bins=7),
+    "rank": partial(metrics.rank_shift, n_resamples=20),
 }
 OF_ROWS = {
-    "rate": partial(positive_rate_shift, threshold=0.4, n_resamples=20),
-    "smooth": calibration_error,
-    "binned": partial(calibration_error, method="binned"),
-    "sweep": partial(calibration_error, method="sweep"),
-    "edges": partial(calibration_error, method="binned", bins=[0, 0.3, 0.6, 1]),
+    "rate": partial(metrics.positive_rate_shift, threshold=0.4, n_resamples=20),
+    "smooth": metrics.calibration_error,
+    "binned": partial(metrics.calibration_error, method="binned"),
+    "sweep": partial(metrics.calibration_error, method="sweep"),
+    "edges": partial(metrics.calibration_error, method="binned", bins=[0, 0.3, 0.6, 1]),
 }
 METRICS = OF_RANKINGS | OF_ROWS
 #: What is measured on the sample alone.
@@ -89,7 +84,7 @@ class TestSample:
         pd.testing.assert_frame_equal(rows, frame[frame["u"].isin(rows["u"])])
         share = OF_RANKINGS | {
             "n_pairs": partial(
-                matched_pair_calibration, n_pairs=round(40 * len(rows) / 2400)
+                metrics.matched_pair_calibration, n_pairs=round(40 * len(rows) / 2400)
             )
         }
         of_sample = measure(rows, OF_ROWS | share, **ALL)
@@ -125,7 +120,7 @@ class TestSample:
             ("rank_shift", "estimates and errors"),
         ):
             result, text = results[name], results[name].to_json()
-            sample = GroupEstimates.from_json(text).first_pass["sample"]
+            sample = metrics.GroupEstimates.from_json(text).first_pass["sample"]
             assert sample == result.first_pass["sample"]
             sentence = f"{what} from a sample of {sample['rows']} of 2,400 rows "
             assert sentence + f"({sample['clusters']} clusters)" in repr(result)
@@ -136,7 +131,7 @@ class TestSample:
         is_rare = ~frame["u"].isin(users) & (frame["g"] == "a")
         frame = frame.assign(g=frame["g"].where(~is_rare, "rare"))
         data = dd.from_pandas(frame, npartitions=3)
-        (result,) = measure(data, matched_pair_calibration, **WHO).values()
+        (result,) = measure(data, metrics.matched_pair_calibration, **WHO).values()
         *others, of_rare = result.first_pass["epsilon"].values()
         assert result.groups[-1] == "rare"
         assert of_rare == np.median(others)
@@ -148,7 +143,7 @@ class TestSample:
     ):
         frame = frame.assign(u=frame["q"] % n_clusters)
         data = dd.from_pandas(frame, npartitions=3)
-        (result,) = measure(data, matched_pair_calibration, **WHO).values()
+        (result,) = measure(data, metrics.matched_pair_calibration, **WHO).values()
         assert ("sample" not in result.first_pass) == is_whole
         assert is_whole or result.first_pass["sample"]["clusters"] >= 10
 
@@ -166,7 +161,7 @@ class TestSample:
     def test_results_of_other_samples_do_not_add_up(self, frame):
         data = dd.from_pandas(frame, npartitions=3)
         one, other = (
-            measure(data, matched_pair_calibration, random_state=seed, **WHO)
+            measure(data, metrics.matched_pair_calibration, random_state=seed, **WHO)
             for seed in (0, 1)
         )
         with pytest.raises(ValueError, match="first pass differs"):

@@ -8,10 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import special
 
 from skrankfair._estimates import arrays
-from skrankfair.metrics import (
-    mean_squared_error,
-    pairwise_exposure,
-)
+from skrankfair.metrics import mean_squared_error, pairwise_exposure
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

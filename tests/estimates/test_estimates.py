@@ -10,14 +10,8 @@ from scipy.special import expit, logit
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
+from skrankfair import metrics
 from skrankfair._estimates.leverage import contrast_degrees
-from skrankfair.metrics import (
-    mean_squared_error,
-    ndkl,
-    pairwise_accuracy,
-    pairwise_exposure,
-    selection_rate,
-)
 from tests.metrics.common import columns, result_of
 
 
@@ -99,7 +93,7 @@ def test_ratio_of_two_means():
 @pytest.mark.parametrize("kind", ["difference", "ratio"])
 def test_a_contrast_is_significant_if_its_interval_excludes_the_null(kind):
     for seed in range(6):
-        result = pairwise_accuracy(**columns(seed, n_queries=25))
+        result = metrics.pairwise_accuracy(**columns(seed, n_queries=25))
         for a, b in itertools.combinations(result.groups, 2):
             contrast = result.contrast(a, b, kind)
             for level in (0.05, 0.3, 0.6, 0.9):
@@ -115,7 +109,7 @@ def test_a_group_that_always_wins_is_not_certain(kind, truth):
     group = np.where(query < 10, "a", "b")
     good = np.arange(40) % 2
     score = np.where(query < 15, good, 1 - good)
-    result = pairwise_accuracy(good, score, sensitive_features=group, qid=query)
+    result = metrics.pairwise_accuracy(good, score, sensitive_features=group, qid=query)
     assert result.estimate.tolist() == [1.0, 0.5]
     contrast = result.contrast("a", "b", kind)
     low, high = contrast.confidence_interval()
@@ -249,7 +243,7 @@ def test_test_is_students(matched):
     assert (test.groups, test.null_value) == (("a", "b", "c"), 0.0)
     np.testing.assert_array_equal(test.estimate, matched.estimate)
     np.testing.assert_array_equal(test.standard_error, matched.standard_error)
-    exposure = pairwise_exposure(**columns())
+    exposure = metrics.pairwise_exposure(**columns())
     assert exposure.fair_value == exposure.test().null_value == 0.5
     # Of a share, on the scale of the logit.
     p = exposure.estimate
@@ -268,7 +262,7 @@ def test_frame_and_text_of_a_test(matched):
     header, first, *_ = repr(test).splitlines()
     assert header.split() == ["group", "estimate", "null", "value", *names[3:5], "p"]
     assert f"{test.df[0]:.1f}" in first
-    nothing = ndkl(**columns()).test(n_resamples=9)
+    nothing = metrics.ndkl(**columns()).test(n_resamples=9)
     assert nothing.to_frame()["df"].isna().all()
     assert "–" in repr(nothing)
 
@@ -301,7 +295,7 @@ class TestContrast:
         rng = np.random.default_rng(2)
         group = np.repeat(["a", "b"], 400)
         decided = rng.random(800) < 0.5
-        metric = selection_rate if share else mean_squared_error
+        metric = metrics.selection_rate if share else metrics.mean_squared_error
         result = metric(np.zeros(800), decided, sensitive_features=group)
         contrast = result.contrast("a", "b", kind)
         reach = abs(contrast.estimate - contrast.null_value)
@@ -340,7 +334,7 @@ class TestContrast:
 class TestByGroup:
     def test_is_of_the_difference_from_the_rest(self):
         data = columns(labels="fm", n_queries=800, size=10)
-        result = pairwise_accuracy(**data, comparison="inter")
+        result = metrics.pairwise_accuracy(**data, comparison="inter")
         actual = result.equivalence_test(0.1)
         contrast = result.contrast("f", "m").equivalence_test(0.1)
         np.testing.assert_allclose(actual.estimate[0], contrast.estimate[0], rtol=1e-9)
@@ -359,4 +353,4 @@ class TestByGroup:
 
 
 def test_of_a_permutation_test():
-    assert ndkl(**columns()).equivalence_test(5.0).equivalent.all()
+    assert metrics.ndkl(**columns()).equivalence_test(5.0).equivalent.all()

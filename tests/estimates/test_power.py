@@ -8,12 +8,7 @@ from statsmodels.stats.power import TTestIndPower, TTestPower
 from skrankfair._estimates.power import detectable, power_at
 from skrankfair.exceptions import SmallSampleWarning
 from skrankfair.inference import compare
-from skrankfair.metrics import (
-    mean_squared_error,
-    ndkl,
-    rank_shift,
-    selection_rate,
-)
+from skrankfair.metrics import mean_squared_error, ndkl, rank_shift, selection_rate
 from skrankfair.planning import power_curve
 from tests.metrics.common import columns, result_of
 

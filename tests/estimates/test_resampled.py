@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skrankfair import metrics
 from skrankfair._estimates.finalize import slopes_at
 from skrankfair._estimates.resampled import (
     Replicates,
@@ -17,14 +18,6 @@ from skrankfair._estimates.resampled import (
     poisson_counts,
 )
 from skrankfair.inference import compare
-from skrankfair.metrics import (
-    GroupEstimates,
-    auc,
-    brier_score,
-    calibration_error,
-    pairwise_accuracy,
-    positive_rate_shift,
-)
 from tests.estimates.naive import DESIGNS, design, entries_of, entropy, sums_of
 
 BITS = 2**64
@@ -80,7 +73,7 @@ class TestBootstrap:
             np.testing.assert_allclose(errors**2, expected, atol=1e-10)
 
     def test_seeds_decide(self):
-        result = brier_score(**columns())
+        result = metrics.brier_score(**columns())
         first, again, other = (
             result.resampled(50, random_state=seed) for seed in (0, 0, 1)
         )
@@ -89,8 +82,8 @@ class TestBootstrap:
 
     def test_of_what_is_not_resampled(self):
         given = columns()
-        compact = brier_score(**given).compact()
-        for result in (compact, compact + brier_score(**given)):
+        compact = metrics.brier_score(**given).compact()
+        for result in (compact, compact + metrics.brier_score(**given)):
             for call in (result.confidence_interval, result.resampled):
                 options = {"method": "bootstrap"} if call != result.resampled else {}
                 with pytest.raises(ValueError, match=r"needs the table.*n_replicates"):
@@ -98,13 +91,13 @@ class TestBootstrap:
         with pytest.raises(ValueError, match="needs the table of clusters"):
             compact.compact(n_replicates=5)
         with pytest.raises(ValueError, match="n_replicates must be 0"):
-            calibration_error(**given).compact(n_replicates=5)
+            metrics.calibration_error(**given).compact(n_replicates=5)
         given.pop("cluster")
         message = "bootstrap resamples clusters.*variance='item'"
         with pytest.raises(ValueError, match=message):
-            auc(**given).compact(n_replicates=5)
+            metrics.auc(**given).compact(n_replicates=5)
         with pytest.raises(ValueError, match=message):
-            auc(**given).confidence_interval(method="bootstrap")
+            metrics.auc(**given).confidence_interval(method="bootstrap")
 
 
 # How often a cluster counts
@@ -184,10 +177,10 @@ class TestCounts:
 
 
 class TestReplicates:
-    @pytest.mark.parametrize("metric", [pairwise_accuracy, brier_score])
+    @pytest.mark.parametrize("metric", [metrics.pairwise_accuracy, metrics.brier_score])
     def test_parts_are_the_whole(self, metric):
         given = columns()
-        if metric is pairwise_accuracy:
+        if metric is metrics.pairwise_accuracy:
             given["qid"] = given["cluster"]
         part = given["cluster"] % 3
         given["sensitive_features"][part == 1] = "a"  # one part lacks groups
@@ -199,12 +192,12 @@ class TestReplicates:
         compact = [r.compact(n_replicates=40, random_state=3) for r in parts]
         for total in (sum(compact), compact[0] + parts[1] + compact[2]):
             np.testing.assert_allclose(total.resampled(), whole.resampled(), rtol=1e-12)
-        again = GroupEstimates.from_json(whole.to_json())
+        again = metrics.GroupEstimates.from_json(whole.to_json())
         np.testing.assert_array_equal(again.resampled(), whole.resampled())
         assert whole.compact().resampled().shape == (40, 3)
 
     def test_intervals_agree_with_those_of_the_table(self):
-        r = pairwise_accuracy(**columns(400), qid=columns(400)["cluster"])
+        r = metrics.pairwise_accuracy(**columns(400), qid=columns(400)["cluster"])
         kept = r.compact(n_replicates=2000)
         # A standard error of a standard error: 1/sqrt(2 B), and that of the jackknife.
         np.testing.assert_allclose(
@@ -219,7 +212,7 @@ class TestReplicates:
 
     @pytest.mark.parametrize("n_replicates", [-1, 2.5, "9"])
     def test_of_wrong_numbers(self, n_replicates):
-        r = brier_score(**columns())
+        r = metrics.brier_score(**columns())
         with pytest.raises(ValueError, match="n_replicates must"):
             r.compact(n_replicates=n_replicates)
         with pytest.raises(ValueError, match="random_state must"):
@@ -233,7 +226,7 @@ def _pair():
     old = columns(400)
     old["qid"] = old["cluster"]
     new = old | {"y_score": old["y_score"] + 0.3 * old["y_true"]}
-    return pairwise_accuracy(**new), pairwise_accuracy(**old)
+    return metrics.pairwise_accuracy(**new), metrics.pairwise_accuracy(**old)
 
 
 class TestCompare:
@@ -256,7 +249,7 @@ class TestCompare:
         doubled = whole + whole
         np.testing.assert_allclose(doubled.estimate, whole.estimate)
         assert doubled.n_clusters == 2 * whole.n_clusters
-        again = GroupEstimates.from_json(whole.to_json())
+        again = metrics.GroupEstimates.from_json(whole.to_json())
         for other in (again, compare(pair[0], old)):
             np.testing.assert_allclose(other.covariance, whole.covariance, rtol=1e-12)
             np.testing.assert_allclose(other.df, whole.df, rtol=1e-12)
@@ -267,7 +260,7 @@ class TestCompare:
         new, old = (r.compact(n_replicates=20) for r in pair)
         others = columns(400)
         others["qid"] = others["cluster"] = others["cluster"] + 1
-        moved = pairwise_accuracy(**others).compact(n_replicates=20)
+        moved = metrics.pairwise_accuracy(**others).compact(n_replicates=20)
         with pytest.raises(ValueError, match="labels of their clusters differ"):
             compare(new, moved)
         with pytest.raises(ValueError, match="same n_replicates and random_state"):
@@ -281,7 +274,7 @@ def shift_of(given, times=None, power=1):
     times = np.ones(given["cluster"].size, dtype=int) if times is None else times
     row = np.repeat(np.arange(times.size), times)
     copy = np.arange(row.size) - np.repeat(np.cumsum(times) - times, times)
-    return positive_rate_shift(
+    return metrics.positive_rate_shift(
         given["y_true"][row],
         given["y_score"][row] ** power,
         sensitive_features=given["sensitive_features"][row],
@@ -319,7 +312,7 @@ class TestOfCurves:
             spread = values.var(axis=0, ddof=1) * result.n_clusters
             expected = spread / (result.n_clusters - 1) + bias**2
             np.testing.assert_allclose(kept.standard_error**2, expected)
-            again = GroupEstimates.from_json(kept.to_json())
+            again = metrics.GroupEstimates.from_json(kept.to_json())
             np.testing.assert_array_equal(again.covariance, kept.covariance)
             ends = (r.confidence_interval(method="percentile") for r in (again, kept))
             np.testing.assert_array_equal(*ends)
@@ -331,7 +324,10 @@ class TestOfCurves:
         # Errors of 60 and of 200 resamples.
         errors = compared.standard_error, whole.standard_error
         np.testing.assert_allclose(*errors, rtol=4 / np.sqrt(2 * 60))
-        for copy in (whole.compact(), GroupEstimates.from_json(whole.to_json())):
+        for copy in (
+            whole.compact(),
+            metrics.GroupEstimates.from_json(whole.to_json()),
+        ):
             np.testing.assert_allclose(copy.covariance, whole.covariance, rtol=1e-12)
         half = compare(kept[0], other)
         np.testing.assert_allclose(half.covariance, compared.covariance, rtol=1e-12)

@@ -9,17 +9,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit, logit
 
+from skrankfair import metrics
 from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
 from skrankfair._estimates.metric import Metric
 from skrankfair._estimates.rows import Rows
 from skrankfair._estimates.sums import ClusterSums
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
-from skrankfair.metrics import (
-    GroupEstimates,
-    mean_squared_error,
-    pairwise_accuracy,
-    pairwise_exposure,
-)
 from tests.metrics.common import columns, result_of
 
 # Student's t
@@ -29,7 +24,7 @@ from tests.metrics.common import columns, result_of
 def test_interval_is_students_on_the_scale_of_the_metric(matched, accuracy, level):
     rng = np.random.default_rng(0)
     p, group = rng.random(40), rng.choice(["a", "b"], 40)
-    losses = mean_squared_error(rng.random(40) < p, p, sensitive_features=group)
+    losses = metrics.mean_squared_error(rng.random(40) < p, p, sensitive_features=group)
     share = accuracy.estimate
     for r, scale, back, slope in (
         (matched, np.asarray, np.asarray, 1.0),
@@ -55,7 +50,7 @@ def shares_of(clusters, null_value=0.3):
     rows = np.stack([won, won + lost], axis=1)[:, None]
     table = Rows.of_all(rows, np.zeros((won.size, 0)), np.arange(won.size))
     support = ColumnSum(1, 2)
-    return GroupEstimates(
+    return metrics.GroupEstimates(
         Metric("share", MeanOfRatios(), support, fair_value=null_value, share=True),
         ClusterSums.from_rows(("a",), table, [support]),
     )
@@ -77,7 +72,7 @@ def test_intervals_of_shares_stay_inside_and_agree_with_the_test(clusters):
 
 
 def test_nothing_is_known_where_no_loss_is_seen():
-    nothing = mean_squared_error([0, 1] * 4, [0, 1] * 4)
+    nothing = metrics.mean_squared_error([0, 1] * 4, [0, 1] * 4)
     assert np.isnan(nothing.confidence_interval()).all()
 
 
@@ -133,7 +128,7 @@ def test_few_effective_clusters_are_warned_of_where_errors_are_asked_for():
 def test_one_cluster_has_no_interval():
     data = columns(n_queries=1, size=30)
     with pytest.warns(UndefinedMetricWarning, match="no standard error"):
-        result = pairwise_exposure(**data, variance="cluster")
+        result = metrics.pairwise_exposure(**data, variance="cluster")
     assert result.n_clusters == 1
     assert np.isfinite(result.estimate).all()
     for interval in (result.confidence_interval(), result.simultaneous_interval()):
@@ -180,7 +175,7 @@ def test_bootstrap_error_is_near_the_delta_error(weighted):
     if weighted:
         weight = np.random.default_rng(0).integers(1, 4, 400)
         data["sample_weight"] = np.repeat(weight, 6)
-    result = pairwise_accuracy(**data)
+    result = metrics.pairwise_accuracy(**data)
     n = 2000
     ratio = result.resampled(n, 0).std(0) / result.standard_error
     # The simulation's error, and one in sqrt(400) for the delta method's.
@@ -192,7 +187,7 @@ def test_bootstrap_of_a_group_that_resamples_miss(method):
     data = columns()
     odd = np.arange(360) % 2 == 1
     data["sensitive_features"] = np.stack([odd, odd & (data["qid"] < 2)], axis=1)
-    result = pairwise_exposure(**data)
+    result = metrics.pairwise_exposure(**data)
     with pytest.warns(SmallSampleWarning, match=r"in 1 \(2"):
         low, high = result.confidence_interval(method=method, random_state=0)
     assert np.isfinite([low[0], high[0]]).all()
@@ -217,7 +212,7 @@ def test_what_is_wrong_is_named(accuracy, options, message):
 
 
 def test_bootstrap_without_its_table_raises(accuracy):
-    alone = pairwise_exposure(**{**columns(), "qid": None})
+    alone = metrics.pairwise_exposure(**{**columns(), "qid": None})
     for method, result, message in (
         ("jackknife", accuracy, "method must be one of"),
         ("bootstrap", accuracy.compact(), "compact"),

@@ -12,17 +12,6 @@ from scipy import sparse
 from skrankfair import metrics
 from skrankfair._estimates import storage
 from skrankfair.inference import compare
-from skrankfair.metrics import (
-    GroupEstimates,
-    calibration_error,
-    exposure,
-    exposure_gap,
-    group_mean,
-    log_loss,
-    pairwise_accuracy,
-    positive_rate_shift,
-    rank_shift,
-)
 from skrankfair.metrics._disparities import DISPARITIES
 from tests.metrics.common import CASES, labelled, overlapping
 from tests.seeds import together
@@ -32,7 +21,7 @@ NUMBERS = ("estimate", "standard_error", "covariance", "df", "n_effective", "sup
 
 def read(result):
     """Return the result as it is read from its text."""
-    return GroupEstimates.from_json(result.to_json())
+    return metrics.GroupEstimates.from_json(result.to_json())
 
 
 def assert_identical(actual, expected):
@@ -57,15 +46,15 @@ def score_columns(seed=0, n=60):
 
 
 OF_SCORES = {
-    "group_mean": lambda y_true, y_score, **rest: group_mean(y_score, **rest),
-    "calibration_error": partial(calibration_error, bandwidth=0.2),
+    "group_mean": lambda y_true, y_score, **rest: metrics.group_mean(y_score, **rest),
+    "calibration_error": partial(metrics.calibration_error, bandwidth=0.2),
     "calibration_error-edges": partial(
-        calibration_error, method="binned", bins=[0.0, 0.25, 0.5, 1.0]
+        metrics.calibration_error, method="binned", bins=[0.0, 0.25, 0.5, 1.0]
     ),
     "positive_rate_shift": partial(
-        positive_rate_shift, threshold=0.5, bandwidth=0.2, n_resamples=3
+        metrics.positive_rate_shift, threshold=0.5, bandwidth=0.2, n_resamples=3
     ),
-    "rank_shift": partial(rank_shift, bandwidth=0.2, n_resamples=3),
+    "rank_shift": partial(metrics.rank_shift, bandwidth=0.2, n_resamples=3),
     "boost_value": lambda cluster, **columns: metrics.boost_value(
         **columns, qid=cluster, boost=0.1
     ),
@@ -99,13 +88,13 @@ class TestRoundTrip:
     def test_differences_strata_and_breakdowns(self):
         for c in (overlapping(), labelled()):
             who = {"sensitive_features": c.group, "qid": c.q}
-            one, two = (pairwise_accuracy(c.y, s, **who) for s in (c.s, -c.s))
+            one, two = (metrics.pairwise_accuracy(c.y, s, **who) for s in (c.s, -c.s))
             strata = {"engagement": c.z, "bins": 2}
             for result in (
                 one.against_rest(),
                 compare(one, two),
-                pairwise_accuracy(c.y, c.s, **strata, **who),
-                exposure_gap(c.y, c.s, **who),
+                metrics.pairwise_accuracy(c.y, c.s, **strata, **who),
+                metrics.exposure_gap(c.y, c.s, **who),
                 metrics.dips(c.y, c.s, **who),
             ):
                 again, expected = read(result), result.compact()
@@ -183,20 +172,20 @@ class TestLabels:
 
     def test_of_clusters_stay_at_home(self):
         columns = {**score_columns(), "cluster": [f"Ann {i // 3}" for i in range(60)]}
-        assert "Ann" not in log_loss(**columns).to_json()
+        assert "Ann" not in metrics.log_loss(**columns).to_json()
 
     def test_refuses_other_types_by_name(self):
         labels = np.array([Odd(), Odd()], dtype=object)
         columns = {**score_columns(), "sensitive_features": labels[[0, 1] * 30]}
         with pytest.raises(ValueError, match=r"groups has odd, of type Odd, .*strings"):
-            log_loss(**columns).to_json()
+            metrics.log_loss(**columns).to_json()
 
     def test_refuses_functions_of_the_user(self):
         c = labelled()
         who = {"sensitive_features": c.group, "qid": c.q}
         with pytest.raises(ValueError, match=r"parameters has <ufunc 'reciprocal'>"):
-            exposure(None, c.s, position_weight=np.reciprocal, **who).to_json()
-        result = exposure(None, c.s, position_weight=[1.0, 0.5, 0.25], **who)
+            metrics.exposure(None, c.s, position_weight=np.reciprocal, **who).to_json()
+        result = metrics.exposure(None, c.s, position_weight=[1.0, 0.5, 0.25], **who)
         assert_identical(read(result), result.compact())
 
 
@@ -205,7 +194,7 @@ def zeros(kind, size):
     return {"array": {"type": kind, "shape": [size], "places": [], "values": []}}
 
 
-GOOD = json.loads(log_loss(**score_columns()).to_json())
+GOOD = json.loads(metrics.log_loss(**score_columns()).to_json())
 
 
 class TestErrors:
@@ -226,7 +215,7 @@ class TestErrors:
     )
     def test_not_a_result(self, text, match):
         with pytest.raises(ValueError, match=match):
-            GroupEstimates.from_json(text)
+            metrics.GroupEstimates.from_json(text)
 
     @pytest.mark.parametrize(
         "bad",
@@ -254,7 +243,7 @@ class TestErrors:
             monkeypatch.setattr(storage.np, name, pytest.fail)
         for place in ("metric", "sums"):
             with pytest.raises(ValueError, match="wrong or missing parts"):
-                GroupEstimates.from_json(json.dumps({**GOOD, place: bad}))
+                metrics.GroupEstimates.from_json(json.dumps({**GOOD, place: bad}))
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -267,7 +256,7 @@ class TestErrors:
         document = json.dumps(GOOD)
         assert old in document
         with pytest.raises(ValueError, match="a negative count"):
-            GroupEstimates.from_json(document.replace(old, new))
+            metrics.GroupEstimates.from_json(document.replace(old, new))
 
     def test_large_arrays_of_zeros_can_be_read(self):
         zeros = np.zeros(1 << 19)
@@ -285,7 +274,7 @@ class TestErrors:
                 parent = parent[step]
             parent[last] = wrong[rng.integers(len(wrong))]
             try:
-                GroupEstimates.from_json(json.dumps(document))
+                metrics.GroupEstimates.from_json(json.dumps(document))
             except ValueError:
                 refused += 1
         assert refused > 200

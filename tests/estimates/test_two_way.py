@@ -4,22 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from skrankfair import metrics
 from skrankfair.inference import compare, compare_independent
-from skrankfair.metrics import (
-    GroupEstimates,
-    dips,
-    exposure,
-    group_mean,
-    matched_pair_calibration,
-    pairwise_accuracy,
-    pairwise_exposure,
-)
 from tests.reference.two_way import two_way_variances
 
 METRICS = {
-    "inter": (pairwise_accuracy, {"comparison": "inter"}),
-    "exposure": (pairwise_exposure, {}),
-    "matched": (matched_pair_calibration, {"epsilon": 0.5}),
+    "inter": (metrics.pairwise_accuracy, {"comparison": "inter"}),
+    "exposure": (metrics.pairwise_exposure, {}),
+    "matched": (metrics.matched_pair_calibration, {"epsilon": 0.5}),
 }
 
 
@@ -52,7 +44,7 @@ def test_naive_reference(name):
     y, score, columns = data = lists()
     group, query, cluster = columns.values()
     if name == "rate":
-        result = group_mean(y, sensitive_features=group, cluster=cluster)
+        result = metrics.group_mean(y, sensitive_features=group, cluster=cluster)
     else:
         result = measured(name, data)
     ways = two_way_variances(name, y, score, group, query, *cluster.T, epsilon=0.5)
@@ -63,7 +55,7 @@ def test_naive_reference(name):
     variance = np.diag(ways[0] + np.maximum(ways[1] - ways[2], 0))
     assert_allclose(result.standard_error**2, variance)
     one, two = (result.sums.users, result.sums.items)
-    df = [GroupEstimates(result.metric, way).df for way in (one, two)]
+    df = [metrics.GroupEstimates(result.metric, way).df for way in (one, two)]
     assert_allclose(result.df, np.min(df, axis=0))
     both = ways[0] + ways[1] - ways[2]
     of_difference = [cov[0, 0] + cov[1, 1] - 2 * cov[0, 1] for cov in (both, ways[0])]
@@ -78,7 +70,7 @@ def test_sums_of_parts(name):
     whole, first = measured(name, data), data[2]["qid"] < 30
     parts = [measured(name, part(data, rows)) for rows in (first, ~first)]
     compacted = parts[0].compact() + parts[1].compact()
-    stored = GroupEstimates.from_json(compacted.to_json())
+    stored = metrics.GroupEstimates.from_json(compacted.to_json())
     for result in (sum(parts), compacted, stored, whole.compact()):
         assert_allclose(result.covariance, whole.covariance)
         assert_allclose(result.df, whole.df)
@@ -89,7 +81,7 @@ def test_sums_of_parts(name):
 def test_shares_of_exposure(average):
     y, score, columns = lists(n_users=24)
     score = score + np.arange(score.size) / 1e4
-    result = exposure(
+    result = metrics.exposure(
         y, score, position_weight="reciprocal", average=average, **columns
     )
     group, query, cluster = columns.values()
@@ -110,11 +102,13 @@ def test_shares_of_exposure(average):
 
 def test_comparisons():
     y, score, columns = lists(seed=4)
-    a = pairwise_exposure(y, score, **columns)
-    b = pairwise_exposure(y, score + 0.3 * y, **columns)
+    a = metrics.pairwise_exposure(y, score, **columns)
+    b = metrics.pairwise_exposure(y, score + 0.3 * y, **columns)
     difference = compare(a, b)
     ways = [
-        compare(*(GroupEstimates(r.metric, getattr(r.sums, way)) for r in (a, b)))
+        compare(
+            *(metrics.GroupEstimates(r.metric, getattr(r.sums, way)) for r in (a, b))
+        )
         for way in ("users", "items", "crossed")
     ]
     users, items, crossed = (way.standard_error**2 for way in ways)
@@ -128,9 +122,9 @@ def test_comparisons():
 def test_a_catalogue_without_recurrence_changes_nothing():
     y, score, columns = lists()
     columns["cluster"][:, 1] = np.arange(y.size)
-    two = pairwise_accuracy(y, score, **columns)
+    two = metrics.pairwise_accuracy(y, score, **columns)
     columns["cluster"] = columns["cluster"][:, 0]
-    one = pairwise_accuracy(y, score, **columns)
+    one = metrics.pairwise_accuracy(y, score, **columns)
     assert_allclose(two.standard_error, one.standard_error)
     assert_allclose(two.df, one.df)
 
@@ -139,10 +133,10 @@ def test_a_catalogue_without_recurrence_changes_nothing():
 def test_weights_of_queries(weight):
     y, score, columns = lists()
     weights = np.broadcast_to(weight, 24)[columns["qid"]]
-    result = pairwise_accuracy(y, score, sample_weight=weights, **columns)
-    scaled = pairwise_accuracy(y, score, sample_weight=7 * weights, **columns)
+    result = metrics.pairwise_accuracy(y, score, sample_weight=weights, **columns)
+    scaled = metrics.pairwise_accuracy(y, score, sample_weight=7 * weights, **columns)
     assert_allclose(result.covariance, scaled.covariance)
-    plain = pairwise_accuracy(y, score, **columns)
+    plain = metrics.pairwise_accuracy(y, score, **columns)
     same = np.allclose(result.covariance, plain.covariance)
     assert same == (np.ndim(weight) == 0)
 
@@ -150,11 +144,11 @@ def test_weights_of_queries(weight):
 def test_refusals():
     y, score, columns = lists()
     with pytest.raises(ValueError, match="cluster must be one column here"):
-        dips(y, score, **columns)
+        metrics.dips(y, score, **columns)
     with pytest.raises(ValueError, match="cluster must be one column with"):
-        pairwise_accuracy(y, score, average="queries", **columns)
+        metrics.pairwise_accuracy(y, score, average="queries", **columns)
     with pytest.raises(ValueError, match="The bootstrap resamples clusters"):
-        pairwise_accuracy(y, score, **columns).resampled()
+        metrics.pairwise_accuracy(y, score, **columns).resampled()
     columns["cluster"] = np.repeat(columns["cluster"], 2, axis=1)
     with pytest.raises(ValueError, match="cluster must be one column of labels, or"):
-        group_mean(y, cluster=columns["cluster"])
+        metrics.group_mean(y, cluster=columns["cluster"])

@@ -6,20 +6,10 @@ import warnings
 import numpy as np
 import pytest
 
+from skrankfair import metrics
 from skrankfair._inputs.validation import weighted_quantile
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test, predictive_parity_test
-from skrankfair.metrics import (
-    calibration_error,
-    exposure,
-    matched_pair_calibration,
-    mean_squared_error,
-    ndcg,
-    pairwise_accuracy,
-    pairwise_exposure,
-    positive_rate_shift,
-    rank_shift,
-)
 from tests.calls import GOOD, WITH_VARIANCE, call
 
 
@@ -46,7 +36,7 @@ class TestOneQueryPerPart:
 
         def measure(rows):
             who = {"sensitive_features": group[rows], "qid": query[rows]}
-            outcome = None if metric is pairwise_exposure else y[rows]
+            outcome = None if metric is metrics.pairwise_exposure else y[rows]
             who |= {"y_true": outcome, "cluster": user[rows] if n_queries > 1 else None}
             return call(metric, y_score=score[rows], **who)
 
@@ -60,7 +50,7 @@ class TestOneQueryPerPart:
     def test_one_query_alone_has_no_error_and_says_what_has(self, metric):
         one = {**GOOD, "qid": [7] * 6}
         one = {name: one[name] for name in ("y_true", "y_score", "qid")}
-        if metric is pairwise_exposure:
+        if metric is metrics.pairwise_exposure:
             one["y_true"] = None
         match = "no standard error .* There is one query: leave out qid, or pass var"
         with pytest.warns(UndefinedMetricWarning, match=match):
@@ -78,21 +68,22 @@ class TestOneQueryPerPart:
         one = {**GOOD, "qid": [7] * 6}
         for options in ({"average": "queries"}, {"cluster": [1] * 6}):
             with pytest.warns(UndefinedMetricWarning) as said:
-                pairwise_accuracy(**one, **options)
+                metrics.pairwise_accuracy(**one, **options)
             assert "leave out qid" not in str(said[0].message)
 
     def test_items_of_one_list_may_have_clusters(self):
         y, score, group, query = self.rows()
         columns = {"sensitive_features": group, "cluster": query}
-        assert pairwise_accuracy(y, score, **columns).variance == "item"
+        assert metrics.pairwise_accuracy(y, score, **columns).variance == "item"
         columns["qid"] = np.zeros(query.size)
         with pytest.raises(ValueError, match="^cluster must be constant within a que"):
-            pairwise_accuracy(y, score, **columns)
+            metrics.pairwise_accuracy(y, score, **columns)
 
 
 @pytest.mark.parametrize("n_rows", [2, 3, 4, 100])
 @pytest.mark.parametrize(
-    ("metric", "options"), [(positive_rate_shift, {"threshold": 0.5}), (rank_shift, {})]
+    ("metric", "options"),
+    [(metrics.positive_rate_shift, {"threshold": 0.5}), (metrics.rank_shift, {})],
 )
 def test_groups_that_some_resample_leaves_out(metric, options, n_rows):
     rng = np.random.default_rng(0)
@@ -113,21 +104,21 @@ def test_groups_that_some_resample_leaves_out(metric, options, n_rows):
 @pytest.mark.parametrize(
     ("metric", "options"),
     [
-        (calibration_error, {}),
-        (positive_rate_shift, {"threshold": 0.5}),
-        (rank_shift, {}),
-        (mean_squared_error, {}),
+        (metrics.calibration_error, {}),
+        (metrics.positive_rate_shift, {"threshold": 0.5}),
+        (metrics.rank_shift, {}),
+        (metrics.mean_squared_error, {}),
         (predictive_parity_test, {"sensitive_features": list("fmfmfm")}),
         (
             marginal_outcome_test,
             {"sensitive_features": list("fmfmfm"), "threshold": 0.1},
         ),
-        (matched_pair_calibration, {"epsilon": 1.0}),
+        (metrics.matched_pair_calibration, {"epsilon": 1.0}),
     ],
 )
 def test_numbers_whose_squares_overflow_are_refused(metric, options, name, size):
     columns = {"y_true": [2.0, 1.0, 0.0, 2.0, 1.0, 0.0], "y_score": [1, 2, 3, 4, 5, 6]}
-    if metric is matched_pair_calibration and name == "y_score":
+    if metric is metrics.matched_pair_calibration and name == "y_score":
         return  # scores are only compared
     columns[name] = np.array(columns[name]) * size
     with pytest.raises(ValueError, match=rf"^{name} must be between -1e\+60 and "):
@@ -139,10 +130,10 @@ def test_weights_whose_squares_are_nothing_are_refused():
     for small in (5e-324, 1e-200):
         message = f"^sample_weight must be 0 or at least 1e-60.* got {small:g} in row 1"
         with pytest.raises(ValueError, match=message):
-            mean_squared_error(**columns, sample_weight=[0.0, small, small])
-    result = mean_squared_error(**columns, sample_weight=[0.0, 1e-60, 1e-60])
+            metrics.mean_squared_error(**columns, sample_weight=[0.0, small, small])
+    result = metrics.mean_squared_error(**columns, sample_weight=[0.0, 1e-60, 1e-60])
     np.testing.assert_allclose(result.estimate, (0.1**2 + 0.8**2) / 2)
-    expected = mean_squared_error(**columns, sample_weight=[0.0, 1.0, 1.0])
+    expected = metrics.mean_squared_error(**columns, sample_weight=[0.0, 1.0, 1.0])
     np.testing.assert_allclose(result.standard_error, expected.standard_error)
 
 
@@ -150,9 +141,9 @@ def test_weights_whose_squares_are_nothing_are_refused():
 def test_ndcg_does_not_depend_on_the_unit(unit):
     y, score = np.array([2, 1, 0, 2, 1, 0.0, 0, 0, 0]), [1, 5, 3, 2, 4, 6, 1, 2, 3]
     query = np.repeat([1, 2, 3], 3)
-    expected = ndcg(y, score, qid=query)
+    expected = metrics.ndcg(y, score, qid=query)
     for other in (y * unit, np.where(query == 1, y, y * unit)):
-        r = ndcg(other, score, qid=query)
+        r = metrics.ndcg(other, score, qid=query)
         np.testing.assert_array_equal(r.estimate, expected.estimate)
         np.testing.assert_array_equal(r.standard_error, expected.standard_error)
 
@@ -160,7 +151,7 @@ def test_ndcg_does_not_depend_on_the_unit(unit):
 def test_a_weight_of_single_numbers_is_refused_at_one_rank_too():
     """NumPy takes an array of one for a number, with a DeprecationWarning."""
     with pytest.raises(ValueError, match="takes an array of ranks 1, 2"):
-        exposure(
+        metrics.exposure(
             None,
             [0.5, 0.6],
             sensitive_features=["a", "b"],

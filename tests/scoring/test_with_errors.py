@@ -7,11 +7,7 @@ from scipy.stats import t
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import (
-    GridSearchCV,
-    HalvingGridSearchCV,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_validate
 
 from skrankfair.metrics import equalized_odds, ndcg, pairwise_accuracy
 from skrankfair.scoring import get_scorer, make_fairness_scorer, with_errors
