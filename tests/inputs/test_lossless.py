@@ -104,19 +104,17 @@ def test_groups_without_members(metric, cluster):
 
 # Threads
 
-
-def lacking():
-    """A group without pairs, which is worth a warning."""
-    return {
-        "y_true": [0, 1, 0, 1, 1],
-        "y_score": [0.1, 0.2, 0.3, 0.4, 0.5],
-        "sensitive_features": ["a", "a", "a", "b", "c"],
-    }
+#: Groups without pairs, which are worth a warning.
+LACKING = {
+    "y_true": [0, 1, 0, 1, 1],
+    "y_score": [0.1, 0.2, 0.3, 0.4, 0.5],
+    "sensitive_features": ["a", "a", "a", "b", "c"],
+}
 
 
 def test_threads_leave_the_warnings_of_the_process_alone():
     """`warnings.catch_warnings` in two threads leaves its filter behind."""
-    columns = {name: np.repeat(values, 40) for name, values in lacking().items()}
+    columns = {name: np.repeat(values, 40) for name, values in LACKING.items()}
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(size=200), "g": np.tile(["a", "b"], 100)})
     y = X["x"] + rng.normal(size=200) > 0
@@ -125,25 +123,22 @@ def test_threads_leave_the_warnings_of_the_process_alone():
     )
     model.fit(X, y)
 
-    def work(seed):
-        if seed % 3 == 0:
-            matched_pair_curve(**columns)
-        elif seed % 3 == 1:
-            audit(**columns, metrics="intra_group_accuracy")
-        else:
-            model.predict(X.assign(g=["a", "c"] * 100))
-
+    tasks = [
+        lambda: matched_pair_curve(**columns),
+        lambda: audit(**columns, metrics="intra_group_accuracy"),
+        lambda: model.predict(X.assign(g=["a", "c"] * 100)),
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         filters = list(warnings.filters)
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(work, range(48)))
+            list(pool.map(lambda task: task(), tasks * 16))
         assert warnings.filters == filters
     with (
         pytest.warns(UndefinedMetricWarning, match="without pairs: b, c"),
         pytest.warns(UndefinedMetricWarning, match="no standard error.*: a"),
     ):
-        pairwise_accuracy(**lacking(), comparison="intra")
+        pairwise_accuracy(**LACKING, comparison="intra")
 
 
 def test_fits_in_threads_are_published_complete():

@@ -32,89 +32,49 @@ class Hostile:
         raise TypeError("not comparable")
 
 
-NASTY = {
-    "None": None,
-    "nan": NAN,
-    "inf": INF,
-    "-1": -1,
-    "0": 0,
-    "1": 1,
-    "huge": 10**400,
-    "-huge": -(10**400),
-    "1e308": 1e308,
-    "complex": 1j,
-    "text": "abc",
-    "empty text": "",
-    "bytes": b"abc",
-    "True": True,
-    "object": object(),
-    "hostile": Hostile(),
-    "type": int,
-    "function": len,
-    "ellipsis": ...,
-    "slice": slice(3),
-    "dict": {"f": 1},
-    "dict of text": {"f": "x", "m": "y"},
-    "set": {1, 2},
-    "range": range(6),
-    "generator": (i for i in range(6)),
-    "empty": [],
-    "nested": [[1], [2]],
-    "ragged": [[1], [2, 3]],
-    "deep": [[[1]]],
-    "six lists": [[1, 2]] * 6,
-    "six ragged": [[1], [2, 3]] * 3,
-    "six None": [None] * 6,
-    "six nan": [NAN] * 6,
-    "six text": list("abcdef"),
-    "six mixed": [1, "a", None, 2.5, b"x", (1, 2)],
-    "six objects": [object() for _ in range(6)],
-    "six hostile": [Hostile()] * 6,
-    "six dicts": [{}] * 6,
-    "six huge": [10**400] * 6,
-    "six extreme": [1e150, -1e150, 5e-324, -0.0, 0.0, 1.0],
-    "six big": [2**63, 2**64, -(2**63), 2**200, 0, 1],
-    "six tuples": [(1, 2), (1, 3)] * 3,
-    "six dates": [dt.date(2020, 1, 1)] * 6,
-    "datetime64": np.array(["2020-01-01", "NaT"] * 3, dtype="M8[ns]"),
-    "timedelta64": np.array([1, 2] * 3, dtype="m8[s]"),
-    "complex array": np.array([1j, 2] * 3),
-    "structured": np.zeros(6, dtype=[("a", int), ("b", float)]),
-    "0-D": np.array(1.0),
-    "2-D": np.ones((6, 2)),
-    "2-D empty": np.ones((6, 0)),
-    "2-D bool": np.ones((6, 2), dtype=bool),
-    "3-D": np.ones((6, 2, 2)),
-    "uint64": np.array([2**64 - 1, 2**64 - 2] * 3, dtype=np.uint64),
-    "big-endian": np.array([1.5, 2.5] * 3, dtype=">f8"),
-    "longdouble": np.array([1, 2] * 3, dtype=np.longdouble),
-    "float16": np.array([1, 2] * 3, dtype=np.float16),
-    "string dtype": np.array(list("abcdef"), dtype=np.dtypes.StringDType()),
-    "series": pd.Series([1, 2, 3]),
-    "empty series": pd.Series([], dtype=object),
-    "multi-index": pd.MultiIndex.from_tuples([(1, 2)] * 6),
-    "periods": pd.Series(pd.period_range("2020", periods=6, freq="D")),
-    "intervals": pd.Series(pd.interval_range(0, 6)),
-    "timezone": pd.Series(pd.date_range("2020", periods=6, tz="UTC")),
-    "sparse": pd.Series([1, 0] * 3, dtype="Sparse[int]"),
-    "frame": pd.DataFrame({"a": range(6), "b": list("xyzxyz")}),
-    "equal names": pd.DataFrame(np.ones((6, 2)), columns=["a", "a"]),
-    "polars": pl.Series([1, 2, 3]),
-    "polars lists": pl.Series([[1], [2]] * 3),
-    "polars structs": pl.Series([{"a": 1}, {"a": 2}] * 3),
-    "polars nulls": pl.Series([None] * 6),
-    "polars binary": pl.Series([b"a", b"b"] * 3),
-    "polars object": pl.Series([object() for _ in range(6)], dtype=pl.Object),
-    "polars lazy": pl.LazyFrame({"a": [1] * 6}),
-    "polars frame": pl.DataFrame({"a": [1] * 6}),
-    "arrow": pa.array([1, 2, 3]),
-    "arrow nulls": pa.nulls(6),
-    "arrow lists": pa.chunked_array([[[1], [2]] * 3]),
-    "arrow scalar": pa.scalar(1),
-    "arrow table": pa.table({"a": [1] * 6}),
-}
+NASTY = [
+    *(None, NAN, INF, -1, 0, 1, 10**400, -(10**400), 1e308, 1j, True),
+    *("abc", "", b"abc", object(), Hostile(), int, len, ..., slice(3)),
+    # Containers
+    *({"f": 1}, {"f": "x", "m": "y"}, {1, 2}, range(6), (i for i in range(6))),
+    *([], [[1], [2]], [[1], [2, 3]], [[[1]]], [[1, 2]] * 6, [[1], [2, 3]] * 3),
+    # Six rows
+    *([None] * 6, [NAN] * 6, list("abcdef"), [1, "a", None, 2.5, b"x", (1, 2)]),
+    *([object() for _ in range(6)], [Hostile()] * 6, [{}] * 6, [10**400] * 6),
+    [1e150, -1e150, 5e-324, -0.0, 0.0, 1.0],
+    [2**63, 2**64, -(2**63), 2**200, 0, 1],
+    *([(1, 2), (1, 3)] * 3, [dt.date(2020, 1, 1)] * 6),
+    # NumPy
+    np.array(["2020-01-01", "NaT"] * 3, dtype="M8[ns]"),
+    np.array([1, 2] * 3, dtype="m8[s]"),
+    np.array([1j, 2] * 3),
+    np.zeros(6, dtype=[("a", int), ("b", float)]),
+    *(np.array(1.0), np.ones((6, 2)), np.ones((6, 0)), np.ones((6, 2, 2))),
+    np.ones((6, 2), dtype=bool),
+    np.array([2**64 - 1, 2**64 - 2] * 3, dtype=np.uint64),
+    np.array([1.5, 2.5] * 3, dtype=">f8"),
+    *(np.array([1, 2] * 3, dtype=kind) for kind in (np.longdouble, np.float16)),
+    np.array(list("abcdef"), dtype=np.dtypes.StringDType()),
+    # pandas
+    *(pd.Series([1, 2, 3]), pd.Series([], dtype=object)),
+    pd.MultiIndex.from_tuples([(1, 2)] * 6),
+    pd.Series(pd.period_range("2020", periods=6, freq="D")),
+    pd.Series(pd.interval_range(0, 6)),
+    pd.Series(pd.date_range("2020", periods=6, tz="UTC")),
+    pd.Series([1, 0] * 3, dtype="Sparse[int]"),
+    pd.DataFrame({"a": range(6), "b": list("xyzxyz")}),
+    pd.DataFrame(np.ones((6, 2)), columns=["a", "a"]),
+    # polars
+    *(pl.Series([1, 2, 3]), pl.Series([[1], [2]] * 3), pl.Series([None] * 6)),
+    *(pl.Series([{"a": 1}, {"a": 2}] * 3), pl.Series([b"a", b"b"] * 3)),
+    pl.Series([object() for _ in range(6)], dtype=pl.Object),
+    *(pl.LazyFrame({"a": [1] * 6}), pl.DataFrame({"a": [1] * 6})),
+    # Arrow
+    *(pa.array([1, 2, 3]), pa.nulls(6), pa.chunked_array([[[1], [2]] * 3])),
+    *(pa.scalar(1), pa.table({"a": [1] * 6})),
+]
 #: Every sixth of the values; all metrics read their columns by the same code.
-SIXTHS = {f"{part + 1} of 6": dict([*NASTY.items()][part::6]) for part in range(6)}
+SIXTHS = {f"{part + 1} of 6": NASTY[part::6] for part in range(6)}
 ARGUMENTS = {
     f"{metric.__name__}-{name}": (metric, name)
     for metric in METRICS
@@ -136,13 +96,13 @@ def wrong_outcomes(metric, name, values):
         outcomes = CLICKED if metric is mean_position else GOOD["y_true"]
         extra = {**ENGAGEMENT, "y_true": outcomes}
     wrong = []
-    for label, value in values.items():
+    for value in values:
         try:
             repr(call(metric, **{**extra, name: value}))
         except Exception as error:  # noqa: BLE001
             of_value = type(error) in (ValueError, OneWayError)
             if not (of_value and name in str(error)):
-                wrong.append((label, repr(error)))
+                wrong.append((type(value), repr(value), repr(error)))
     return wrong
 
 

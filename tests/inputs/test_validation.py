@@ -25,6 +25,7 @@ from tests.calls import (
     columns_of,
     each_by_group,
     each_metric,
+    each_of,
     each_of_queries,
     every,
     of_one_metric,
@@ -184,36 +185,32 @@ def test_not_a_label(metric, name):
             call(metric, **{name: bad})
 
 
-@each_by_group
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        (np.zeros((6, 0)), "at least one column; it has none"),
-        (pd.DataFrame(index=range(6)), "at least one column; it has none"),
-        (pd.DataFrame({"a": []}), "at least one row; it is empty"),
-        (np.zeros((0, 2)), "at least one row; it is empty"),
-        (np.zeros((0, 2), dtype=bool), "at least one row; it is empty"),
-        (np.zeros((6, 2, 2)), r"1-dimensional.*\(6, 2, 2\)"),
-        ("fmfmfm", r"1-dimensional.*\(\)"),
-        (
-            pd.DataFrame(np.ones((6, 2), dtype=bool), columns=["x", "x"]),
-            r"distinct column names; got .*'x', 'x'",
-        ),
-        (
-            pd.DataFrame({"a": ["x", None] * 3, "b": 1}),
-            "not have missing labels; row 1",
-        ),
-        (
-            pd.DataFrame({"a": pd.array([True, None] * 3, dtype="boolean")}),
-            "not have missing labels; row 1",
-        ),
-    ],
+NOT_GROUPS = (
+    (np.zeros((6, 0)), "at least one column; it has none"),
+    (pd.DataFrame(index=range(6)), "at least one column; it has none"),
+    (pd.DataFrame({"a": []}), "at least one row; it is empty"),
+    (np.zeros((0, 2)), "at least one row; it is empty"),
+    (np.zeros((0, 2), dtype=bool), "at least one row; it is empty"),
+    (np.zeros((6, 2, 2)), r"1-dimensional.*\(6, 2, 2\)"),
+    ("fmfmfm", r"1-dimensional.*\(\)"),
+    (
+        pd.DataFrame(np.ones((6, 2), dtype=bool), columns=["x", "x"]),
+        r"distinct column names; got .*'x', 'x'",
+    ),
+    (pd.DataFrame({"a": ["x", None] * 3, "b": 1}), "not have missing labels; row 1"),
+    (
+        pd.DataFrame({"a": pd.array([True, None] * 3, dtype="boolean")}),
+        "not have missing labels; row 1",
+    ),
 )
-def test_wrong_frame_of_groups(metric, bad, said):
-    with pytest.raises(
-        ValueError, match=f"^sensitive_features must (be|have )?.*{said}"
-    ):
-        call(metric, sensitive_features=bad)
+
+
+@each_by_group
+def test_wrong_frame_of_groups(metric):
+    for bad, said in NOT_GROUPS:
+        message = f"^sensitive_features must (be|have )?.*{said}"
+        with pytest.raises(ValueError, match=message):
+            call(metric, sensitive_features=bad)
 
 
 # Weights and clusters
@@ -277,29 +274,18 @@ def test_unknown_choice(metric, name):
 
 
 NO_EPSILON = {"epsilon": None}
+NOT_A_SHARE = (0, 0.0, -0.1, 1.01, NAN, INF, "0.1", [0.1], True, 1j, {})
+NOT_A_DISTANCE = (-1e-9, -1, NAN, -INF, "0.1", [0.1], True, 1j, np.array([0.1]))
+NO_BINS = (
+    *(0, -3, 2.5, NAN, "4", None, True, {}, 1j, ["a", "b"], [0, None], np.eye(2)),
+    *([], [1.0], [0, 0, 1], [0, NAN, 1], [-INF, -INF, 0], [[0, 1], [2]]),
+)
 OUT_OF_RANGE = [
     (ndcg, "k", NOT_A_COUNT, {}),
     (matched_pair_calibration, "n_pairs", NOT_A_COUNT, NO_EPSILON),
-    (
-        matched_pair_calibration,
-        "quantile",
-        (0, 0.0, -0.1, 1.01, NAN, INF, "0.1", [0.1], True, 1j, {}),
-        NO_EPSILON,
-    ),
-    (
-        matched_pair_calibration,
-        "epsilon",
-        (-1e-9, -1, NAN, -INF, "0.1", [0.1], True, 1j, np.array([0.1])),
-        {},
-    ),
-    (
-        pairwise_accuracy,
-        "bins",
-        (0, -3, 2.5, NAN, "4", None, True, {}, 1j)
-        + ([], [1.0], [0, 0, 1], [0, NAN, 1], [-INF, -INF, 0], ["a", "b"])
-        + ([0, None], np.array([[0, 1]]), [[0, 1], [2]]),
-        ENGAGEMENT,
-    ),
+    (matched_pair_calibration, "quantile", NOT_A_SHARE, NO_EPSILON),
+    (matched_pair_calibration, "epsilon", NOT_A_DISTANCE, {}),
+    (pairwise_accuracy, "bins", NO_BINS, ENGAGEMENT),
 ]
 
 
@@ -313,76 +299,56 @@ def test_number_out_of_range(metric, name, values, extra):
 
 CLUSTERS = {"cluster": ["u", "u", "v", "v", "w", "w"]}
 LATER = {"engagement": [0.1, 0.1, 0.1, NAN, 0.4, 0.5]}
-
-
-@pytest.mark.parametrize(
-    ("metric", "options", "message"),
-    [
-        *(
-            bad
-            for m in WITH_VARIANCE
-            for bad in (
-                (
-                    m,
-                    {**CLUSTERS, "qid": None, "variance": "cluster"},
-                    "cluster must be",
-                ),
-                (m, {**CLUSTERS, "variance": "item"}, "variance='item' takes cluster="),
-                (m, {"average": "queries", "variance": "item"}, "average='queries' n"),
-            )
-        ),
+REFUSED = {
+    pairwise_accuracy: [
         (
-            pairwise_accuracy,
             {**ENGAGEMENT, "bins": [0, 0.2, 0.3]},
             r"bins must cover engagement; \d preferred items lie outside \[0, 0.3\]",
         ),
-        (pairwise_accuracy, {"engagement": [0.1] * 5}, "All columns .* engagement: 5"),
+        ({"engagement": [0.1] * 5}, "All columns .* engagement: 5"),
+        ({"engagement": [INF] * 6}, "engagement must be finite or NaN; got inf"),
         (
-            pairwise_accuracy,
-            {"engagement": [INF, 0.1, 0.2, 0.3, 0.4, 0.5]},
-            "engagement must be finite or NaN; got inf",
-        ),
-        (
-            pairwise_accuracy,
             {"engagement": [0.1, NAN, NAN, 0.3, 0.4, NAN]},
             r"engagement must be known.*NaN in row 1\.$",
         ),
         # The row is the caller's, also where others are left out.
         (
-            pairwise_accuracy,
             {**LATER, "sample_weight": [0, 0, 0, 1, 1, 1]},
             r"engagement must be known.*NaN in row 3\.$",
         ),
+    ],
+    matched_pair_calibration: [
         (
-            matched_pair_calibration,
             {"epsilon": 1.0, "n_pairs": 3, "quantile": 0.1},
             "Only one of epsilon, n_pairs and quantile can be given; got epsilon and n",
         ),
+        ({"epsilon": {"f": 1.0}}, r"epsilon must name every group; it has no \['m'\]"),
         (
-            matched_pair_calibration,
-            {"epsilon": {"f": 1.0}},
-            r"epsilon must name every group; it has no \['m'\]\.$",
-        ),
-        (
-            matched_pair_calibration,
             {"epsilon": {"f": 1.0, "m": -1}},
             r"epsilon\['m'\] must be a number in .*; got -1\.$",
         ),
+    ],
+    ndcg: [
+        ({"y_true": [1, 2, -1, 0, 0, 0]}, r"y_true must not be neg.*got -1\.0\.$"),
         (
-            ndcg,
-            {"y_true": [1, 2, -1, 0, 0, 0]},
-            r"y_true must not be negative .*got -1\.0\.$",
-        ),
-        (
-            ndcg,
             {"y_true": [1, 2, 2000, 0, 0, 0], "gain": "exponential"},
             "gain='exponential' overflows; the largest y_true is 2000",
         ),
     ],
-)
-def test_what_a_metric_refuses(metric, options, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        call(metric, **options)
+}
+OF_UNITS = [
+    ({**CLUSTERS, "qid": None, "variance": "cluster"}, "cluster must be"),
+    ({**CLUSTERS, "variance": "item"}, "variance='item' takes cluster="),
+    ({"average": "queries", "variance": "item"}, "average='queries' n"),
+]
+
+
+@each_of(dict.fromkeys((*REFUSED, *WITH_VARIANCE)))
+def test_what_a_metric_refuses(metric):
+    of_units = OF_UNITS if metric in WITH_VARIANCE else []
+    for options, message in REFUSED.get(metric, []) + of_units:
+        with pytest.raises(ValueError, match=f"^{message}"):
+            call(metric, **options)
 
 
 def test_edges_of_one_value_are_one_stratum():
