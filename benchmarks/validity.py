@@ -23,12 +23,13 @@ import platform
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import special
+from scipy import special, stats
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
@@ -478,6 +479,27 @@ def larger(estimator: Shifted, X: Any, y: Any) -> float:
     return estimator.shift
 
 
+def mean_outcome(design: CurveDesign, score: Any) -> Any:
+    """Return the mean outcome at a score, over the effects of clusters."""
+    chance = design.curve(np.asarray(score, dtype=float))
+    if design.clusters is None:
+        return chance
+    effect, weight = np.polynomial.hermite_e.hermegauss(20)
+    odds = special.logit(np.clip(chance, 0.01, 0.99))
+    return special.expit(odds[..., None] + 0.5 * effect) @ (weight / weight.sum())
+
+
+def population(design: CurveDesign, n_rows: int = 4000) -> Any:
+    """Return as many scores of the first group, one at each quantile."""
+    score = _beta_quantiles(*design.scores[0], n_rows)
+    return np.floor(10 * score) / 10 + 0.05 if design.deciles else score
+
+
+@cache
+def _beta_quantiles(a: float, b: float, n_rows: int) -> Any:
+    return stats.beta.ppf((np.arange(n_rows) + 0.5) / n_rows, a, b)
+
+
 def one_curve(key: str, truth: dict[str, float], seed: int) -> Found:
     """Return what tests and intervals of curves find in one data set."""
     design = CURVES[key]
@@ -496,7 +518,7 @@ def one_curve(key: str, truth: dict[str, float], seed: int) -> Found:
     value = float(marginal.outcomes[1])
     wrong = misses(low[1], high[1], truth["0.5"])
     out["cover marginal outcome"] = [wrong, np.inf, value, high[1] - low[1]]
-    means = design.mean(parity.grid)
+    means = mean_outcome(design, parity.grid)
     for kind in ("pointwise", "simultaneous"):
         low, high = (ends[1] for ends in parity.curve_band(kind=kind))
         known = ~np.isnan(low)
@@ -511,9 +533,9 @@ def one_curve(key: str, truth: dict[str, float], seed: int) -> Found:
 def truths(key: str) -> dict[str, float]:
     """Return the true values of the first group of a design of curves."""
     design = CURVES[key]
-    scores = design.population()
-    means = design.mean(scores)
-    found = {"0.5": float(design.mean(np.array(0.5)))}
+    scores = population(design)
+    means = mean_outcome(design, scores)
+    found = {"0.5": float(mean_outcome(design, np.array(0.5)))}
     found["calibration"] = float(np.sqrt(np.mean((scores - means) ** 2)))
     place = np.minimum(10 * scores, 9).astype(int)
     mass = np.maximum(np.bincount(place, minlength=10), 1)
@@ -538,10 +560,10 @@ def _smoothed(design: CurveDesign, rows: Rows) -> Found:
     with quiet():
         curve = nadaraya_watson(y, s, grid, cluster=cluster)
         low, high = curve.confidence_interval()
-        scores = design.population()
+        scores = population(design)
         near = np.exp(-0.5 * ((grid[:, None] - scores) / curve.bandwidth) ** 2)
-        smooth = near @ design.mean(scores) / near.sum(1)
-        for prefix, mean in (("cover", smooth), ("beyond", design.mean(grid))):
+        smooth = near @ mean_outcome(design, scores) / near.sum(1)
+        for prefix, mean in (("cover", smooth), ("beyond", mean_outcome(design, grid))):
             wrong = (mean < low) | (mean > high)
             for place, points in (("middle", slice(1, 4)), ("ends", [0, 4])):
                 share = wrong[points].mean()
@@ -584,8 +606,8 @@ def another_score(design: CurveDesign, y: Any, rng: np.random.Generator) -> Any:
 
     Score and outcome have the same distribution as those of the first group.
     """
-    scores = design.population()
-    means = design.mean(scores)
+    scores = population(design)
+    means = mean_outcome(design, scores)
     drawn = np.empty(y.size)
     for outcome, chance in ((1.0, means), (0.0, 1 - means)):
         there = y == outcome

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 Rows = dict[str, np.ndarray]
 
@@ -206,25 +205,6 @@ class CurveDesign:
             chance = special.expit(odds + effect)
         outcome = (rng.random(score.size) < chance).astype(float)
         return {"y": outcome, "s": score, "g": group.astype(int), "c": cluster}
-
-    def mean(self, score: np.ndarray) -> np.ndarray:
-        """Return the mean outcome at a score, over the effects of clusters."""
-        chance = self.curve(np.asarray(score, dtype=float))
-        if self.clusters is None:
-            return chance
-        effect, weight = np.polynomial.hermite_e.hermegauss(20)
-        odds = special.logit(np.clip(chance, 0.01, 0.99))
-        return special.expit(odds[..., None] + 0.5 * effect) @ (weight / weight.sum())
-
-    def population(self, n_rows: int = 4000) -> np.ndarray:
-        """Return as many scores of the first group, one at each quantile."""
-        score = _beta_quantiles(*self.scores[0], n_rows)
-        return np.floor(10 * score) / 10 + 0.05 if self.deciles else score
-
-
-@cache
-def _beta_quantiles(a: float, b: float, n_rows: int) -> np.ndarray:
-    return stats.beta.ppf((np.arange(n_rows) + 0.5) / n_rows, a, b)
 
 
 def steep(s: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ mpl.use("Agg")
 
 from skrankfair.metrics import pairwise_accuracy, selection_rate
 from skrankfair.planning import draw_pairs, plan_pairs, plan_rates, power_curve
+from tests.display.pictures import legend
 from tests.metrics.common import result_of
 
 
@@ -170,8 +171,8 @@ class TestPowerCurve:
 
     def test_is_drawn(self):
         display = power_curve(decisions(), [0.05, 0.1]).plot()
-        texts = [t.get_text() for t in display.legend_.get_texts()]
-        assert texts == ["a", "b", "c", "gap 0.05", "gap 0.1", "power 0.8", "pilot"]
+        texts = ["a", "b", "c", "gap 0.05", "gap 0.1", "power 0.8", "pilot"]
+        assert legend(display) == texts
         np.testing.assert_array_equal(display.pilot_line_.get_xdata(), 600)
         assert len(display.lines_) == 6
         assert power_curve(plan_rates(0.3, share=0.2), 0.05).plot().pilot_line_ is None

@@ -52,6 +52,11 @@ def ends_of(band):
     return np.array([[part.min() for part in by_x], [part.max() for part in by_x]])
 
 
+def legend(display):
+    """Return the texts of a legend."""
+    return [text.get_text() for text in display.legend_.get_texts()]
+
+
 def forest(groups=FIVE, **options):
     n = len(groups)
     y = np.linspace(0.3, 0.7, n)

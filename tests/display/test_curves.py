@@ -6,12 +6,8 @@ import pytest
 from skrankfair.datasets import make_biased_rankings
 from skrankfair.inference import monotonicity_test
 from skrankfair.metrics import matched_pair_curve
-from tests.display.pictures import ends_of, matched, monotonicity
+from tests.display.pictures import ends_of, legend, matched, monotonicity
 from tests.metrics.common import columns
-
-
-def legend(display):
-    return [text.get_text() for text in display.legend_.get_texts()]
 
 
 @pytest.fixture(name="curve", scope="module")
@@ -48,10 +44,6 @@ class TestMatchedPairs:
         for lowest, scale in ((0.1, "linear"), (0.01, "log"), (0.0, "linear")):
             display.curve.epsilon = np.linspace(lowest, 0.5, 12)
             assert display.plot().ax_.get_xscale() == scale
-
-    def test_many_groups_look_different(self):
-        lines = matched([str(i) for i in range(20)]).plot().lines_
-        assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 20
 
 
 def drawn(**changes):

@@ -5,7 +5,7 @@ from matplotlib.colors import same_color
 
 from skrankfair.display._mitigation import BeforeAfterDisplay
 from skrankfair.display._style import UNCLEAR, WORSE
-from tests.display.pictures import mitigation
+from tests.display.pictures import legend, mitigation
 
 
 def test_draws_what_there_is():
@@ -28,11 +28,10 @@ def test_draws_what_there_is():
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert labels == ["f", "m", "x × 1"]
     assert display.fair_line_.get_xdata()[0] == 0
-    texts = [text.get_text() for text in display.legend_.get_texts()]
-    assert texts == ["before", "after", "differs from fair, p < 0.05"]
+    assert legend(display) == ["before", "after", "differs from fair, p < 0.05"]
     plain = BeforeAfterDisplay(["a"], [1.0], [2.0], fair_value=None).plot()
     assert plain.fair_line_ is None
-    assert len(plain.legend_.get_texts()) == 2
+    assert len(legend(plain)) == 2
 
 
 def test_one_large_cost_does_not_flatten_the_others():

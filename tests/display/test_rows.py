@@ -8,7 +8,7 @@ from skrankfair import metrics
 from skrankfair.display import GroupEstimatesDisplay
 from skrankfair.display._style import BETTER, DIFFERENT, UNCLEAR, WORSE
 from skrankfair.inference import marginal_outcome_test, outcome_inequality_test
-from tests.display.pictures import forest, inequality, marginal, outcomes_of
+from tests.display.pictures import forest, inequality, legend, marginal, outcomes_of
 from tests.metrics.common import columns
 from tests.reports.common import data
 
@@ -29,10 +29,6 @@ def colors(display):
 
 def ends(display):
     return np.transpose([line.get_xdata() for line in display.intervals_])
-
-
-def words(display):
-    return [text.get_text() for text in display.legend_.get_texts()]
 
 
 def drawn(sort=None, **changes):
@@ -75,7 +71,7 @@ class TestFromEstimates:
         result = metrics.selection_rate(None, ranked["y_score"] > 0, **groups)
         display = from_estimates(result)
         assert colors(display) == [DIFFERENT, DIFFERENT]
-        assert words(display) == [
+        assert legend(display) == [
             "lower, corrected p < 0.05",
             "higher, corrected p < 0.05",
         ]
@@ -144,7 +140,7 @@ class TestPlot:
     )
     def test_the_legend_names_the_colours_that_are_there(self, options, expected):
         options = {"pvalue": [0.01, 0.01], **options}
-        assert words(forest("ab", **options).plot()) == expected
+        assert legend(forest("ab", **options).plot()) == expected
 
     def test_height_follows_the_groups(self):
         heights = [forest(range(n)).plot().figure_.get_figheight() for n in (1, 2, 40)]

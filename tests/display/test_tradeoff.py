@@ -7,6 +7,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skrankfair.display import FairnessTradeoffDisplay
 from skrankfair.model_selection import fairness_constrained
+from tests.display.pictures import legend
 
 
 def results(gap=(0.02, 0.05, 0.09, 0.05), ndcg=(0.7, 0.8, 0.9, 0.75), ratio=False):
@@ -29,10 +30,6 @@ def draw(found=None, **options):
 
 def xy(line):
     return [tuple(point) for point in np.round(line.get_xydata(), 10).tolist()]
-
-
-def legend(display):
-    return [text.get_text() for text in display.legend_.get_texts()]
 
 
 def test_each_candidate_is_drawn_once_where_it_is():

@@ -1,17 +1,12 @@
-"""First passes of parts, which must agree, and warnings of what is undefined."""
+"""First passes of parts, which must agree."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import (
-    matched_pair_calibration,
-    pairwise_accuracy,
-    pairwise_exposure,
-)
-from tests.metrics.common import CASES, columns, labelled
+from skrankfair.metrics import matched_pair_calibration, pairwise_accuracy
+from tests.metrics.common import CASES, labelled
 
 
 def test_a_different_epsilon_does_not_add():
@@ -56,10 +51,3 @@ def test_a_part_without_data_has_chosen_nothing():
         chosen = {g: merged.first_pass["epsilon"][g] for g in whole.groups}
         assert chosen == whole.first_pass["epsilon"]
         assert merged.n_clusters == whole.n_clusters + 1
-
-
-def test_metrics_warn_once_about_what_is_undefined():
-    alone = columns(n_queries=90, size=1, labels="ab")
-    with pytest.warns(UndefinedMetricWarning, match="without pairs: a, b") as caught:
-        pairwise_exposure(**alone)
-    assert len(caught) == 1

@@ -161,14 +161,6 @@ def test_bootstrap_interval_is_studentised(n_clusters):
     np.testing.assert_allclose(interval, (low, high), rtol=1e-9)
 
 
-def test_bootstrap_resamples_clusters():
-    # Column means over resampled rows, from the draws themselves.
-    values = np.random.default_rng(0).normal(size=(40, 2))
-    drawn = np.random.default_rng(5).integers(0, 40, (20, 40))
-    expected = values[drawn].mean(1)
-    np.testing.assert_allclose(result_of(values).resampled(20, 5), expected)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_bootstrap_error_is_near_the_delta_error(weighted):
     data = columns(n_queries=400)

@@ -19,18 +19,9 @@ from skrankfair.mitigation import (
 from skrankfair.rankers import QueryRanker
 from skrankfair.scoring import get_scorer
 from skrankfair.smoothing import NadarayaWatsonRegressor
+from tests.scoring.data import DATA
 
-
-def rows(n=240):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
-    X["group"] = rng.integers(0, 2, n)
-    X["query"] = np.repeat(np.arange(n // 8), 8)
-    y = (X["x"] + rng.normal(size=n) > 0).astype(int).to_numpy()
-    return X, y
-
-
-X, Y = rows()
+X, Y = DATA.pandas, DATA.y
 GAP = "neg_pairwise_accuracy_difference"
 
 
@@ -76,9 +67,9 @@ class TestSeveralColumns:
         clustered = pairwise_accuracy(
             Y, X["x"], qid=frame, cluster=frame["user"], **who
         )
-        assert clustered.n_clusters == 10
+        assert clustered.n_clusters == 8
         # Two columns of units are users and items.
-        assert str(error_of(cluster=frame)).count("10 clusters, 3 items")
+        assert str(error_of(cluster=frame)).count("8 clusters, 3 items")
 
     def test_of_a_scorer_and_of_estimators(self):
         frame = X.assign(user=X["query"] // 3, day=X["query"] % 3)
