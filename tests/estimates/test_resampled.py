@@ -351,7 +351,7 @@ def test_all_signs_of_few_unequal_clusters():
     rng = np.random.default_rng(0)
     d = np.array([40.0, 9, 4, 3, 3, 2, 2, 1, 1, 1])
     n = d * rng.normal(0.4, 0.5, 10)
-    r = GroupEstimates.from_sums(
+    r = metrics.GroupEstimates.from_sums(
         np.stack([n, d], axis=1)[:, None],
         lambda totals: totals[..., 0] / totals[..., 1],
         groups=["a"],
