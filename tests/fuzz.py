@@ -6,7 +6,6 @@ some calls, `benchmarks/fuzz.py` makes as many as there is time for.
 """
 
 import copy
-import functools
 import inspect
 import pickle
 import tempfile
@@ -14,7 +13,7 @@ import traceback
 import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
 import dask.dataframe
@@ -41,29 +40,26 @@ from skrankfair import (
 )
 from skrankfair._cli.input import read_arguments
 from skrankfair.metrics import GroupEstimates
+from tests.calls import OPTIONS as OF_METRICS
+from tests.test_model_selection import make_results
 from tests.test_read_only import results
 
 NAN, INF = float("nan"), float("inf")
 ALLOWED = (ValueError, TypeError, NotFittedError, ImportError)
 #: What a call needs beside its columns.
-NEEDED = {
+NEEDED = {metric.__name__: options for metric, options in OF_METRICS.items()} | {
     "positive_rate_shift": {"threshold": 0.5, "n_resamples": 3},
     "rank_shift": {"n_resamples": 3},
+    "recall_at_k": {"k": 2},
     "nadaraya_watson": {"grid": [0.2, 0.5], "bandwidth": 0.2},
     "matched_pair_calibration": {"epsilon": 0.2},
     "matched_pair_curve": {"epsilon": [0.1, 0.3]},
-    "skew_at_k": {"k": 2},
-    "boost_value": {"boost": 0.2},
     "monotonicity_test": {"group": "a", "n_resamples": 20},
     "prefix_test": {"group": "a"},
     "marginal_outcome_test": {"threshold": 0.3, "n_resamples": 50},
     "predictive_parity_test": {"n_resamples": 50},
     "outcome_inequality_test": {"n_resamples": 50},
     "score_order_test": {"n_resamples": 50},
-    **{
-        f"normalized_discounted_{kind}": {"step": 2}
-        for kind in ("difference", "ratio", "kl")
-    },
 }
 #: Options that are right wherever they are taken, or refused with a ValueError.
 OPTIONS = {
@@ -108,30 +104,13 @@ AMOUNTS = (
 )
 
 
-@dataclass(frozen=True)
-class Call:
-    """A function with arguments, some of which are columns of as many rows."""
+# A call is a `partial`: of its keywords some are columns of as many rows. What it gives
+# by position is part of the function.
 
-    function: object
-    arguments: dict
 
-    def __call__(self):
-        """Return what the function returns."""
-        return self.function(**self.arguments)
-
-    def but(self, **changed):
-        """Return the call with other arguments."""
-        return replace(self, arguments={**self.arguments, **changed})
-
-    def shuffled(self, rng):
-        """Return the call with its rows in another order."""
-        order = rng.permutation(len(self.arguments["y_score"]))
-        columns = {
-            name: value[order]
-            for name, value in self.arguments.items()
-            if isinstance(value, np.ndarray) and len(value) == order.size
-        }
-        return self.but(**columns)
+def but(call, **changed):
+    """Return the call with other arguments."""
+    return partial(call.func, *call.args, **{**call.keywords, **changed})
 
 
 def chosen(parameters, rng, share):
@@ -221,7 +200,7 @@ def column_call(name, rng):
     if "threshold" in parameters:
         given["threshold"] = 0.5
     options = chosen(parameters, rng, 0.2)
-    return Call(function, {**given, **NEEDED.get(name, {}), **options})
+    return partial(function, **{**given, **NEEDED.get(name, {}), **options})
 
 
 # Estimators, which are fitted, copied and asked
@@ -258,16 +237,14 @@ def fit_and_ask(make, method, **arguments):
 
 
 FOLDS = {"estimator": LogisticRegression(), "cv": 2}
+OF_NUMBERS = {"estimator": LinearRegression(), "cv": 2}
 STEPS = {"max_iter": 5, "random_state": 0}
 ESTIMATORS = {
     mitigation.GroupCalibrator: ("transform", {}),
     mitigation.FairReranker: ("transform", {}),
     mitigation.MultiObjectiveCalibrator: ("predict", {}),
     mitigation.GroupCalibratedClassifier: ("predict_proba", FOLDS),
-    mitigation.GroupCalibratedRegressor: (
-        "predict",
-        {"estimator": LinearRegression(), "cv": 2},
-    ),
+    mitigation.GroupCalibratedRegressor: ("predict", OF_NUMBERS),
     mitigation.GroupThresholdClassifier: ("predict", FOLDS),
     mitigation.PairwiseFairClassifier: ("predict_proba", STEPS),
     mitigation.PairwiseFairRegressor: ("predict", STEPS),
@@ -291,14 +268,13 @@ def estimator_call(make, rng):
     passed = {k: c[k] for k in names if k in accepted and rng.random() < 0.6}
     options = chosen(set(inspect.signature(make).parameters) - {"kernel"}, rng, 0.3)
     options = {k: v for k, v in options.items() if k != "estimator"}
-    function = functools.partial(fit_and_ask, make, method)
-    return Call(function, {"X": X, "y": y, **needed, **passed, **options})
+    return partial(fit_and_ask, make, method, X=X, y=y, **needed, **passed, **options)
 
 
 # Scorers, reports, and what else is not made of columns
 
 
-def scored(X, y, make=scoring.make_fairness_scorer, **options):
+def scored(make, X, y, **options):
     """Score a ranker by a metric whose columns are columns of X."""
     scorer = make(**options)
     repr(scorer)
@@ -319,16 +295,10 @@ def penalty(score, y_true, **options):
 
 def searched(**options):
     """Choose a candidate of a search."""
-    scores = {"utility": [0.5, 0.6, 0.7], "gap": [-0.1, -0.2, -0.3]}
-    results_of = {
-        f"{kind}_test_{k}": np.asarray(v)
-        for kind in ("mean", "split0")
-        for k, v in scores.items()
-    }
-    results_of["params"] = [{}] * 3
+    found = make_results([0.5, 0.6, 0.7], [[-0.1] * 2, [-0.2] * 2, [-0.3] * 2])
     choose = model_selection.fairness_constrained(**options)
-    front = model_selection.pareto_front(results_of, list(scores))
-    return np.array([choose(results_of), *front])
+    front = model_selection.pareto_front(found, ["quality", "gap"])
+    return np.array([choose(found), *front])
 
 
 def compared(name, y_true, y_score, **who):
@@ -338,7 +308,7 @@ def compared(name, y_true, y_score, **who):
         a, b = (
             metrics.pairwise_accuracy(y_true, s, **who) for s in (y_score, -y_score)
         )
-    return Call(getattr(inference, name), {"a": a, "b": b})
+    return partial(getattr(inference, name), a=a, b=b)
 
 
 def others(rng):
@@ -351,49 +321,44 @@ def others(rng):
     names = [name for name in scoring.get_scorer_names() if "ndcg" not in name]
     by_name = {**scorer, "name": names[int(rng.integers(len(names)))]}
     model = {"estimator": Given(), "X": X[["score"]], "y": y, "cv": KFold(2)}
+    who = {"sensitive_features": group}
     scores = {"before": c["y_score"], "after": 1 - c["y_score"], "y_true": y}
-    given = {k: c[k] for k in ("y_true", "sensitive_features", "qid")}
-    who = {**given, "y_score": c["y_score"]}
-    lot = {
-        "probabilities": np.full((6, 6), 1 / 6),
-        "sensitive_features": np.array(list("aababb")),
-        "step": 2,
-        "k": 2,
-    }
+    given = {**who, "y_true": c["y_true"], "qid": c["qid"]}
+    of_pairs = {**given, "random_state": 0}
+    both = {**given, "y_score": c["y_score"]}
+    lot = {"probabilities": np.full((6, 6), 1 / 6), "step": 2, "k": 2}
+    lot["sensitive_features"] = np.array(list("aababb"))
     rates = {"rate": 0.3, "share": 0.2, "correlation": 0.1, "n_items": 4}
     pairs = {"accuracy": 0.7, "rate": 0.3, "share": 0.2, "n_items": 8}
-    pilot = {"pilot": planning.plan_rates(0.3, share=0.2), "gap": [0.05, 0.1]}
     calls = {
-        "make_fairness_scorer": Call(scored, {**scorer, "metric": metrics.dips}),
-        "get_scorer": Call(functools.partial(scored, make=scoring.get_scorer), by_name),
-        "audit_cv": Call(
-            skrankfair.audit_cv, {**model, "sensitive_features": group, "qid": c["qid"]}
+        "make_fairness_scorer": partial(
+            scored, scoring.make_fairness_scorer, **scorer, metric=metrics.dips
         ),
-        "mitigation_report": Call(
-            skrankfair.mitigation_report, {**scores, "sensitive_features": group}
+        "get_scorer": partial(scored, scoring.get_scorer, **by_name),
+        "audit_cv": partial(skrankfair.audit_cv, **model, **who, qid=c["qid"]),
+        "mitigation_report": partial(skrankfair.mitigation_report, **scores, **who),
+        "pairwise_fairness_objective": partial(objective, c["y_score"], **of_pairs),
+        "pairwise_penalty": partial(penalty, c["y_score"], **of_pairs),
+        "fairness_constrained": partial(
+            searched, objective="quality", at_most={"gap": 0.2}
         ),
-        "pairwise_fairness_objective": Call(
-            functools.partial(objective, c["y_score"]), {**given, "random_state": 0}
+        "expected_advantage": partial(metrics.expected_advantage, **lot),
+        "rankings_to_columns": partial(
+            datasets.rankings_to_columns, rankings=[["a", "b", "a"], ["b", "a"]]
         ),
-        "pairwise_penalty": Call(
-            functools.partial(penalty, c["y_score"]), {**given, "random_state": 0}
+        "recommend_metrics": partial(
+            inference.recommend_metrics, test=some_results()["MonotonicityTest"]
         ),
-        "fairness_constrained": Call(
-            searched, {"objective": "utility", "at_most": {"gap": 0.2}}
+        "compare": compared("compare", **both),
+        "compare_independent": compared("compare_independent", **both),
+        "plan_rates": partial(planning.plan_rates, **rates),
+        "draw_pairs": partial(planning.draw_pairs, qid=c["qid"], random_state=0),
+        "plan_pairs": partial(planning.plan_pairs, **pairs),
+        "power_curve": partial(
+            planning.power_curve,
+            pilot=planning.plan_rates(0.3, share=0.2),
+            gap=[0.05, 0.1],
         ),
-        "expected_advantage": Call(metrics.expected_advantage, lot),
-        "rankings_to_columns": Call(
-            datasets.rankings_to_columns, {"rankings": [["a", "b", "a"], ["b", "a"]]}
-        ),
-        "recommend_metrics": Call(
-            inference.recommend_metrics, {"test": some_results()["MonotonicityTest"]}
-        ),
-        "compare": compared("compare", **who),
-        "compare_independent": compared("compare_independent", **who),
-        "plan_rates": Call(planning.plan_rates, rates),
-        "draw_pairs": Call(planning.draw_pairs, {"qid": c["qid"], "random_state": 0}),
-        "plan_pairs": Call(planning.plan_pairs, pairs),
-        "power_curve": Call(planning.power_curve, pilot),
     }
     sizes = {"n_clusters": 5, "n_rankings": 3, "n_items": 6, "n_queries": 4}
     for name in datasets.__all__:
@@ -403,7 +368,7 @@ def others(rng):
                 k: sizes.get(k, p.default)
                 for k, p in inspect.signature(make).parameters.items()
             }
-            calls[name] = Call(make, {**options, "random_state": 0})
+            calls[name] = partial(make, **{**options, "random_state": 0})
     return calls
 
 
@@ -432,7 +397,7 @@ ARGUMENTS = {
 LEFT_OUT = ("plot", "to_html", "to_excel", "to_json", "ends", "covariances")
 
 
-@functools.cache
+@cache
 def some_results():
     """Return a result of every kind, by its name."""
     with warnings.catch_warnings():
@@ -464,7 +429,7 @@ def method_call(name, rng):
         if p.default is p.empty or (key in ARGUMENTS and rng.random() < 0.5)
         if p.kind is not p.VAR_KEYWORD
     }
-    return Call(function, given)
+    return partial(function, **given)
 
 
 # Files and engines
@@ -518,8 +483,7 @@ def file_call(rng):
     """Return a call that measures a log in memory."""
     data, columns = log_of(rng)
     metric = MEASURED[int(rng.integers(len(MEASURED)))]
-    given = {"data": data, "columns": columns, "metric": metric}
-    return Call(measured, given)
+    return partial(measured, data=data, columns=columns, metric=metric)
 
 
 def as_read(path, columns):
@@ -533,7 +497,7 @@ def as_read(path, columns):
 
 def engines(call, rng):
     """Files and engines find what memory finds, and call groups by the same names."""
-    data, columns = call.arguments["data"], call.arguments["columns"]
+    data, columns = call.keywords["data"], call.keywords["columns"]
     kind = ("csv", "csv.gz", "parquet", "command", "dask")[int(rng.integers(5))]
     options = {"n_partitions": int(rng.integers(1, 4))}
     expected = outcome(call)
@@ -545,7 +509,7 @@ def engines(call, rng):
             path = dask.dataframe.from_pandas(data, npartitions=3)
         elif kind == "command":
             path = as_read(path, columns)
-        actual = outcome(call.but(data=path, **options))
+        actual = outcome(but(call, data=path, **options))
     assert (expected is None) == (actual is None)
     if expected is not None:
         assert set(map(str, expected.groups)) == set(map(str, actual.groups))
@@ -585,16 +549,16 @@ def spoil(value, rng):
 
 def spoilt(call, rng):
     """Return the call with one or two arguments spoilt."""
-    options = set(call.arguments)
-    if not isinstance(call.function, functools.partial):
-        options |= set(inspect.signature(call.function).parameters)
+    options = set(call.keywords)
+    if not call.args:
+        options |= set(inspect.signature(call.func).parameters)
     options = sorted(options - {"kwargs", "options", "metric_params"})
     for _ in range(int(rng.integers(1, 3)) if options else 0):
         key = options[int(rng.integers(len(options)))]
-        value = spoil(call.arguments.get(key), rng)
+        value = spoil(call.keywords.get(key), rng)
         large = isinstance(value, int | float) and not abs(value) < 1000
         if not (key in AMOUNTS and large):
-            call = call.but(**{key: value})
+            call = but(call, **{key: value})
     return call
 
 
@@ -631,27 +595,22 @@ def differences(one, two, tolerance=1e-6):
     if isinstance(one, GroupEstimates):
         random = not one.sums.adds_up
         names = ("estimate", "support", *(("standard_error",) * (not random)))
-    return [
-        f"{name}: {getattr(one, name)} and {getattr(two, name)}"
-        for name in names
-        if hasattr(one, name)
-        if not np.allclose(
-            np.asarray(getattr(one, name), dtype=float),
-            np.asarray(getattr(two, name), dtype=float),
-            rtol=tolerance,
-            atol=1e-9,
-            equal_nan=True,
-        )
-    ]
+    found = []
+    for name in names:
+        if hasattr(one, name):
+            both = [np.asarray(getattr(r, name), dtype=float) for r in (one, two)]
+            if not np.allclose(*both, rtol=tolerance, atol=1e-9, equal_nan=True):
+                found.append(f"{name}: {both}")
+    return found
 
 
 def polite(call, rng):
     """A spoilt call is refused politely, and leaves its arguments alone."""
     call = spoilt(call, rng)
-    before = copy.deepcopy(call.arguments)
+    before = copy.deepcopy(call.keywords)
     outcome(call, shown=True)
     for key, value in before.items():
-        now = call.arguments[key]
+        now = call.keywords[key]
         if isinstance(value, np.ndarray) and value.dtype != object:
             nan = value.dtype.kind == "f"
             assert np.array_equal(value, now, equal_nan=nan), f"changed {key}"
@@ -661,9 +620,16 @@ def polite(call, rng):
 
 def row_order(call, rng):
     """The order of the rows does not matter."""
-    in_order = {"adjacent", "covariates"} & call.arguments.keys()  # tied items
-    if "y_score" in call.arguments and not in_order:
-        assert differences(outcome(call), outcome(call.shuffled(rng))) == []
+    given = call.keywords
+    in_order = {"adjacent", "covariates"} & given.keys()  # tied items
+    if "y_score" in given and not in_order:
+        order = rng.permutation(len(given["y_score"]))
+        shuffled = {
+            name: value[order]
+            for name, value in given.items()
+            if isinstance(value, np.ndarray) and len(value) == order.size
+        }
+        assert differences(outcome(call), outcome(but(call, **shuffled))) == []
 
 
 def threads(call, rng):
@@ -695,6 +661,6 @@ def attempt(name, check, seed):
     try:
         {**CHECKS, "engines": engines}[check](call, rng)
     except Exception as error:
-        error.add_note(f"{name}({call.arguments})")
+        error.add_note(f"{name}({call.keywords})")
         error.add_note(f"benchmarks.fuzz --only {name} --check {check} --seed {seed}")
         raise

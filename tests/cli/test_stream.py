@@ -1,7 +1,5 @@
 """Files that are audited part by part, by the command line."""
 
-import json
-
 import pandas as pd
 import pytest
 
@@ -9,6 +7,7 @@ from skrankfair.__main__ import main
 from skrankfair._cli import stream
 
 from ..distributed.logs import click_log
+from . import common
 from .common import complaint
 
 COLUMNS = ["--y-true", "y", "--y-score", "s", "--sensitive-features", "g", "--qid", "q"]
@@ -25,9 +24,7 @@ def _folder(tmp_path_factory):
 
 def numbers(arguments, tmp_path):
     """Return groups, counts and results of an audit."""
-    path = tmp_path / "numbers.json"
-    assert main(["audit", *arguments, *COLUMNS, "--json", str(path)]) == 0
-    found = json.loads(path.read_text(encoding="utf-8"))
+    found = common.numbers(["audit", *arguments, *COLUMNS], tmp_path)
     kept = ("n_rows", "n_queries", "n_clusters", "n_items", "groups", "headline")
     return {name: found[name] for name in kept}, pd.DataFrame(
         [row for metric in found["metrics"] for row in metric["groups"]]
@@ -91,10 +88,8 @@ def test_items_have_weights_and_what_is_not_defined_is_left_out(tmp_path):
     streamed = numbers([*rest, names, "--memory", "1GB"], tmp_path)
     assert streamed[0] == facts
     pd.testing.assert_frame_equal(streamed[1], expected, rtol=1e-9)
-    out = tmp_path / "all.json"
-    call = ["audit", str(path), *COLUMNS, "--memory", "1GB", "--json", str(out)]
-    assert main(call) == 0
-    found = json.loads(out.read_text(encoding="utf-8"))
+    call = ["audit", str(path), *COLUMNS, "--memory", "1GB"]
+    found = common.numbers(call, tmp_path)
     assert "ndcg" not in {metric["metric"] for metric in found["metrics"]}
     assert any(note.startswith("NDCG is left out: it needs") for note in found["notes"])
 

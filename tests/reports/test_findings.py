@@ -29,11 +29,6 @@ def holm(pvalues):
 
 
 @pytest.fixture(scope="module")
-def report():
-    return audit(**data())
-
-
-@pytest.fixture(scope="module")
 def many():
     return audit(**data(groups=tuple("abcdef"), bias=1.0))
 

@@ -23,11 +23,6 @@ SOME = ["inter_group_accuracy", "pairwise_exposure"]
 
 
 @pytest.fixture(scope="module")
-def report():
-    return audit(**data())
-
-
-@pytest.fixture(scope="module")
 def page(report, tmp_path_factory):
     return written(report, tmp_path_factory.mktemp("html"))
 

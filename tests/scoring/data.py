@@ -76,6 +76,13 @@ class Data:
 DATA = Data()
 
 
+def gap_of(scores, rows=slice(None), **options):
+    """Return the negated gap of scores of some rows, by the metric itself."""
+    columns = {name: values[rows] for name, values in DATA.metadata.items()}
+    columns |= {"comparison": "inter", **options}
+    return -pairwise_accuracy(DATA.y[rows], scores, **columns).disparity()
+
+
 def column_scorer(**options):
     """The gap in inter-group accuracy, groups and queries from columns of X."""
     options = {"sensitive_features": "group", "qid": "query", **options}

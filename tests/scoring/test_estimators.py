@@ -10,13 +10,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skrankfair.metrics import pairwise_accuracy
 from skrankfair.scoring import make_fairness_scorer
 from tests.scoring.data import (
     DATA,
     GroupShift,
     GroupShiftClassifier,
     column_scorer,
+    gap_of,
     metadata_scorer,
 )
 
@@ -48,12 +48,6 @@ def expected_scores(measure):
     return scores
 
 
-def gap(scores, rows):
-    columns = {name: values[rows] for name, values in DATA.metadata.items()}
-    result = pairwise_accuracy(Y[rows], scores, comparison="inter", **columns)
-    return -result.disparity()
-
-
 def search_scores(search, name="score"):
     names = [f"split{i}_test_{name}" for i in range(len(SPLITS))]
     return np.column_stack([search.cv_results_[name] for name in names])
@@ -71,7 +65,7 @@ class TestGroupAwarePipeline:
             n_jobs=n_jobs,
         ).fit(X, Y)
         np.testing.assert_array_equal(
-            search_scores(search, "gap"), expected_scores(gap)
+            search_scores(search, "gap"), expected_scores(gap_of)
         )
         errors = expected_scores(lambda s, rows: -mean_squared_error(Y[rows], s))
         np.testing.assert_allclose(search_scores(search, "error"), errors)
@@ -90,7 +84,7 @@ class TestGroupAwarePipeline:
                 scoring=scorer,
                 cv=SPLITS,
             ).fit(data, Y, qid=DATA.query, **{name: DATA.group})
-        np.testing.assert_array_equal(search_scores(search), expected_scores(gap))
+        np.testing.assert_array_equal(search_scores(search), expected_scores(gap_of))
 
     def test_a_decision_function_in_a_pipeline_without_routing(self):
         """scikit-learn's `Pipeline.decision_function` takes no metadata then."""
@@ -157,4 +151,4 @@ def test_randomised_predictions_in_cross_validation(routing):
     np.random.seed(0)  # noqa: NPY002
     score = column_scorer()(fitted, X.iloc[test], Y[test])
     np.random.seed(0)  # noqa: NPY002
-    assert score == gap(fitted.predict(X.iloc[test], **who), test)
+    assert score == gap_of(fitted.predict(X.iloc[test], **who), test)

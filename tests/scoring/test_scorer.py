@@ -32,7 +32,7 @@ from skrankfair.metrics._disparities import DISPARITIES
 from skrankfair.scoring import get_scorer, make_fairness_scorer
 from skrankfair.scoring import get_scorer_names as our_names
 from skrankfair.scoring._scorer import SCORERS, FairnessScore
-from tests.scoring.data import DATA, FEATURES, column_scorer, metadata_scorer
+from tests.scoring.data import DATA, FEATURES, column_scorer, gap_of, metadata_scorer
 
 X, Y = DATA.pandas, DATA.y
 OF_ROWS = [
@@ -41,13 +41,6 @@ OF_ROWS = [
     if "qid" not in inspect.signature(metric).parameters
 ]
 COLUMNS = {"sensitive_features": "group", "qid": "query"}
-
-
-def gap_of(scores, **options):
-    result = pairwise_accuracy(
-        Y, scores, comparison="inter", **(DATA.metadata | options)
-    )
-    return -result.disparity()
 
 
 @pytest.fixture(scope="module")
