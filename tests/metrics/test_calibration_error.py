@@ -120,29 +120,6 @@ def test_bins_by_hand(y, s, bins, squares):
     assert r.estimate[0] == pytest.approx(np.sqrt(sum(squares) / len(y)))
 
 
-@pytest.mark.parametrize("bins", [1, 5])
-def test_label_binned_error_has_the_spread_of_scores_in_bins_too(bins):
-    """Appendix A: 1/12 in one bin where E[Y | s] = s, of error 0, and for 1 - s."""
-    s = (np.arange(400) + 0.5) / 400
-    for y in (s, 1 - s):
-        score, outcome = s.reshape(bins, -1), y.reshape(bins, -1)
-        squared = np.mean((score - outcome.mean(axis=1, keepdims=True)) ** 2)
-        r = calibration_error(y, s, method="binned", bins=bins)
-        assert r.estimate[0] ** 2 + score.var(axis=1).mean() == pytest.approx(squared)
-        assert bins > 1 or squared == pytest.approx(1 / 12, 1e-4)
-
-
-def test_percentiles_are_the_rows_in_a_hundred_parts():
-    """CE_NP of §8 is the same curve at the percentiles of the scores."""
-    s = np.random.default_rng(0).beta(2, 3, 5000)
-    y = np.random.default_rng(1).random(5000) < s**1.5
-    r = calibration_error(y, s, bandwidth=0.05)
-    points = np.quantile(s, (np.arange(100) + 0.5) / 100)
-    curve = nadaraya_watson(y, s, points, bandwidth=0.05)
-    error = np.sqrt(np.mean((curve.estimate - points) ** 2))
-    assert r.estimate[0] == pytest.approx(error, rel=0.01)
-
-
 @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
 def test_statsmodels_has_the_same_smooth_error():
     from statsmodels.nonparametric.kernel_regression import KernelReg

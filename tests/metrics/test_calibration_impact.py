@@ -9,8 +9,6 @@ from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     GroupEstimates,
     _calibration_impact,
-    positive_rate_shift,
-    rank_shift,
 )
 from tests.metrics.common import with_peak
 from tests.metrics.test_calibration import SHIFTS, H, decisions, each_shift, ranks, rows
@@ -159,42 +157,16 @@ class TestReference:
         assert one.n_clusters == 1
 
 
-class TestSign:
-    """The definitions of section 7.2: positive where calibration would lift a group."""
-
-    @pytest.mark.parametrize("bias", [-0.2, 0.2])
-    def test_score_too_low_or_too_high(self, bias):
-        rng = np.random.default_rng(0)
-        query = np.repeat(np.arange(800), 5)
-        group = rng.choice(["a", "b"], size=query.size)
-        chance = 0.2 + 0.6 * rng.random(query.size)
-        y = (rng.random(query.size) < chance).astype(float)
-        s = chance + bias * (group == "a")
-        r = positive_rate_shift(y, s, sensitive_features=group, threshold=0.5)
-        # Of "a" a share 0.2 / 0.6 is accepted too much or too little.
-        z = (r.estimate - [-bias / 0.6, 0]) / r.standard_error
-        assert (np.abs(z) < 4).all()
-        assert r.test().pvalue[0] < 1e-4
-        r = rank_shift(y, s, sensitive_features=group, qid=query)
-        # An item meets 2 of the other group: P(S_b > S_a) moves by 5 / 18.
-        expected = -np.sign(bias) * 2 * (0.5 - (2 / 3) ** 2 / 2)
-        z = (r.estimate - [expected, -expected]) / r.standard_error
-        assert (np.abs(z) < 4).all()
-        assert (r.test().pvalue < 1e-6).all()
-
-    @each_shift
-    def test_calibrated_score_is_0(self, metric):
-        rng = np.random.default_rng(1)
-        query, group = np.repeat(np.arange(1000), 4), rng.choice(["a", "b"], size=4000)
-        s = special.ndtr(0.6 * rng.normal(size=query.size))
-        y = (rng.random(query.size) < s).astype(float)
-        r = metric(y, s, group, query, query, bandwidth="undersmooth")
-        assert (np.abs(r.estimate) < 4 * r.standard_error).all()
-        assert r.fair_value == 0
-        assert r.disparity() == np.abs(r.estimate).max()
-        # Outcomes that are the scores leave nothing to change, but for the smoothing.
-        exact = metric(s, s, group, query, query, bandwidth=1e-6)
-        np.testing.assert_array_equal(exact.estimate, [0, 0])
+@each_shift
+def test_outcomes_that_are_the_scores_leave_nothing_to_change(metric):
+    rng = np.random.default_rng(1)
+    query, group = np.repeat(np.arange(100), 4), rng.choice(["a", "b"], size=400)
+    s = special.ndtr(0.6 * rng.normal(size=query.size))
+    exact = metric(s, s, group, query, query, bandwidth=1e-6)
+    np.testing.assert_array_equal(exact.estimate, [0, 0])
+    r = metric(s**2, s, group, query, query, bandwidth="undersmooth")
+    assert r.fair_value == 0
+    assert r.disparity() == np.abs(r.estimate).max() > 0
 
 
 @each_shift

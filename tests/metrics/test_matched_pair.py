@@ -77,13 +77,6 @@ class TestByHand:
         s, y = [0.75, 0.734375, 0.71875], [1, 0, 1]
         assert self.measured(y, s, [2], epsilon=0.05) == (0.5, 2, 0.05)
 
-    def test_mean_of_queries(self):
-        # Query u: mean of 1 and 0; query v: -1.
-        columns = [1, 0, 1, 0, 1], [0] * 5, [0, 3], list("uuuvv")
-        assert self.measured(*columns, epsilon=0) == (0, 3, 0)
-        by_query = self.measured(*columns, epsilon=0, average="queries")
-        assert by_query == (-0.25, 3, 0)
-
     @pytest.mark.parametrize(
         ("members", "options", "expected"),
         [
@@ -116,37 +109,6 @@ class TestByHand:
         options = {"epsilon": 9, "position_weight": weight}
         estimate, *_ = self.measured(y, s, [1, 3], [0] * 4, **options)
         assert estimate == pytest.approx(expected, nan_ok=True)
-
-    def test_position_weight_shares_a_tied_block(self):
-        # (1, 0) of the first query half at rank 2, half at 3; so is (2, 0). The single
-        # pair of the second is at rank 2.
-        columns = [0, 3, 8, 0, 1], [2, 1, 1, 2, 1], [1, 2, 4], [0, 0, 0, 1, 1]
-        actual = self.measured(*columns, epsilon=9, position_weight="reciprocal")
-        at_2, at_3 = (1.5 + 4 + 1) / 2, (1.5 + 4) / 1
-        assert actual[0] == pytest.approx((at_2 / 2 + at_3 / 3) / (5 / 6))
-        # By queries: 5.5 in the first, 1 in the second.
-        options = {"epsilon": 9, "position_weight": "dcg", "average": "queries"}
-        assert self.measured(*columns, **options)[0] == pytest.approx(3.25)
-
-    @pytest.mark.parametrize(
-        ("y", "s", "expected"),
-        [
-            # Values 1 + 2 d without noise; the pair at epsilon is matched too.
-            ([0, -1.5, -2, -3], [0, 0.25, 0.5, 1], 1),
-            # The line through the means 2 at d = 1/4 and 5 at d = 1/2.
-            ([0, -1, -3, -5], [0, 0.25, 0.25, 0.5], -1),
-            # Values 5 - 8 d on both sides of 0: the difference keeps its sign.
-            ([0, -7, -4, -3], [0, -0.25, 0.125, 0.25], 5),
-            # All under the kernel at 0: their mean. One difference alone: nothing.
-            ([2, 0, 1, 7], [0, 0, 0, 1], 1.5),
-            ([2, 0, 1, 7], [0, 0.5, 0.5, 1], np.nan),
-            ([2, 0, 1, 7], [0, 1, 1, 1], np.nan),
-        ],
-    )
-    def test_local_linear(self, y, s, expected):
-        options = {"estimator": "local_linear", "epsilon": 1, "direction": "both"}
-        estimate, n_pairs, _ = self.measured(y, s, [0], **options)
-        assert (estimate, n_pairs) == pytest.approx((expected, 3), nan_ok=True)
 
 
 @pytest.mark.parametrize("variance", ["cluster", "item"])

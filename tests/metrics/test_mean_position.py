@@ -64,40 +64,13 @@ def test_estimates_and_errors_are_those_of_loops(comparison):
         assert_close(table["gap"], expected - estimates_of(seen, of_rest), 1e-11, seed)
 
 
-def one_click(seed, sizes, n_queries=300):
-    """Return rows of queries with one clicked item, which scores favour by group."""
-    rng = np.random.default_rng(seed)
-    query = np.repeat(np.arange(n_queries), rng.choice(sizes, n_queries))
-    group = rng.choice(["a", "b", "c"], query.size)
-    score = np.round(rng.normal(size=query.size), 1)
-    clicked = np.zeros(query.size)
-    first = np.flatnonzero(np.diff(query, prepend=-1))
-    clicked[first + (rng.random(n_queries) * np.bincount(query)).astype(int)] = 1
-    return (clicked, score + 0.5 * clicked), {"sensitive_features": group, "qid": query}
-
-
-@pytest.mark.parametrize("comparison", COMPARISONS)
-@pytest.mark.parametrize("strata", [False, True])
-def test_items_above_are_pairs_lost(comparison, strata):
-    columns, who = one_click(0, [2, 5, 9])
-    if strata:
-        z = np.random.default_rng(1).random(columns[0].size)
-        who |= {"engagement": z, "bins": [0, 0.5, 1]}
-    position, accuracy = (
-        measure(*columns, comparison=comparison, **who)
-        for measure in (mean_position, pairwise_accuracy)
-    )
-    if strata:
-        position, accuracy = position.breakdown(), accuracy.breakdown()
-    else:
-        position, accuracy = position.to_frame(), accuracy.to_frame()
-    above = (position["estimate"] - 1) * position["support"]
-    assert_close(above, (1 - accuracy["estimate"]) * accuracy["support"], 1e-12)
-
-
 def test_theorem_1():
     # Lists of one length with one click: equal accuracies are equal mean positions.
-    columns, who = one_click(0, [6])
+    rng = np.random.default_rng(0)
+    clicked = (np.arange(6) == rng.integers(0, 6, 300)[:, None]).ravel().astype(float)
+    columns = clicked, np.round(rng.normal(size=1800), 1) + 0.5 * clicked
+    group, query = rng.choice(["a", "b", "c"], 1800), np.repeat(np.arange(300), 6)
+    who = {"sensitive_features": group, "qid": query}
     position = mean_position(*columns, **who)
     accuracy = pairwise_accuracy(*columns, **who)
     assert_close(position.estimate, 1 + 5 * (1 - accuracy.estimate), 1e-12)

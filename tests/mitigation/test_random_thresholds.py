@@ -1,7 +1,6 @@
 """Thresholds drawn at random, with equal true and false positive rates."""
 
 import pickle
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -114,19 +113,6 @@ class TestAgainstALinearProgramme:
         for shares in model.randomized_thresholds_.values():
             assert 1 <= len(shares) <= 4
             assert sum(shares.values()) == pytest.approx(1, abs=1e-12)
-
-    def test_by_hand(self):
-        """The scores of a are perfect; the best of b is good in half of its rows."""
-        score = [0.9, 0.9, 0.1, 0.1] + [0.9, 0.9, 0.9, 0.1, 0.1, 0.1]
-        X = pd.DataFrame({"score": score, "group": list("aaaabbbbbb")})
-        y = np.array([1, 1, 0, 0] + [1, 1, 0, 1, 0, 0], dtype=float)
-        model = fitted(X, y, min_group_size=1)
-        # b accepts its upper three: rates of 2/3 and 1/3, which a has to meet.
-        assert model.randomized_thresholds_["b"] == {0.5: pytest.approx(1)}
-        rates = expected_rates(chances(model, X), X, y)
-        expected = [[Fraction(2, 3), Fraction(1, 3)]] * 2
-        np.testing.assert_allclose(rates, np.array(expected, dtype=float), atol=1e-12)
-        assert len(model.randomized_thresholds_["a"]) > 1
 
 
 @pytest.mark.parametrize("rows", [mortgages, recidivism])

@@ -128,16 +128,6 @@ def test_the_cross_validated_bandwidth_is_near_that_of_statsmodels():
     assert error(1) <= min(error(2**0.25), error(2**-0.25))
 
 
-def test_a_person_with_many_rows_weighs_one():
-    s = np.full(14, 0.5)
-    y = np.array([1.0] * 10 + [0.0] * 4)
-    cluster = np.array([0] * 10 + [1, 2, 3, 4])
-    options = {"bandwidth": 0.1, "cluster": cluster}
-    assert nadaraya_watson(y, s, [0.5], **options).estimate == pytest.approx(0.2)
-    by_row = nadaraya_watson(y, s, [0.5], cluster_weight="row", **options)
-    assert by_row.estimate == pytest.approx(10 / 14)
-
-
 class TestBadInput:
     @pytest.mark.parametrize("bandwidth", [0, -1, np.nan, np.inf, "scott", None, True])
     def test_bandwidth(self, bandwidth):
