@@ -16,7 +16,12 @@ from skrankfair.datasets import (
     fetch_rdataset,
     make_underranked_items,
 )
-from skrankfair.inference import compare, marginal_outcome_test, prefix_test
+from skrankfair.inference import (
+    compare,
+    marginal_outcome_test,
+    predictive_parity_test,
+    prefix_test,
+)
 from skrankfair.inference._prefix_test import fair_counts
 from skrankfair.metrics import exposure_gap, ndcg, ndkl, pairwise_accuracy
 from skrankfair.mitigation import (
@@ -32,6 +37,7 @@ from skrankfair.mitigation import (
 )
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer
+from tests.mitigation import test_shrinkage as shrinkage
 from tests.mitigation.common import FEATURES, problem
 from tests.mitigation.data import (
     SCORES,
@@ -39,14 +45,12 @@ from tests.mitigation.data import (
     WAVE,
     Score,
     mortgages,
-    parity_pvalue,
     recidivism,
     scores,
     thresholds_of,
     two_scores,
     uniform,
 )
-from tests.mitigation.test_shrinkage import changed
 
 # LightGBM names columns that have no name, and scikit-learn then misses the names.
 pytestmark = [
@@ -56,6 +60,25 @@ pytestmark = [
 N_SIMULATIONS = 25
 
 # Parity of calibrated scores
+
+
+def parity_pvalue(y, score, group, cluster=None):
+    """Of predictive parity, where the scores of all groups are: not at their ends.
+
+    There a smoother looks to one side only, which is a bias of its own.
+    """
+    score, group = np.asarray(score), np.asarray(group)
+    parts = [score[group == g] for g in np.unique(group)]
+    low = max(np.quantile(s, 0.05) for s in parts)
+    high = min(np.quantile(s, 0.95) for s in parts)
+    return predictive_parity_test(
+        y,
+        score,
+        sensitive_features=group,
+        cluster=cluster,
+        grid=np.linspace(low, high, 20),
+        n_resamples=2000,
+    ).pvalue
 
 
 def calibrated(calibrator, fit, test):
@@ -106,6 +129,20 @@ def test_parity_holds_for_dependent_rows(method):
         after += parity_pvalue(y, score, X["group"], cluster) < 0.05
     assert before == n_simulations
     assert after <= binom.ppf(0.999, n_simulations, 0.07)
+
+
+def changed(method, n, spread, n_seeds):
+    """Return how much shrinkage changes the Brier scores, × 10⁴, shape (n_seeds,)."""
+    found = []
+    for seed in range(n_seeds):
+        (X, y, _), (fresh, _, truth) = shrinkage.groups(n, spread, seed)
+        options = ({"shrinkage": None}, {})
+        curves = [
+            shrinkage.calibrator(method, monotonic=True, **o).fit(X, y) for o in options
+        ]
+        errors = [(c.transform(fresh)[:, 0] - truth) ** 2 for c in curves]
+        found.append(1e4 * (errors[1].mean() - errors[0].mean()))
+    return np.array(found)
 
 
 @pytest.mark.parametrize("method", ["nadaraya_watson", "isotonic", "platt"])

@@ -74,19 +74,6 @@ def test_differences_and_errors_are_those_of_the_reference(options, cluster_weig
             np.testing.assert_allclose(t.curves[t.groups.index(a)], curve, rtol=1e-10)
 
 
-def test_covariance_of_all_curves_is_that_of_the_reference():
-    y, s, group, cluster = rows(labels="ab")
-    t = compared(y, s, group, cluster, **FIXED)
-    data = y.tolist(), s.tolist(), cluster.tolist()
-    members = [(group == g).tolist() for g in "ab"]
-    psi = [naive.curve_and_influence(*data, m, GRID, 0.2)[1] for m in members]
-    for i, j in itertools.product((0, 1), repeat=2):
-        expected = naive.covariance(psi[i], psi[j])
-        np.testing.assert_allclose(
-            t.sums.covariance(i, j), expected, rtol=1e-8, atol=1e-14
-        )
-
-
 @pytest.mark.parametrize("cluster_weight", ["cluster", "row"])
 @pytest.mark.parametrize("binary", [True, False])
 def test_the_score_test_is_that_of_the_reference(cluster_weight, binary):

@@ -229,30 +229,6 @@ def test_many_tied_scores_far_down_a_long_list():
         assert r.estimate[1] == pytest.approx(estimate, rel=1e-13)
 
 
-@undefined_is_fine
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        # A2 below B1: F(0). A0 below B0: c_t F(2). Most: B0 then B1 above A, where B1
-        # costs 1 (A2) and B0 1 + c_t (A2, and a tie with A0).
-        ({}, (1 / 2, 2)),
-        ({"tie_cost": 0.5}, (1.5 / 2.5, 3)),
-        ({"tie_cost": 0.5, "position_weight": "reciprocal"}, (7 / 6 / 2, 3)),
-        ({"position_weight": "geometric"}, (1 / 1.8, 2)),
-        ({"position_weight": "dcg"}, (1 / (1 + 1 / np.log2(3)), 2)),
-        # B1 and A2 in either order.
-        ({"position_weight": "reciprocal", "y_score": [4, 4, 2, 1]}, (0.5 / 1.5, 2)),
-    ],
-)
-def test_by_hand(options, expected):
-    # Ranking B1 A2 B0 A0 (letter: group, digit: relevance).
-    columns = {"y_true": [1, 2, 0, 0], "y_score": [4, 3, 2, 1], "qid": [0] * 4}
-    r = dips(**{**columns, **options}, sensitive_features=list("BABA"))
-    assert (r.estimate[0], r.support[0]) == pytest.approx(expected)
-    # B1 should be above A0 and is; B0 ties with A0 and is above.
-    assert r.estimate[1] == 0
-
-
 def test_swap_of_the_paper():
     """Figure 1b: a swap for group A that puts nobody below a less relevant item."""
     who = {"sensitive_features": list("BBBAB") * 2, "qid": [0] * 5 + [1] * 5}

@@ -135,17 +135,14 @@ def test_by_hand():
         assert r.estimate[0] == pytest.approx(amortized - together)
 
 
-def test_test_and_bound():
+def test_bound_of_two_groups():
     rng = np.random.default_rng(0)
-    group = rng.choice(list("ab"), 2000)
-    y = rng.normal(size=2000)
+    group, y = rng.choice(list("ab"), 2000), rng.normal(size=2000)
     who = {"sensitive_features": group, "qid": np.repeat(np.arange(200), 10)}
-    fair = exposure_gap(y, y + rng.normal(size=2000), **who)
     unfair = exposure_gap(y, y + (group == "b"), **who)
-    assert (fair.test().pvalue > 0.01).all()
     assert (unfair.test().pvalue < 1e-6).all()
     assert unfair.estimate[0] < 0 < unfair.estimate[1]
-    # With two groups the gaps are one number and its negative.
+    # The gaps are one number and its negative.
     _, high = unfair.confidence_interval(0.8)
     assert unfair.disparity() == pytest.approx(2 * unfair.estimate[1])
     bound = unfair.disparity_bound(0.9)

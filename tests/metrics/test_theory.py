@@ -8,11 +8,6 @@ from sklearn.metrics import ndcg_score, roc_auc_score
 from skrankfair.metrics import ndcg, pairwise_accuracy, pairwise_exposure
 from tests.reference.variance import delong_variance
 
-# Beutel et al. 2019
-
-
-# Other libraries
-
 
 def test_one_group_and_binary_outcomes_is_the_auc():
     rng = np.random.default_rng(0)

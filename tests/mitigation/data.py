@@ -1,4 +1,4 @@
-"""Scores that mean different things in two groups, and tests of parity."""
+"""Scores that mean different things in two groups."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from skrankfair.datasets._fetch import known_frame
-from skrankfair.inference import predictive_parity_test
 from skrankfair.mitigation import GroupThresholdClassifier
 
 TRUTH = {
@@ -29,25 +28,6 @@ def scores(n, seed, truth=TRUTH):
         rows = (X["group"] == group).to_numpy()
         expected[rows] = curve(X["score"].to_numpy()[rows])
     return X, (rng.random(n) < expected).astype(float), expected
-
-
-def parity_pvalue(y, score, group, cluster=None):
-    """Of predictive parity, where the scores of all groups are: not at their ends.
-
-    There a smoother looks to one side only, which is a bias of its own.
-    """
-    score, group = np.asarray(score), np.asarray(group)
-    parts = [score[group == g] for g in np.unique(group)]
-    low = max(np.quantile(s, 0.05) for s in parts)
-    high = min(np.quantile(s, 0.95) for s in parts)
-    return predictive_parity_test(
-        y,
-        score,
-        sensitive_features=group,
-        cluster=cluster,
-        grid=np.linspace(low, high, 20),
-        n_resamples=2000,
-    ).pvalue
 
 
 # Scores and thresholds

@@ -54,40 +54,15 @@ def frame(n_queries=100, size=8, seed=0):
     return X
 
 
-def gap(X, score, target, **options):
-    """Exposure of "b" beyond its share, the mean over queries, and its error."""
-    result = exposure_gap(
-        X["score"],
-        score,
-        sensitive_features=X["group"],
-        qid=X["query"],
-        target=target,
-        average="queries",
-        **options,
-    )
-    row = result.groups.index("b")
-    return result.estimate[row], result.standard_error[row]
+def gap(X, score):
+    """Exposure of "b" beyond its share of relevance, the mean over queries."""
+    who = {"sensitive_features": X["group"], "qid": X["query"]}
+    result = exposure_gap(X["score"], score, **who, target="relevance")
+    return result.estimate[result.groups.index("b")]
 
 
 @pytest.mark.filterwarnings("ignore:Exposure in proportion")
 class TestExposure:
-    def test_draws_are_fair_on_average(self):
-        X = frame(400)
-        X["score"] += 1  # All shares of relevance are within reach.
-        dcg = {"position_weight": "dcg"}
-        before, _ = gap(X, X["score"], "population", **dcg)
-        assert before < -0.06
-        for constraint, target in [
-            ("parity", "population"),
-            ("treatment", "relevance"),
-        ]:
-            fair = FairReranker(
-                method="exposure_lp", constraint=constraint, random_state=0, **WHO
-            )
-            after, error = gap(X, fair.fit(X).predict(X), target, **dcg)
-            assert abs(after) < 4 * error
-            assert abs(after) < abs(before) / 4
-
     def test_seed_and_copy(self):
         X = frame()
         fair = FairReranker(method="exposure_lp", random_state=0, **WHO).fit(X)
@@ -138,11 +113,7 @@ class TestAmortized:
     def test_gap_closes_over_the_sequence(self):
         X = frame(200)
         fair = FairReranker(method="amortized", quality=0, **WHO).fit(X)
-        new = fair.predict(X)
-        dcg = {"position_weight": "dcg"}
-        before, _ = gap(X, X["score"], "relevance", **dcg)
-        after, _ = gap(X, new, "relevance", **dcg)
-        assert abs(after) < abs(before) / 10
+        assert abs(gap(X, fair.predict(X))) < abs(gap(X, X["score"])) / 10
         fair.partial_fit(X)
         for g in "ab":
             assert fair.attention_[g][0] == pytest.approx(fair.relevance_[g][0], abs=1)

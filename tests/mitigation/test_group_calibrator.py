@@ -22,7 +22,7 @@ from skrankfair.mitigation import (
 )
 from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
 from tests.mitigation.common import problem
-from tests.mitigation.data import WAVE, parity_pvalue, scores, uniform
+from tests.mitigation.data import WAVE, scores, uniform
 
 METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
 COLUMNS = {"sensitive_features": "group", "drop_metadata_columns": True}
@@ -35,15 +35,6 @@ def calibrated(calibrator, fit, test, **options):
 
 
 class TestTruth:
-    @pytest.mark.parametrize("method", METHODS)
-    def test_is_near_the_truth(self, method):
-        fit, test = scores(40_000, 0), scores(5000, 1)
-        found = calibrated(method, fit, test)
-        # Bins of 1/15 of the rows are off by up to half of their rise; isotonic
-        # regression converges at the rate n^(-1/3).
-        tolerance = 0.025 if method in {"binning", "isotonic"} else 0.015
-        assert np.sqrt(np.mean((found - test[2]) ** 2)) < tolerance
-
     def test_clusters_outweigh_rows(self):
         """One user of 20,000 rows, with outcomes 0.4 higher, among 2000 users."""
         rng = np.random.default_rng(0)
@@ -242,16 +233,6 @@ class TestReference:
                 found[~own], plain.calibrators_[reference].inverse(outcome[~own])[:, 0]
             )
 
-    def test_equal_scores_mean_equal_outcomes_on_fresh_rows(self):
-        X, y, _ = scores(20_000, 0)
-        fresh, outcome, _ = scores(4000, 1)
-        model = GroupCalibrator("platt", sensitive_features="group", reference="b").fit(
-            X, y
-        )
-        mapped = model.transform(fresh)[:, 0]
-        assert parity_pvalue(outcome, fresh["score"], fresh["group"]) < 1e-3
-        assert parity_pvalue(outcome, mapped, fresh["group"]) > 0.05
-
     def test_bad_references_are_refused(self):
         X, y, _ = scores(2000, 0)
         model = GroupCalibrator(sensitive_features="group", reference="z").fit(X, y)
@@ -393,24 +374,6 @@ class TestClassifier:
         ]
         for other in found[1:]:
             np.testing.assert_array_equal(found[0], other)
-
-    def test_the_order_of_rows_does_no_harm(self):
-        """Rows sorted by group were scored by models that had not seen the group."""
-        X, y = problem(4000)
-        X = X.drop(columns="user").assign(own=lambda X: (X["group"] == "a") * 1.0)
-        few = (X["own"] == 0) | (np.arange(4000) % 5 == 0)
-        X, y = X[few], y[few]
-        fresh, truth = problem(20_000, seed=1)
-        fresh = fresh.assign(own=(fresh["group"] == "a") * 1.0)
-        orders = np.arange(len(y)), np.lexsort([y, X["group"]])
-        options = {"sensitive_features": "group", "drop_metadata_columns": True}
-        shuffled, in_blocks = (
-            GroupCalibratedClassifier(LogisticRegression(), **options)
-            .fit(X.iloc[order], y[order])
-            .predict_proba(fresh[X.columns])[:, 1]
-            for order in orders
-        )
-        assert abs(log_loss(truth, shuffled) - log_loss(truth, in_blocks)) < 0.01
 
     def test_a_fold_without_a_group_says_so(self):
         X, y = problem(400)

@@ -33,26 +33,6 @@ def calibrator(method, **options):
     return GroupCalibrator(method, sensitive_features="group", **options)
 
 
-def changed(method, n, spread, n_seeds):
-    """Return how much shrinkage changes the Brier scores, × 10⁴, shape (n_seeds,)."""
-    found = []
-    for seed in range(n_seeds):
-        (X, y, _), (fresh, _, truth) = groups(n, spread, seed)
-        options = ({"shrinkage": None}, {})
-        curves = [calibrator(method, monotonic=True, **o).fit(X, y) for o in options]
-        errors = [(c.transform(fresh)[:, 0] - truth) ** 2 for c in curves]
-        found.append(1e4 * (errors[1].mean() - errors[0].mean()))
-    return np.array(found)
-
-
-@pytest.mark.parametrize("method", ["nadaraya_watson", "isotonic", "platt"])
-@pytest.mark.parametrize("spread", [0.8, 0.2])
-def test_small_groups_gain(method, spread):
-    found = changed(method, 30, spread, 3)
-    assert (found < 0).all()
-    assert found.mean() < -20
-
-
 def test_large_groups_have_their_own_curves():
     """Of any shape, which shift and slope of the common curve do not have."""
     rng = np.random.default_rng(0)
