@@ -15,17 +15,17 @@ import numpy as np
 
 from .._estimates import formatting as fmt
 from .._inputs.columns import OneWayError, missing_said, users_of, without_missing
-from .._inputs.groups import Codes, encode
+from .._inputs.groups import as_groups, encode, frame_columns
 from .._inputs.progress import shown
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
-    as_numbers,
-    as_weights,
     check_choice,
     check_given,
+    check_lengths,
     check_number,
     collected_warnings,
+    to_numpy,
     warn_user,
 )
 from ..metrics import GroupEstimates
@@ -51,7 +51,6 @@ from .findings import (
     jsonable,
     margins_of,
 )
-from .groupings import groupings_of, members_of, name_of, references_of
 from .sections import ReportSection, further_sections, impact_sections, within_section
 
 if TYPE_CHECKING:
@@ -71,6 +70,8 @@ _SECTION = ("title", "paragraphs", "header", "rows")
 
 #: Columns by which rows are not ordered.
 _NOT_ORDERED = ("qid", "engagement", "within")
+#: What becomes of several columns of labels.
+_CROSS = (True, False, "both")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -697,6 +698,11 @@ class AuditOptions:
         level = self.confidence_level
         check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
         check_choice(self.correction, "correction", tuple(CORRECTION_NAMES))
+        check_choice(self.cross, "cross", _CROSS)
+        if self.task is not None:
+            check_choice(self.task, "task", tuple(tasks()))
+        if self.favorable is not None:
+            check_choice(self.favorable, "favorable", FAVORABLE)
         if self.threshold is not None:
             check_number(self.threshold, "threshold", -np.inf, np.inf)
         if self.k is not None:
@@ -717,11 +723,14 @@ class AuditRows:
         Users and items, if both were given; those of `columns` are the users.
     given : dict of str to array-like
         All columns that the caller gave.
-    lists : array-like of shape (n,) or None
-        The lists within which items are compared where there are no queries.
     groupings : dict of str to array-like or frame
-        The labels of each grouping, where there are several; the groups are then theirs
-        side by side.
+        The labels of each column and last those of the groups, which cross the columns;
+        or those of each grouping, where several stand side by side.
+    sides : dict of tuple of str to list of str
+        By the names of its columns the groups of each grouping that stands side by side
+        with others.
+    levels : Codes or None
+        The levels of the column that is held fixed, for each row of the caller.
     """
 
     columns: Mapping[str, Any]
@@ -729,8 +738,9 @@ class AuditRows:
     data: RankedData
     cluster: Any
     given: Mapping[str, Any]
-    lists: Any
     groupings: Mapping[str, Any]
+    sides: Mapping[tuple[str, ...], Sequence[str]]
+    levels: Any
 
     @classmethod
     def of(
@@ -746,17 +756,19 @@ class AuditRows:
         Rows of a query depend on each other. Those without an outcome have a place in
         the ranking, and are in nothing else.
         """
-        groupings = groupings_of(given["sensitive_features"], cross)
-        if groupings:
-            given = {**given, "sensitive_features": members_of(groupings)}
+        groupings = _labels_by_name(given["sensitive_features"])
+        sides: Mapping[tuple[str, ...], Sequence[str]] = {}
+        if cross is not True:
+            groupings, sides, members = _side_by_side(groupings, cross)
+            given = {**given, "sensitive_features": members}
         others = {n: v for n, v in given.items() if n not in _NOT_ORDERED}
         others["qid"] = given["qid"] if lists is None else lists
         with collected_warnings():  # the caller has been warned
             data = ranked_data(**others, missing="drop" if placed else "raise")
         if placed:
-            known = ~np.isnan(as_numbers(given["y_true"], "y_true", allow_nan=True))
+            known = _of_input(data, np.ones(data.kept.size, dtype=bool))
             kept = np.cumsum(known)[data.kept] - 1
-            data = replace(data, kept=kept, n_input=int(known.sum()), missing={})
+            data = replace(data, kept=kept, n_input=kept.size, missing={})
             given, groupings = (
                 {n: v if v is None else v[known] for n, v in columns.items()}
                 for columns in (given, groupings)
@@ -765,35 +777,42 @@ class AuditRows:
         columns = {name: given.get(name) for name in names}
         if columns["cluster"] is None:
             columns["cluster"] = given["qid"]
-        if given.get("item_weight") is not None:
-            of_row = np.zeros(data.n_input)
-            of_row[data.kept] = data.pair_weight
-            columns["sample_weight"] = of_row
+        if data.item_weight is not None:
+            columns["sample_weight"] = _of_input(data, np.asarray(data.pair_weight))
         cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
-        return cls(columns, given["qid"], data, cluster, given, lists, groupings)
+        levels = None
+        if (fixed := given.get("within")) is not None:
+            levels = encode(fixed, "within")
+            check_lengths(within=levels.codes.size, y_score=data.n_input)
+        units = given["qid"], data, cluster
+        return cls(columns, *units, given, groupings, sides, levels)
 
-    def within(self, level: Codes, groups: Array, kept: Array) -> AuditRows:
+    def of_input(self, values: Array) -> Array:
+        """Return a column of the ordered rows in the order of the caller's."""
+        return _of_input(self.data, values)
+
+    def within(self, groups: Array, kept: Array) -> AuditRows:
         """Return some rows with other groups, which are compared within a level only.
 
         Parameters
         ----------
-        level : Codes
         groups : ndarray of shape (n,)
         kept : ndarray of shape (n,), bool
         """
-        given = {**self.given, "sensitive_features": groups}
-        if (weight := given.get("item_weight")) is not None:
-            given["item_weight"] = kept * as_weights(weight, "item_weight")
+        data, levels = self.data, self.levels
+        given = {**self.given, "sensitive_features": groups, "within": None}
+        if data.item_weight is not None:
+            given["item_weight"] = kept * self.of_input(data.item_weight)
         elif not kept.all():
             given["item_weight"] = kept * 1.0
         if given.get("cluster") is None:
             alone = np.arange(groups.size)
             given["cluster"] = alone if self.qid is None else given["qid"]
+        lists = self.of_input(data.ranking.query.astype(np.int64))
+        lists = lists * levels.size + levels.codes
         if self.qid is not None:
-            given["qid"] = encode(self.qid, "qid").crossed(level).codes
-            return AuditRows.of(given)
-        lists = level if self.lists is None else encode(self.lists, "").crossed(level)
-        rows = AuditRows.of(given, lists.codes)
+            return AuditRows.of({**given, "qid": lists})
+        rows = AuditRows.of(given, lists)
         return replace(rows, data=replace(rows.data, has_queries=False))
 
     @property
@@ -1146,18 +1165,14 @@ def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
     Raises
     ------
     ValueError
-        For an unknown task or end, decisions that are not 0 or 1, or places where
-        there are none.
+        For decisions that are not 0 or 1, or places where there are none.
     """
     task, favorable, k = options.task, options.favorable, options.k
     other = y_score[~np.isin(y_score, (0, 1))]
     if task is None:
         task = "ranking" if qid is not None else "risk" if other.size else "decision"
-    check_choice(task, "task", tuple(tasks()))
-    if favorable is not None:
-        check_choice(favorable, "favorable", FAVORABLE)
-    elif task == "ranking":
-        favorable = "high"
+    if task == "ranking":
+        favorable = favorable or "high"
     if task == "decision" and other.size:
         raise ValueError(
             f"y_score must be 0 or 1 for task='decision'; got {other[0]:g}. Scores "
@@ -1209,7 +1224,7 @@ def audit_of_rows(
     if may_leave_out and options.task == "risk" and options.threshold is None:
         notes.append(note("threshold"))
     margins = margins_of(options.margin, chosen, options.confidence_level)
-    references = references_of(options.reference, rows.groups, rows.groupings)
+    references = references_of(options.reference, rows.groups, rows.sides)
     results = {}
     for i, metric in enumerate(chosen, 1):
         say(f"{i} of {len(chosen)} metrics: {metric.name}")
@@ -1233,7 +1248,6 @@ def audit_of_rows(
     if rows.data.item is not None and titles:
         left_out.append(of_users_alone(titles))
     task, favorable = str(options.task), options.favorable
-    labels = rows.given["sensitive_features"]
     report = AuditReport(
         results,
         options.confidence_level,
@@ -1247,11 +1261,11 @@ def audit_of_rows(
         made={m.name: m.read_as(task, favorable) for m in chosen if not m.tasks},
         notes=(*notes, *left_out, *_look_alikes(counts["group_rows"])),
         sections=tuple(sections),
-        by="" if rows.groupings else name_of(labels),
+        by="" if rows.sides else list(rows.groupings)[-1],
         rates=rates,
         references=references,
     )
-    if rows.given.get("within") is None:
+    if rows.levels is None:
         return report
     section, lacking_gaps = within_section(rows, report.findings, chosen)
     notes, sections = [*report.notes, *lacking_gaps], [section, *sections]
@@ -1299,3 +1313,90 @@ def _look_alikes(labels: Iterable[Hashable]) -> list[str]:
         shown.setdefault(" ".join(text.split()), []).append(label)
     alike = [" and ".join(map(ascii, same)) for same in shown.values() if len(same) > 1]
     return [note("alike", labels=fmt.some(alike))] if alike else []
+
+
+def _of_input(data: RankedData, values: Array) -> Array:
+    """Return a column of ordered rows in the order of the input; others have 0."""
+    column = np.zeros(data.n_input, dtype=values.dtype)
+    column[data.kept] = values
+    return column
+
+
+def _labels_by_name(groups: Any) -> dict[str, Any]:
+    """Return the labels of each column that is crossed, and last those of the groups.
+
+    Columns that mark the members of groups are not crossed.
+    """
+    columns, names = frame_columns(groups) or ([], [])
+    arrays = [to_numpy(column, "sensitive_features") for column in columns]
+    if len(arrays) < 2 or all(array.dtype.kind == "b" for array in arrays):
+        name = getattr(groups, "name", None)
+        return {"" if name is None else fmt.label(name): groups}
+    by_name = {fmt.label(name): a for name, a in zip(names, arrays, strict=True)}
+    return {**by_name, " × ".join(by_name): groups}
+
+
+def _side_by_side(
+    groupings: Mapping[str, Any], cross: bool | str
+) -> tuple[dict[str, Any], dict[tuple[str, ...], list[str]], pd.DataFrame]:
+    """Return groupings side by side, their groups, and which rows are of which group.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to cross.
+    """
+    import pandas as pd
+
+    *columns, crossed = groupings
+    if not columns:
+        raise ValueError(
+            "cross must be True unless sensitive_features is a frame of several "
+            f"columns of labels; got {cross!r}."
+        )
+    named: dict[tuple[str, ...], str] = {(name,): name for name in columns}
+    if cross:
+        named[tuple(columns)] = crossed
+    sides, members = dict[tuple[str, ...], list[str]](), dict[str, Array]()
+    for of_columns, name in named.items():
+        groups = as_groups(groupings[name])
+        sides[of_columns] = [_name(of_columns, label) for label in groups.labels]
+        members |= {side: groups.mask(i) for i, side in enumerate(sides[of_columns])}
+    labels = {name: groupings[name] for name in named.values()}
+    return labels, sides, pd.DataFrame(members)
+
+
+def _name(columns: Sequence[str], label: Hashable) -> str:
+    """Return the name of a group of these columns among those of other groupings."""
+    said = fmt.label(label)
+    return said if isinstance(label, tuple) else f"{columns[0]}={said}"
+
+
+def references_of(
+    reference: Any,
+    groups: Iterable[Hashable],
+    sides: Mapping[tuple[str, ...], Sequence[str]] | None = None,
+) -> dict[Hashable, Hashable]:
+    """Return the group with which each group is compared instead of with the rest.
+
+    Raises
+    ------
+    ValueError
+        For a reference that is none of the groups.
+    """
+    if reference is None:
+        return {}
+    groups, sides = list(groups), sides or {}
+    of = {} if sides else dict.fromkeys(groups, reference)
+    given = dict(reference) if isinstance(reference, Mapping) else {}
+    for columns, names in sides.items():
+        if given.keys() >= set(columns):
+            values = tuple(given[column] for column in columns)
+            label = values if len(columns) > 1 else values[0]
+            of |= dict.fromkeys(names, _name(columns, label))
+    if not of or not {*of.values()} <= {*groups} or given.keys() - {*chain(*sides)}:
+        raise ValueError(
+            f"reference must be one of the groups {groups}, or of several groupings "
+            f"one by column, such as {{'race': 'white'}}; got {reference!r}."
+        )
+    return of

@@ -15,8 +15,8 @@ from .._estimates.scales import PlainScale, t_quantile
 from .._estimates.storage import stored
 from .._estimates.sums import MOST_COVARIANCES
 from .._inputs.columns import LABEL
-from .._inputs.groups import Codes, as_groups, encode, sort_labels
-from .._inputs.validation import Array, check_lengths, collected_warnings, to_numpy
+from .._inputs.groups import sort_labels
+from .._inputs.validation import Array, collected_warnings
 from ..inference import (
     marginal_outcome_test,
     monotonicity_test,
@@ -31,7 +31,6 @@ from ..metrics import (
 )
 from .catalog import not_named, note, table
 from .findings import DIFFERENCE, MANY_GROUPS, GroupFinding, MetricFinding, is_rest
-from .groupings import crossed_columns, name_of
 from .html import ForestPlot
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def further_sections(
         return sections, notes
     if of_places and rows.are_of_models:
         return sections, [note("no_places")]
-    several = {} if of_places else rows.groupings
+    several = rows.groupings if rows.sides and not of_places else {}
     named = {
         f", by {by}": replace(
             rows, columns={**rows.columns, "sensitive_features": labels}
@@ -278,12 +277,10 @@ def impact_sections(
     selected, rate, meaning = _selected(rows, options)
     weight = rows.columns["sample_weight"]
     units = {"cluster": rows.cluster, "sample_weight": weight}
-    groups = rows.given["sensitive_features"]
-    by_name = rows.groupings or {**crossed_columns(groups), name_of(groups): groups}
     words = [meaning, table()["sections"]["impact"]["method"]]
     sections = []
     with collected_warnings():
-        for by, labels in by_name.items():
+        for by, labels in rows.groupings.items():
             rates = selection_rate(None, selected, sensitive_features=labels, **units)
             level = options.confidence_level
             cells, said = _impact_table(rates, selected.size, level, by)
@@ -296,7 +293,7 @@ def impact_sections(
 
 def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
     """Return who is selected, or spared where that is good, the rate, and its words."""
-    score: Any = np.asarray(rows.columns["y_score"], dtype=float)
+    score = rows.data.ranking.score
     low, cut = options.favorable == "low", options.threshold
     kind, rate = "threshold", "spared" if low else "selection rate"
     scores = "all scores" if rows.qid is None else "the scores of its query"
@@ -305,15 +302,15 @@ def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
     elif cut is None:
         import pandas as pd
 
-        kind, rate, queries = "median", "scoring rate", np.zeros(score.size)
-        if rows.qid is not None:
-            queries = pd.factorize(to_numpy(rows.qid, "qid"))[0]
-        median = pd.Series(score).groupby(queries).transform("median").to_numpy()
+        kind, rate = "median", "scoring rate"
+        by_query = pd.Series(score).groupby(rows.data.ranking.query)
+        median = by_query.transform("median").to_numpy()
         # A score at the median is on neither side.
         score, cut = np.sign(score - median), 0 if low else 1
     words = table()["rates"][kind]["low" if low else "high"]
     said = words.format(threshold=fmt.number(cut), scores=scores)
-    return (score < cut if low else score >= cut) * 1.0, rate, said
+    selected = score < cut if low else score >= cut
+    return rows.of_input(selected * 1.0), rate, said
 
 
 def _impact_table(
@@ -380,8 +377,7 @@ def within_section(
     Those of a level compare a group with others of the level. The gap within all levels
     is their mean with the weights of Mantel and Haenszel.
     """
-    levels = encode(rows.given["within"], "within")
-    check_lengths(within=levels.codes.size, y_score=rows.data.n_input)
+    levels = rows.levels
     if 2 * levels.size > MOST_COVARIANCES:
         raise ValueError(
             f"within must have at most {MOST_COVARIANCES // 2} levels; got "
@@ -403,10 +399,7 @@ def within_section(
             if not same and row.group not in finding.references.values():
                 alone.append(row)
         with collected_warnings():
-            gaps = [
-                _gaps(rows, levels, finding, measured[metric.name], row)
-                for row in alone
-            ]
+            gaps = [_gaps(rows, finding, measured[metric.name], row) for row in alone]
         # Of all levels over the groups, and of single levels over all of them.
         pooled = corrected_pvalues(np.array([whole.pvalue for whole, *_ in gaps]))
         single = [gap.pvalue for _, *of_levels in gaps for gap in of_levels]
@@ -429,21 +422,17 @@ def within_section(
 
 
 def _gaps(
-    rows: AuditRows,
-    levels: Codes,
-    finding: MetricFinding,
-    metric: AuditMetric,
-    row: GroupFinding,
+    rows: AuditRows, finding: MetricFinding, metric: AuditMetric, row: GroupFinding
 ) -> list[GroupFinding]:
     """Return the gap of a group within all levels, and that of each of them."""
-    groups = as_groups(rows.columns["sensitive_features"])
-    members = groups.mask(groups.labels.index(row.group))
+    levels, groups = rows.levels, rows.data.groups
+    members = rows.of_input(groups.mask(groups.labels.index(row.group)))
     others = ~members
     if (reference := finding.references.get(row.group)) is not None:
-        others = groups.mask(groups.labels.index(reference))
+        others = rows.of_input(groups.mask(groups.labels.index(reference)))
     # The cells of the group come first, and then those of the others.
     cell = np.where(members, 0, levels.size) + levels.codes
-    result = rows.within(levels, cell, members | others).measured(metric)
+    result = rows.within(cell, members | others).measured(metric)
     cell_at = {int(label): i for i, label in enumerate(np.array(result.groups))}
     labels = levels.labels.tolist()
     both = [

@@ -195,6 +195,14 @@ def test_scores_have_a_scoring_rate():
     )
 
 
+def test_rows_of_weight_0_do_not_move_the_median():
+    frame = applicants()
+    weight = (frame["score"] > 0.3) * 1.0
+    report, _ = tables(frame, "score", item_weight=weight)
+    counted, _ = tables(frame[weight > 0], "score")
+    np.testing.assert_allclose(report.rates.estimate, counted.rates.estimate)
+
+
 def test_of_a_ranking_it_is_that_of_the_query():
     frame = applicants()
     query = np.repeat(np.arange(200), 10)
