@@ -262,7 +262,8 @@ def read_columns(
     lengths = {name: column.size for name, column in columns.items()}
     groups, codes, weights = read_labels(lengths, **others)
     n_input = groups.n_rows
-    left = placed = np.all([np.ones(n_input), *weights.values()], axis=0)
+    counted = [np.ones(n_input, dtype=bool), *(w > 0 for w in weights.values())]
+    left = placed = np.all(counted, axis=0)
     if not left.any():
         raise ValueError(
             "sample_weight and item_weight must both be positive in some row; one "

@@ -553,30 +553,36 @@ class RankedData:
         check_lengths(y_score=self.n_input, **{name: column.size})
         return column[self.kept]
 
-    def blocks(self) -> Iterator[tuple[slice, slice, RankedData]]:
-        """Yield rows and queries of many whole queries at a time, and their data.
+    def blocks(self) -> Sequence[tuple[slice, slice, RankedData]]:
+        """Return rows and queries of many whole queries at a time, and their data.
 
-        Each block has its own cache, shared by all metrics of these data.
+        All metrics of these data share the blocks, which are views of the columns, and
+        what is cached of each.
         """
+        if "blocks" not in self.cache:
+            spans = self.ranking.spans(_BLOCK)
+            self.cache["blocks"] = [(*span[:2], self._block(*span)) for span in spans]
+        return self.cache["blocks"]
+
+    def _block(self, rows: slice, queries: slice, places: Places) -> RankedData:
+        """Return the data of some whole queries that follow each other."""
         whole, weight = self.ranking, self.query_weight
-        for rows, queries, places in whole.spans(_BLOCK):
-            ranking = Ranking(
-                *(places.starts, places.tie_starts),
-                *(np.arange(rows.start, rows.stop), whole.score[rows]),
-                whole.shown and whole.shown.take(rows),
-            )
-            part = replace(
-                self._ranked(ranking),
-                query_labels=self.query_labels[queries],
-                query_weight=None if weight is None else weight[queries],
-                cache=self.cache.setdefault(f"rows from {rows.start}", {}),
-            )
-            yield rows, queries, part
+        ranking = Ranking(
+            *(places.starts, places.tie_starts),
+            *(whole.order[rows], whole.score[rows]),
+            whole.shown and whole.shown.take(rows),
+        )
+        return replace(
+            self._in_order(rows, ranking),
+            query_labels=self.query_labels[queries],
+            query_weight=None if weight is None else weight[queries],
+        )
 
     def ranked_by(self, score: Array, shown: ShownPlaces | None = None) -> RankedData:
         """Return the same rows with another score and places (in ranked order)."""
         query = self.ranking.query.astype(np.int64)
-        return self._ranked(Ranking.from_scores(score, query, shown))
+        ranking = Ranking.from_scores(score, query, shown)
+        return self._in_order(ranking.order, ranking)
 
     def split_by(self, codes: Array, rows: Array) -> RankedData:
         """Return some ranked rows as lists, one for each code, at the same places.
@@ -590,7 +596,7 @@ class RankedData:
         else:
             shown = whole.shown.take(rows)
         ranking = Ranking.from_scores(whole.score[rows], codes[rows], shown)
-        return self._ranked(replace(ranking, order=rows[ranking.order]))
+        return self._in_order(rows[ranking.order], ranking)
 
     def as_shown(self) -> RankedData:
         """Return the same rows in the order of their places, whatever their scores."""
@@ -603,11 +609,11 @@ class RankedData:
             return self
         rows, shown = self.ranking.ties_in_row_order(), self.ranking.shown
         shown = shown and shown.take(rows)
-        return self._ranked(replace(self.ranking, order=rows, shown=shown))
+        return self._in_order(rows, replace(self.ranking, shown=shown))
 
-    def _ranked(self, ranking: Ranking) -> RankedData:
-        """Return the data of a ranking whose `order` numbers ranked rows."""
-        rows, weight = ranking.order, self.item_weight
+    def _in_order(self, rows: Array | slice, ranking: Ranking) -> RankedData:
+        """Return the data of some ranked rows, which are ranked as in `ranking`."""
+        weight = self.item_weight
         return replace(
             self,
             ranking=replace(ranking, order=self.ranking.order[rows]),
@@ -667,7 +673,7 @@ def ranked_data(
         ranking=ranking,
         outcome=None if outcome is None else outcome[order],
         groups=read.groups.take(order),
-        query_labels=queries.of_rows[order[ranking.starts[:-1]]],
+        query_labels=queries.labels[queries.codes[order[ranking.starts[:-1]]]],
         cluster=read.codes.get("cluster"),
         query_weight=None
         if weight is None

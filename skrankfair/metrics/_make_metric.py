@@ -221,7 +221,12 @@ class MadeMetric:
                     f"for every query; for query {data.query_labels[query]!r} it made "
                     f"{numbers}."
                 )
-        size = made[0].size if made else 0
+        if not made:
+            raise ValueError(
+                "sensitive_features must put some row into a group; got no row in "
+                f"{', '.join(map(str, data.groups.labels))}."
+            )
+        size = made[0].size
         self._check_support(size)
         table = np.ones((len(made), size + self.counted))
         table[:, :size] = made

@@ -257,6 +257,11 @@ class TestErrors:
         with pytest.raises(ValueError, match="same|as many finite numbers for every"):
             made(lambda y, s: (np.inf, 1), per="query")
 
+    def test_of_rows_without_a_group(self):
+        nobody = np.zeros((N, 2), dtype=bool)
+        with pytest.raises(ValueError, match="some row into a group; got no row in 0"):
+            reciprocal_rank(Y, S, sensitive_features=nobody, qid=QUERY)
+
 
 class TestFromSums:
     def test_is_the_result_of_the_rows(self):
