@@ -10,7 +10,7 @@ from benchmarks.simulations.common import slices, tolerance
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.inference import compare
 from skrankfair.metrics import ndcg
-from tests.datasets.test_queries import matched
+from tests.datasets.test_make import matched
 
 pytestmark = pytest.mark.simulation
 

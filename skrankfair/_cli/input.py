@@ -22,7 +22,7 @@ import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._inputs.groups import sort_labels
-from .._inputs.text import NO_NUMBER, NUMBERS, csv_header, typed
+from ..distributed._sources import NO_NUMBER, NUMBERS, csv_header, typed
 from .terminal import InputError
 
 _PARQUET_MAGIC, _EXCEL = b"PAR1", (".xlsx", ".xlsm")

@@ -1,26 +1,262 @@
-"""Queries whose bias a model or a metric does not see: confounded, or underranked."""
+"""Simulated data of which the bias is known, and rankings as columns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from textwrap import dedent
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special, stats
 from scipy.optimize import least_squares
 from scipy.special import ndtr
 from sklearn.utils import Bunch
 
-from .._inputs.validation import Array, check_number, generator
+from .._inputs.validation import Array, check_choice, check_number, generator
 
+#: Of biased rankings: where the advantage is not the same at all places.
+_EXCEPTIONS = {
+    "constant": "",
+    "decreasing": " at the top, which falls evenly to 0 at the bottom",
+    "padded": " below the first {k}, which are not protected",
+    "rooney": " below the first {k}, of which {tokens} are protected, at random places",
+}
+#: Of confounded queries: the biases of the paper, by type of query and of item.
 _BIAS = ((1.5, 1.1), (0.9, 0.7))
 _ROUNDING = 1e-12
+#: Of underranked items: the gaps of the paper.
 _GAPS = (1.083, 1.149, 1.356)
 _LEVEL = 0.65  # pairwise accuracy among items of the rest
 _NOISE = 4 / 9  # variance in the shared feature, in units of that of membership
 _START = (-1.0, -1.8, -0.4, 0.8)
-_NODES, _GRID, _WIDTH = 15, 801, 8.0
+_NORMAL_NODES, _GRID, _WIDTH = 15, 801, 8.0
 _TOLERANCE = 1e-6
+#: Of scores with a bias by construction: the nodes over which errors are integrated.
+_NODES = 20_000
+#: Link functions and their inverses, by name.
+_LINKS: dict[str, tuple[Any, Any]] = {
+    "logit": (special.logit, special.expit),
+    "probit": (special.ndtri, special.ndtr),
+    "cloglog": (lambda p: np.log(-np.log1p(-p)), lambda x: -np.expm1(-np.exp(x))),
+}
+
+
+def rankings_to_columns(rankings: Iterable[Iterable[Any]]) -> dict[str, Any]:
+    """Turn ordered lists of group labels into the columns of a metric.
+
+    Papers and rankers often have one list of labels per ranking, the best item first.
+    Metrics take one row per item, with its score and its query.
+
+    Parameters
+    ----------
+    rankings : iterable of iterables
+        One ordered list of group labels per ranking, from the top down. Lists of items
+        work too: look up the labels of the items in the column afterwards.
+
+    Returns
+    -------
+    columns : dict of str to ndarray or list
+        By the names of a metric's arguments: "y_score", the number of places from the
+        bottom, which is 1 for the last of a list; "sensitive_features", the labels; and
+        "qid", the number of the list, from 0.
+
+    Raises
+    ------
+    ValueError
+        If there is no list, or one without items.
+
+    See Also
+    --------
+    make_biased_rankings : Rankings with an advantage of known size.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import rankings_to_columns
+    >>> from skrankfair.metrics import pairwise_parity
+    >>> columns = rankings_to_columns(["mmfmf", "mfmmf", "fmmmf"])
+    >>> pairwise_parity(**columns, signed=True).estimate.round(3)
+    array([-0.333,  0.333])
+    """
+    lists = [list(ranking) for ranking in rankings]
+    lengths = [len(labels) for labels in lists]
+    if min(lengths, default=0) == 0:
+        raise ValueError(
+            "rankings must be lists of at least one item each; got "
+            f"{len(lists)} lists, of {lengths[:5]} items."
+        )
+    return {
+        "y_score": np.concatenate([np.arange(n, 0, -1) for n in lengths]),
+        "sensitive_features": [label for labels in lists for label in labels],
+        "qid": np.repeat(np.arange(len(lists)), lengths),
+    }
+
+
+def make_biased_rankings(
+    n_rankings: int = 100,
+    n_items: int = 100,
+    share: float = 0.5,
+    advantage: float = 0.5,
+    *,
+    pattern: str = "constant",
+    k: int = 10,
+    random_state: int | np.random.Generator | None = None,
+) -> Bunch:
+    """Draw rankings in which a protected group has an advantage.
+
+    Each ranking is filled from the top: while items of both groups remain, the next one
+    is protected with probability `advantage`, whatever is above it; when one group is
+    used up, the other follows.
+
+    Parameters
+    ----------
+    n_rankings : int, default=100
+    n_items : int, default=100
+        Items of each ranking.
+    share : float, default=0.5
+        Share of the protected group; ``round(share * n_items)`` items are protected.
+    advantage : float, default=0.5
+        The α of Kuhlman et al.: 0 is a total disadvantage of the protected group, 1 a
+        total advantage; near `share` there is none.
+    pattern : {"constant", "decreasing", "padded", "rooney"}, default="constant"
+        Where the advantage holds. "decreasing": the probability falls evenly from
+        `advantage` at the top to 0 at the bottom. "padded": the first `k` are not
+        protected. "rooney": of the first `k` a tenth is protected, and one at least, at
+        random places. Below the first `k` the probability is `advantage`.
+    k : int, default=10
+        How many positions at the top "padded" and "rooney" fill in their own way.
+    random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object; its columns have ``n_rankings * n_items`` rows, from the
+        top of the first ranking down, and the names of a metric's arguments.
+
+        y_score : ndarray of int
+            ``n_items`` at the top, 1 at the bottom.
+        sensitive_features : ndarray of str
+            "protected" or "other".
+        qid : ndarray of int
+            Ranking, from 0.
+        n_protected : int
+            Protected items of each ranking.
+        position_share : ndarray of shape (n_items,)
+            The exact probability that the item at a position is protected.
+        DESCR : str
+            The distribution.
+
+    Raises
+    ------
+    ValueError
+        For a number outside its range, or a group that has too few items to fill the
+        first `k` positions as the pattern asks.
+
+    See Also
+    --------
+    skrankfair.metrics.expected_advantage : Metrics of position probabilities.
+
+    Notes
+    -----
+    All patterns but "constant" are those of the supplement of Kuhlman et al., and break
+    the assumptions of their theorems: the share of the group does not only fall, or
+    only rise, from the top down. For a padding with the protected group, pass the share
+    and the advantage of the others, and exchange the labels.
+
+    The item at a position depends only on the number of protected items above it, and
+    `position_share` follows the distribution of this number from the top down.
+
+    References
+    ----------
+    Yang, K., Stoyanovich, J. (2017). "Measuring Fairness in Ranked Outputs". SSDBM.
+
+    Kuhlman, C., Gerych, W., Rundensteiner, E. (2021). "Measuring Group Advantage: A
+    Comparative Study of Fair Ranking Metrics". AIES. §6.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_biased_rankings
+    >>> from skrankfair.metrics import pairwise_parity
+    >>> data = make_biased_rankings(50, 40, share=0.2, advantage=0.5, random_state=0)
+    >>> pairwise_parity(
+    ...     None,
+    ...     data.y_score,
+    ...     sensitive_features=data.sensitive_features,
+    ...     qid=data.qid,
+    ...     signed=True,
+    ... ).estimate.round(2)
+    array([-0.73,  0.73])
+    >>> data.position_share[[0, 9, 19, 39]].round(3)
+    array([0.5 , 0.49, 0.09, 0.  ])
+    """
+    check_number(n_rankings, "n_rankings", 1, np.inf, integer=True)
+    check_number(n_items, "n_items", 1, np.inf, integer=True)
+    check_number(share, "share", 0, 1)
+    check_number(advantage, "advantage", 0, 1)
+    check_choice(pattern, "pattern", tuple(_EXCEPTIONS))
+    check_number(k, "k", 1, np.inf, integer=True)
+    n_protected = round(float(share) * n_items)
+    tokens = {"padded": 0, "rooney": max(1, k // 10)}.get(pattern)
+    if tokens is not None and not k - n_items + n_protected <= tokens <= n_protected:
+        raise ValueError(
+            f"k must leave {tokens} of the first k places to the protected group, and "
+            f"the others to the rest; got k={k} for {n_protected} of {n_items} items."
+        )
+
+    def chance(position: int, taken: Array) -> Array:
+        """Return the probability of a protected item after `taken` of them."""
+        probability = np.full(taken.size, float(advantage))
+        if pattern == "decreasing":
+            probability *= 1 - position / n_items
+        elif tokens is not None and position < k:
+            probability = (tokens - taken) / (k - position)
+        probability[taken == n_protected] = 0.0
+        probability[position - taken == n_items - n_protected] = 1.0
+        return probability
+
+    drawn = generator(random_state).random((int(n_rankings), int(n_items)))
+    protected, taken = np.empty(drawn.shape, dtype=bool), np.zeros(len(drawn))
+    for position in range(int(n_items)):
+        protected[:, position] = drawn[:, position] < chance(position, taken)
+        taken += protected[:, position]
+    exception = _EXCEPTIONS[pattern].format(k=k, tokens=tokens)
+    description = f"""\
+        Biased rankings
+        ===============
+
+        {n_rankings:,} rankings of {n_items} items, {n_protected} of them protected,
+        after Yang and Stoyanovich, "Measuring Fairness in Ranked Outputs". The data are
+        simulated, not collected.
+
+        Each ranking is filled from the top: while both groups have items left, the next
+        one is protected with probability {advantage:g}{exception}; then the rest
+        follows. An advantage of 0 puts the protected group last, 1 puts it first, and a
+        value near its share ({share:g}) gives it about the same chance at every
+        position.
+        """
+    return Bunch(
+        y_score=np.tile(np.arange(n_items, 0, -1), n_rankings),
+        sensitive_features=np.where(protected.ravel(), "protected", "other"),
+        qid=np.repeat(np.arange(n_rankings), n_items),
+        n_protected=n_protected,
+        position_share=_position_share(int(n_items), n_protected, chance),
+        DESCR=dedent(description),
+    )
+
+
+def _position_share(
+    n_items: int, n_protected: int, chance: Callable[[int, Array], Array]
+) -> Array:
+    """Return the probability of a protected item at each position."""
+    numbers, out = np.arange(n_protected + 1), np.empty(n_items)
+    distribution = (numbers == 0).astype(float)
+    for position in range(n_items):
+        here = distribution * np.clip(chance(position, numbers), 0.0, 1.0)
+        out[position] = here.sum()
+        distribution -= here
+        distribution[1:] += here[:-1]
+    return np.clip(out, 0.0, 1.0)
 
 
 def make_confounded_queries(
@@ -399,7 +635,7 @@ def _accuracy(d: Design) -> tuple[Array, list[float]]:
     Index 0 is the rest, 1 the subgroup. Gaps are ratios of the rest to the subgroup:
     overall, within groups and between groups.
     """
-    node, mass = np.polynomial.hermite_e.hermegauss(_NODES)
+    node, mass = np.polynomial.hermite_e.hermegauss(_NORMAL_NODES)
     mass = mass / mass.sum()
     match = d.match * node
     of_match, of_shared = _coefficients(d)
@@ -460,3 +696,186 @@ def _solve(share: float, gaps: tuple[float, float, float]) -> Design:
             f"the nearest to {gaps} are ({best}). Choose a smaller share or those."
         )
     return design(solution.x)
+
+
+def _outcome(score: Array, b0: Any, b1: Any, link: str) -> Array:
+    to_link, from_link = _LINKS[link]
+    inside = np.clip(score, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+    with np.errstate(over="ignore"):
+        return np.asarray(from_link(b0 + b1 * to_link(inside)))
+
+
+def _errors(
+    rate: float,
+    n_max: int | None,
+    alpha: float,
+    beta: float,
+    b0: float,
+    b1: float,
+    link: str,
+) -> tuple[float, float]:
+    """Return the true errors: each cluster with weight one, and each row.
+
+    They are integrated at midpoints of quantiles of the scores, or of the scores where
+    the distributions of clusters differ.
+    """
+    nodes = (np.arange(_NODES) + 0.5) / _NODES
+    if n_max is None:
+        score = special.betaincinv(alpha, beta, nodes)
+        error = float(np.sqrt(np.mean((score - _outcome(score, b0, b1, link)) ** 2)))
+        return error, error
+    sizes = np.arange(1, n_max + 1)
+    # All clusters of n_max rows or more are of one kind.
+    share = stats.poisson.pmf(sizes - 1, rate)
+    share[-1] = stats.poisson.sf(n_max - 2, rate) if n_max > 1 else 1.0
+    rows = sizes * share
+    rows[-1] = 1 + rate - rows[:-1].sum()
+    # Density and mean outcome by score, for weights by cluster and by row.
+    mass, total = np.zeros((2, 2, _NODES))
+    for size, weights in zip(sizes, np.stack([share, rows], axis=1), strict=True):
+        z = size / n_max
+        density = np.outer(weights, size * nodes ** (size - 1.0))
+        mass += density
+        total += density * _outcome(nodes, b0 * (1 - z), b1 + z * (1 - b1), link)
+    gap = np.zeros(mass.shape)
+    np.divide(nodes * mass - total, mass, out=gap, where=mass > 0)
+    by_cluster, by_row = np.sqrt((gap**2 * mass).sum(1) / mass.sum(1))
+    return float(by_cluster), float(by_row)
+
+
+def make_bias_by_construction(
+    n_clusters: int = 1000,
+    *,
+    b0: float = 0.5,
+    b1: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    link: str = "logit",
+    rate: float = 0.0,
+    n_max: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Bunch:
+    """Draw scores and outcomes whose calibration error is known.
+
+    ``E[Y | s] = g⁻¹(b0 + b1 g(s))`` for a link g: the scores are calibrated for b0 = 0
+    and b1 = 1. A cluster (a person) has ``N = 1 + Poisson(rate)`` rows. With `n_max`
+    those who have more rows have higher scores that are better calibrated, so that rows
+    and persons differ in the mean outcome at a score, and in the calibration error.
+    Each group of a design of several is a call of its own, with clusters of its own.
+
+    Parameters
+    ----------
+    n_clusters : int, default=1000
+    b0, b1 : float, default=0.5, 1.0
+        Intercept and slope on the scale of the link.
+    alpha, beta : float, default=1.0, 1.0
+        Scores are Beta(alpha, beta), without `n_max`.
+    link : {"logit", "probit", "cloglog"}, default="logit"
+        The scale on which mean outcomes are straight in the scores.
+    rate : float, default=0.0
+        Expected number of rows of a cluster beyond the first.
+    n_max : int or None, default=None
+        A cluster of N rows has scores Beta(min(N, n_max), 1), and b0 and b1 move to 0
+        and 1 by ``z = min(N / n_max, 1)``: b0 (1 - z) and b1 + z (1 - b1). None means
+        that all clusters are alike.
+    random_state : int, Generator or None, default=None
+        Seed or generator of the random numbers. None draws anew in each call.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object; its columns have the names of a metric's arguments.
+
+        y_true : ndarray of int
+            0 or 1.
+        y_score : ndarray of float
+            In (0, 1).
+        cluster : ndarray of int
+            From 0.
+        expected : ndarray of float
+            E[y_true] of the row, given its score and its cluster.
+        true_error : float
+            ``(E[(S - E[Y | S])²])^(1/2)`` for a row drawn from a cluster that is drawn
+            at random: what `calibration_error` estimates.
+        true_error_by_row : float
+            The same for a row drawn at random.
+        DESCR : str
+            The distribution.
+
+    Raises
+    ------
+    ValueError
+        For parameters out of range.
+
+    See Also
+    --------
+    skrankfair.metrics.calibration_error : Estimates the error.
+
+    Notes
+    -----
+    True errors are integrated numerically over the scores: with p_N the share of
+    clusters of N rows (by row: N p_N) and f_N the density of their scores,
+    ``E[Y | s] = Σ p_N f_N(s) μ_N(s) / Σ p_N f_N(s)``. The paper prints max(N, N_max),
+    but then the scores would not depend on N as it says they do.
+
+    References
+    ----------
+    DiCiccio, C., Hsu, B., Yu, Y., Nandy, P., Basu, K. (2023). "Detection and Mitigation
+    of Algorithmic Bias via Predictive Parity". FAccT '23, §8.
+
+    Roelofs, R., Cain, N., Shlens, J., Mozer, M. C. (2022). "Mitigating bias in
+    calibration error estimation". AISTATS.
+
+    Examples
+    --------
+    >>> from skrankfair.datasets import make_bias_by_construction
+    >>> from skrankfair.metrics import calibration_error
+    >>> data = make_bias_by_construction(20_000, b0=1.0, random_state=0)
+    >>> round(data.true_error, 3)
+    0.177
+    >>> r = calibration_error(
+    ...     data.y_true, data.y_score, sensitive_features=["all"] * data.y_true.size
+    ... )
+    >>> bool(abs(r.estimate[0] - data.true_error) < 0.01)
+    True
+    """
+    check_number(n_clusters, "n_clusters", 1, np.inf, integer=True)
+    for name, value in (("b0", b0), ("b1", b1)):
+        check_number(value, name, -np.inf, np.inf, inclusive=(False, False))
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        check_number(value, name, 0, np.inf, inclusive=(False, False))
+    check_choice(link, "link", tuple(_LINKS))
+    check_number(rate, "rate", 0, np.inf, inclusive=(True, False))
+    if n_max is not None:
+        check_number(n_max, "n_max", 1, 1000, integer=True)
+    rng = generator(random_state)
+    sizes = 1 + rng.poisson(rate, n_clusters)
+    cluster = np.repeat(np.arange(n_clusters), sizes)
+    z: Any = 0.0
+    if n_max is None:
+        score = rng.beta(alpha, beta, cluster.size)
+        scores, moving = f"Scores Beta({alpha:g}, {beta:g}).", ""
+    else:
+        size = np.minimum(sizes, n_max)[cluster]
+        z, score = size / n_max, rng.beta(size, 1.0)
+        scores = f"Scores Beta(min(N, {n_max}), 1)."
+        moving = f", moving to 0 and 1 with min(N / {n_max}, 1)"
+    expected = _outcome(score, b0 * (1 - z), b1 + z * (1 - b1), link)
+    true_error, true_error_by_row = _errors(rate, n_max, alpha, beta, b0, b1, link)
+    description = f"""\
+        Bias by construction
+
+        {n_clusters} clusters, {cluster.size} rows; 1 + Poisson({rate:g}) rows per
+        cluster. {scores} link(E[Y | s]) = b0 + b1 link(s), {link}, b0 = {b0:g},
+        b1 = {b1:g}{moving}. Root mean square of s - E[Y | s]: {true_error:.6g} with
+        every cluster weighing one, {true_error_by_row:.6g} with every row weighing one.
+        """
+    return Bunch(
+        y_true=(rng.random(cluster.size) < expected).astype(np.int64),
+        y_score=score,
+        cluster=cluster,
+        expected=expected,
+        true_error=true_error,
+        true_error_by_row=true_error_by_row,
+        DESCR=dedent(description),
+    )

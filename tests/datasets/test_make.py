@@ -1,0 +1,502 @@
+"""Simulated data: the seed decides, bad options are refused, the bias is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, special, stats
+from scipy.integrate import dblquad
+from sklearn.linear_model import LinearRegression
+
+from benchmarks.simulations.common import tolerance
+from skrankfair.datasets import (
+    make_bias_by_construction,
+    make_biased_rankings,
+    make_confounded_queries,
+    make_underranked_items,
+    rankings_to_columns,
+)
+from skrankfair.distributed import measure
+from skrankfair.metrics import (
+    expected_advantage,
+    matched_pair_calibration,
+    pairwise_accuracy,
+    pairwise_parity,
+)
+from tests.reference import advantage as naive
+from tests.seeds import rarely
+
+SMALL = {
+    make_bias_by_construction: {"n_clusters": 50, "rate": 1.0},
+    make_biased_rankings: {"n_rankings": 9, "n_items": 30, "share": 0.3},
+    make_confounded_queries: {"n_queries": 50},
+    make_underranked_items: {"n_queries": 50},
+}
+BIAS = {("u", 1): 1.5, ("u", 2): 1.1, ("v", 1): 0.9, ("v", 2): 0.7}
+SHARE = {"u": 1 / 7, "v": 5 / 7}
+PAPER = {"all": 1.083, "intra": 1.149, "inter": 1.356}
+
+
+@pytest.mark.parametrize("make", SMALL, ids=lambda make: make.__name__)
+def test_the_seed_decides(make):
+    seeds = (1, 1, np.random.default_rng(1), 2)
+    first, *same, other = (make(**SMALL[make], random_state=seed) for seed in seeds)
+    columns = [name for name in first if isinstance(first[name], np.ndarray)]
+    assert "y_score" in columns
+    for name in columns:
+        for data in same:
+            np.testing.assert_array_equal(first[name], data[name])
+    assert not all(np.array_equal(first[name], other[name]) for name in columns)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (make_bias_by_construction, {"n_clusters": 2.5}, "n_clusters must be"),
+        (make_bias_by_construction, {"b0": np.nan}, "b0 must be"),
+        (make_bias_by_construction, {"alpha": 0}, "alpha must be"),
+        (make_bias_by_construction, {"link": "log"}, "link must be"),
+        (make_bias_by_construction, {"rate": -0.5}, "rate must be"),
+        (make_bias_by_construction, {"n_max": 1.5}, "n_max must be"),
+        (make_biased_rankings, {"n_rankings": 0}, "n_rankings must be"),
+        (make_biased_rankings, {"share": np.nan}, "share must be"),
+        (make_biased_rankings, {"advantage": "much"}, "advantage must be"),
+        (make_confounded_queries, {"n_queries": 0}, "n_queries must be"),
+        (make_confounded_queries, {"bias": [1, 1]}, r"bias .* of shape \(2, 2\)"),
+        (make_confounded_queries, {"bias": "b"}, "bias must be an array"),
+        (make_confounded_queries, {"bias": [[1, 1], [1, 1]]}, "share must be given"),
+        (make_confounded_queries, {"bias": [[1.1, 1.6], [0.9, 0]]}, "share must be"),
+        (make_confounded_queries, {"share": [0.5, 1.5]}, r"share .* in \[0, 1\]"),
+        (make_underranked_items, {"n_items": 2.5}, "n_items must be"),
+        (make_underranked_items, {"share": 5e-324}, r"share .* in \[1e-09, 1\)"),
+        (make_underranked_items, {"share": 0.4}, "gaps .* share of 0.4 can have"),
+        (make_underranked_items, {"gaps": (1, 1)}, "gaps must be three numbers"),
+        (make_underranked_items, {"gaps": (1, 1, np.nan)}, "gaps must be a number"),
+        *((make, {"random_state": "x"}, "random_state must be") for make in SMALL),
+    ],
+)
+def test_bad_options_are_refused(make, options, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        make(**options)
+
+
+def test_columns():
+    columns = rankings_to_columns([["b", "a"], ("a",), iter([3, "a", ("b", 1)])])
+    assert columns["y_score"].tolist() == [2, 1, 1, 3, 2, 1]
+    assert columns["qid"].tolist() == [0, 0, 1, 2, 2, 2]
+    labels = ["b", "a", "a", 3, "a", ("b", 1)]
+    assert columns["sensitive_features"] == labels
+
+
+@pytest.mark.parametrize("rankings", [[], [["a"], []]])
+def test_nothing_to_rank(rankings):
+    with pytest.raises(ValueError, match="rankings must be lists of at least one item"):
+        rankings_to_columns(rankings)
+
+
+def test_are_what_metrics_take():
+    rng = np.random.default_rng(0)
+    lists = [rng.choice(list("ab"), 7).tolist() for _ in range(9)]
+    columns = rankings_to_columns(lists)
+    s, g, q = (list(columns[n]) for n in ("y_score", "sensitive_features", "qid"))
+    expected = naive.pairwise_parity(s, q, {x: [y == x for y in g] for x in "ab"})
+    r = pairwise_parity(**columns)
+    np.testing.assert_allclose(r.estimate, [value for value, _ in expected.values()])
+    names = {name: name for name in columns}
+    results = measure(pd.DataFrame(columns), ["ndkl", "pairwise_parity"], **names)
+    np.testing.assert_allclose(results["pairwise_parity"].estimate, r.estimate)
+
+
+def test_position_probabilities_of_lists():
+    # R of equation 10 from lists of items, which gives the metrics of the mean shares.
+    rng = np.random.default_rng(0)
+    items = [rng.permutation(list("pqrstu")).tolist() for _ in range(20)]
+    group = dict(zip("pqrstu", "aabbab", strict=True))
+    frame = pd.DataFrame(rankings_to_columns(items))
+    place = frame.groupby("qid").cumcount()
+    matrix = pd.crosstab(place, frame["sensitive_features"]) / len(items)
+    labels = [group[item] for item in matrix.columns]
+    table = expected_advantage(matrix, sensitive_features=labels, step=2, k=2)
+    r = pairwise_parity(
+        y_score=frame["y_score"],
+        sensitive_features=frame["sensitive_features"].map(group),
+        qid=frame["qid"],
+        average="representation",
+    )
+    np.testing.assert_allclose(table["pairwise_parity"], r.estimate)
+
+
+def protected(data):
+    return data.sensitive_features.reshape(-1, data.position_share.size) == "protected"
+
+
+def test_is_filled_from_the_top():
+    # The law, item by item, from the same draws.
+    rng = np.random.default_rng(3)
+    draws = rng.random((50, 15)) < 0.4
+    data = make_biased_rankings(50, 15, 0.3, 0.4, random_state=3)
+    for row, found in zip(draws, protected(data), strict=True):
+        left = {True: data.n_protected, False: 15 - data.n_protected}
+        for drawn, taken in zip(row, found, strict=True):
+            wanted = bool(drawn) if left[True] and left[False] else left[True] > 0
+            assert taken == wanted
+            left[wanted] -= 1
+
+
+def test_columns_of_biased_rankings():
+    data = make_biased_rankings(3, 4, 0.5, 1.0)
+    assert data.y_score.tolist() == [4, 3, 2, 1] * 3
+    assert data.qid.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    groups = ["protected", "protected", "other", "other"]
+    assert data.sensitive_features.tolist() == groups * 3
+    assert "3 rankings of 4 items, 2 of them protected" in data.DESCR
+
+
+def naive_ranking(rng, n, n_protected, advantage, pattern, k):
+    """One ranking of the supplement, step by step: whether each item is protected."""
+    left = {True: n_protected, False: n - n_protected}
+    top = {"padded": [False] * k, "rooney": [True] * max(1, k // 10)}.get(pattern, [])
+    if pattern == "rooney":
+        top = list(rng.permutation(top + [False] * (k - len(top))))
+    for taken in top:
+        left[bool(taken)] -= 1
+    ranking = [bool(taken) for taken in top]
+    while left[True] + left[False]:
+        chance = advantage
+        if pattern == "decreasing":
+            chance *= 1 - len(ranking) / n
+        taken = bool(rng.random() < chance)
+        if not left[taken]:
+            taken = not taken
+        left[taken] -= 1
+        ranking.append(taken)
+    return ranking
+
+
+@pytest.mark.parametrize("pattern", ["constant", "decreasing", "padded", "rooney"])
+@pytest.mark.parametrize(("n", "share", "k"), [(12, 0.5, 5), (30, 0.2, 20)])
+def test_patterns(pattern, n, share, k):
+    options = {"pattern": pattern, "k": k}
+    data = make_biased_rankings(2000, n, share, 0.4, random_state=0, **options)
+    member, expected = protected(data), data.position_share
+    assert (member.sum(axis=1) == data.n_protected).all()
+    rng = np.random.default_rng(1)
+    naive = [
+        naive_ranking(rng, n, data.n_protected, 0.4, pattern, k) for _ in range(2000)
+    ]
+    error = np.sqrt(expected * (1 - expected) / 2000)
+    for drawn in (member, np.array(naive)):
+        assert (np.abs(drawn.mean(axis=0) - expected) <= 5 * error + 1e-12).all()
+    if pattern == "padded":
+        assert not expected[:k].any()
+    if pattern == "rooney":
+        assert (member[:, :k].sum(axis=1) == max(1, k // 10)).all()
+        np.testing.assert_allclose(expected[:k], max(1, k // 10) / k)
+
+
+@pytest.mark.parametrize("advantage", [0.0, 0.1, 0.35, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.8, 1.0])
+def test_share_of_a_constant_advantage_in_closed_form(share, advantage):
+    # Position i sees whether the draws above have used up one of the groups.
+    n, drawn = 20, np.arange(20)
+    data = make_biased_rankings(1, n, share, advantage)
+    m = data.n_protected
+    assert m == round(share * n) == protected(data).sum()
+    over = stats.binom.sf(m - 1, drawn, advantage)
+    only = stats.binom.sf(n - m - 1, drawn, 1 - advantage)
+    expected = advantage * (1 - over - only) + only
+    np.testing.assert_allclose(data.position_share, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pattern": "rising"}, "pattern must be one of"),
+        ({"pattern": "padded", "k": 0}, "k must be"),
+        ({"pattern": "padded", "k": 11}, "k must leave 0 of the first k places"),
+        ({"pattern": "rooney", "share": 0.0}, "k must leave 1 of the first"),
+    ],
+)
+def test_patterns_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_biased_rankings(1, 20, **{"share": 0.5, **options})
+
+
+def relevance(s, b):
+    """Equation 8."""
+    return b * s if s < 0.5 else 1 - (2 - b) * (1 - s)
+
+
+def matched(data, boost=0.0, **options):
+    return matched_pair_calibration(
+        data.y_true,
+        data.y_score + boost * (data.sensitive_features == 1),
+        sensitive_features=data.sensitive_features,
+        qid=data.qid,
+        **options,
+    )
+
+
+@pytest.fixture(name="data", scope="module")
+def _data():
+    return make_confounded_queries(200_000, random_state=0)
+
+
+# The distribution
+
+
+def test_columns_are_named_as_arguments():
+    data = make_confounded_queries(20, n_items=3, random_state=0)
+    rows = ("y_true", "y_score", "sensitive_features", "qid", "query_type", "expected")
+    assert {data[name].shape for name in rows} == {(60,)}
+    np.testing.assert_array_equal(data.qid, np.repeat(np.arange(20), 3))
+    assert set(data.y_true) == {0, 1}
+    assert set(data.sensitive_features) == {1, 2}
+    assert set(data.query_type) == {"u", "v"}
+    assert all(len(set(data.query_type[data.qid == q])) == 1 for q in range(20))
+    assert "20 queries of 3 items" in data.DESCR
+
+
+def test_shares_are_those_of_the_paper(data):
+    np.testing.assert_allclose(data.share, [1 / 7, 5 / 7], rtol=1e-14)
+    n = 200_000
+    in_u = (data.query_type[::10] == "u").mean()
+    assert abs(in_u - 0.5) < tolerance(0.5, n)
+    for kind, share in SHARE.items():
+        items = data.sensitive_features[data.query_type == kind]
+        assert abs((items == 1).mean() - share) < tolerance(share, items.size)
+
+
+def test_expected_relevance_is_equation_8():
+    data = make_confounded_queries(200, random_state=0)
+    columns = (data.y_score, data.query_type, data.sensitive_features, data.expected)
+    for s, query, item, expected in zip(*columns, strict=True):
+        assert expected == pytest.approx(relevance(s, BIAS[query, item]), rel=1e-12)
+
+
+def test_relevance_is_drawn_with_its_expectation(data):
+    # Ten bins of expected relevance: a binomial count in each.
+    edges = np.quantile(data.expected, np.linspace(0, 1, 11))
+    place = np.clip(np.searchsorted(edges, data.expected) - 1, 0, 9)
+    number = np.bincount(place)
+    noise = data.expected * (1 - data.expected)
+    spread = np.sqrt(np.bincount(place, noise))
+    difference = np.bincount(place, data.y_true - data.expected)
+    assert np.abs(difference / spread).max() < 4
+    assert number.min() > 1000
+
+
+@pytest.mark.parametrize(
+    "bias", [((1.5, 1.1), (0.9, 0.7)), ((1.2, 1.4), (0.5, 0.9)), ((1.4, 1), (0.8, 0.6))]
+)
+def test_both_types_are_calibrated_over_all_queries(bias):
+    share = make_confounded_queries(2, bias=bias, random_state=0).share
+    for item, of_type in enumerate((share, 1 - share)):
+        query = of_type / of_type.sum()  # P(query type | item type)
+        for s in np.linspace(0, 1, 11):
+            mean = sum(query[q] * relevance(s, bias[q][item]) for q in (0, 1))
+            assert mean == pytest.approx(s, abs=1e-12)
+
+
+# What the paper says of it
+
+
+def pair_mean(item, boost, epsilon):
+    """E[y_i - y_j | 0 <= s_j - s_i <= epsilon], i of the type, by quadrature."""
+    other = 3 - item
+    shift = boost if item == 1 else -boost  # of s_i less that of s_j
+    number = value = 0.0
+    for kind, share in SHARE.items():
+        weight = share * (1 - share)
+
+        def edge(s_i, difference):
+            """s_j where s_j - s_i - shift is the difference."""
+            return min(max(s_i + shift + difference, 0), 1)
+
+        for power in (0, 1):
+            total, _ = dblquad(
+                lambda s_j, s_i, power=power, kind=kind: (
+                    (
+                        relevance(s_i, BIAS[kind, item])
+                        - relevance(s_j, BIAS[kind, other])
+                    )
+                    ** power
+                ),
+                *(0, 1, lambda x: edge(x, 0), lambda x: edge(x, epsilon)),
+                epsabs=1e-5,
+            )
+            if power:
+                value += weight * total
+            else:
+                number += weight * total
+    return value / number
+
+
+@pytest.mark.parametrize("epsilon", [0.1, *rarely(0.01, 0.3)])
+@pytest.mark.parametrize("boost", [0.0, 0.1])
+def test_matched_pairs_measure_the_truth(data, epsilon, boost):
+    result = matched(data, boost, epsilon=epsilon)
+    truth = [pair_mean(item, boost, epsilon) for item in (1, 2)]
+    assert np.all(np.abs(result.estimate - truth) < 4 * result.standard_error)
+
+
+def test_limit_of_small_epsilon():
+    assert pair_mean(1, 0.0, 1e-4) == pytest.approx(0.06875, abs=1e-4)
+
+
+@pytest.fixture(name="underranked", scope="module")
+def _underranked():
+    return make_underranked_items(20_000, random_state=0)
+
+
+def accuracy(data, **options):
+    return pairwise_accuracy(
+        data.y_true,
+        data.y_score,
+        sensitive_features=data.sensitive_features,
+        qid=data.qid,
+        **options,
+    )
+
+
+def test_columns_of_underranked_items():
+    data = make_underranked_items(20, n_items=3, n_signals=2, random_state=0)
+    rows = ("y_true", "y_score", "sensitive_features", "qid", "engagement")
+    assert {data[name].shape for name in rows} == {(60,)}
+    assert data.X.shape == (60, 4)
+    assert data.feature_names == ["match", "signal_1", "signal_2", "shared"]
+    np.testing.assert_array_equal(data.qid, np.repeat(np.arange(20), 3))
+    np.testing.assert_array_equal(data.engagement > 0, data.y_true == 1)
+    np.testing.assert_allclose(data.X @ data.coef, data.y_score)
+    assert "20 queries of 3 items" in data.DESCR
+
+
+def test_items_of_a_group_share_their_match_with_the_query(underranked):
+    key = underranked.qid * 2 + (underranked.sensitive_features == "subgroup")
+    order = np.argsort(key, kind="stable")
+    same = key[order][1:] == key[order][:-1]
+    match = underranked.X[order, 0]
+    np.testing.assert_array_equal(match[1:][same], match[:-1][same])
+
+
+def test_share(underranked):
+    share = (underranked.sensitive_features == "subgroup").mean()
+    assert abs(share - 0.1) < tolerance(0.1, underranked.qid.size)
+
+
+@pytest.mark.parametrize("comparison", PAPER)
+def test_gaps_are_those_of_the_paper(underranked, comparison):
+    assert underranked.gaps[comparison] == pytest.approx(PAPER[comparison], abs=1e-6)
+    r = accuracy(underranked, comparison=comparison)
+    ratio = r.contrast("rest", "subgroup", kind="ratio")
+    assert abs(ratio.estimate - PAPER[comparison]) < 4 * ratio.standard_error
+    assert ratio.standard_error < 0.02
+
+
+@pytest.mark.parametrize("comparison", ["intra", "inter"])
+def test_accuracies_are_those_of_the_population(underranked, comparison):
+    r = accuracy(underranked, comparison=comparison)
+    truth = (
+        underranked.accuracy if comparison == "inter" else underranked.accuracy[:, ::-1]
+    )
+    expected = [truth[0, 1], truth[1, 0]]
+    assert np.all(np.abs(r.estimate - expected) < 4 * r.standard_error)
+
+
+def test_the_score_is_the_best_linear_model(underranked):
+    fitted = LinearRegression().fit(underranked.X, underranked.y_true)
+    residual = underranked.y_true - fitted.predict(underranked.X)
+    X = underranked.X - underranked.X.mean(0)
+    # Sandwich standard errors by query.
+    sums = np.zeros((20_000, X.shape[1]))
+    np.add.at(sums, underranked.qid, X * residual[:, None])
+    bread = np.linalg.inv(X.T @ X)
+    error = np.sqrt(np.diag(bread @ (sums.T @ sums) @ bread))
+    scale = (fitted.coef_ @ underranked.coef) / (underranked.coef @ underranked.coef)
+    assert np.all(np.abs(fitted.coef_ - scale * underranked.coef) < 4 * error)
+
+
+def test_other_shares_and_gaps():
+    data = make_underranked_items(
+        10, share=0.02, gaps=(1.05, 1.1, 1.25), random_state=0
+    )
+    np.testing.assert_allclose(list(data.gaps.values()), [1.05, 1.1, 1.25], atol=1e-6)
+
+
+def test_error_is_the_integral_over_the_scores():
+    def square(s, b0, b1):
+        return (s - special.expit(b0 + b1 * special.logit(s))) ** 2
+
+    for b0, b1, alpha, beta in ((1, 1, 1, 1), (0.5, 2, 2, 3), (-1, 0.5, 0.7, 0.6)):
+        law = stats.beta(alpha, beta)
+        expected = integrate.quad(
+            lambda s, law=law, b=(b0, b1): law.pdf(s) * square(s, *b),
+            *(0, 1),
+            limit=200,
+        )[0]
+        data = make_bias_by_construction(5, b0=b0, b1=b1, alpha=alpha, beta=beta)
+        assert data.true_error == pytest.approx(np.sqrt(expected), rel=1e-4)
+        assert data.true_error_by_row == data.true_error
+    assert make_bias_by_construction(5, b0=0, b1=1).true_error < 1e-9
+
+
+@pytest.mark.parametrize("link", ["probit", "cloglog"])
+def test_other_links(link):
+    law = {"probit": stats.norm.cdf, "cloglog": stats.gumbel_l.cdf}[link]
+    quantile = {"probit": stats.norm.ppf, "cloglog": stats.gumbel_l.ppf}[link]
+    data = make_bias_by_construction(5000, b0=0.5, b1=0.7, link=link, random_state=0)
+    expected = law(0.5 + 0.7 * quantile(data.y_score))
+    np.testing.assert_allclose(data.expected, expected)
+
+    def square(s):
+        return (s - law(0.5 + 0.7 * quantile(s))) ** 2
+
+    error = np.sqrt(integrate.quad(square, 0, 1)[0])
+    assert data.true_error == pytest.approx(error, rel=1e-4)
+    assert make_bias_by_construction(5, b0=0, b1=1, link=link).true_error < 1e-9
+    assert f", {link}, b0 = 0.5" in data.DESCR
+
+
+@pytest.mark.parametrize("n_max", [None, 1, 3, 6])
+def test_laws(n_max):
+    data = make_bias_by_construction(
+        40_000, b0=0.8, b1=0.7, alpha=2, beta=3, rate=2.5, n_max=n_max, random_state=0
+    )
+    sizes = np.bincount(data.cluster)
+    assert sizes.size == 40_000
+    assert sizes.min() == 1
+    assert sizes.mean() == pytest.approx(3.5, abs=4 * np.sqrt(2.5 / 40_000))
+    size = sizes[data.cluster]
+    if n_max is None:
+        z, laws = np.zeros(size.size), [(size > 0, stats.beta(2, 3))]
+    else:
+        z = np.minimum(size / n_max, 1)
+        kinds = np.minimum(size, n_max)
+        laws = [(kinds == k, stats.beta(k, 1)) for k in range(1, n_max + 1)]
+    for rows, law in laws:
+        assert stats.kstest(data.y_score[rows], law.cdf).pvalue > 1e-3
+    odds = 0.8 * (1 - z) + (0.7 + 0.3 * z) * special.logit(data.y_score)
+    np.testing.assert_allclose(data.expected, special.expit(odds))
+    miss = data.y_true - data.expected
+    error = np.sqrt(np.mean(data.expected * (1 - data.expected)) / miss.size)
+    assert abs(miss.mean()) < 4 * error
+    assert set(data.y_true) == {0, 1}
+    assert f"{data.y_true.size} rows" in data.DESCR
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_error_of_dependent_rows_by_simulation(by_row):
+    """Means of the expected outcome within narrow bins, from many rows."""
+    data = make_bias_by_construction(
+        400_000, b0=1.0, b1=1.0, rate=3.0, n_max=6, random_state=1
+    )
+    sizes = np.bincount(data.cluster)[data.cluster]
+    weight = np.ones(sizes.size) if by_row else 1 / sizes
+    place = (data.y_score * 400).astype(int)
+    mass = np.bincount(place, weight)
+    there = mass > 0
+    mean = np.bincount(place, weight * data.expected)[there] / mass[there]
+    score = np.bincount(place, weight * data.y_score)[there] / mass[there]
+    error = np.sqrt(np.average((score - mean) ** 2, weights=mass[there]))
+    expected = data.true_error_by_row if by_row else data.true_error
+    assert error == pytest.approx(expected, rel=0.01)
+    assert data.true_error > 1.1 * data.true_error_by_row
