@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,35 +46,11 @@ HEAVY = {
 
 
 class Import(NamedTuple):
-    """An imported name, and the functions and conditions around the statement."""
+    """An imported name, and whether only a picture or a check of types needs it."""
 
     name: str
     line: int
-    functions: tuple[str, ...]
-    type_checking: bool
-
-
-def imports_below(node, package, functions=(), type_checking=False):
-    """Yield the imports of a tree, relative ones made absolute."""
-    for child in ast.iter_child_nodes(node):
-        inner, checking = functions, type_checking
-        names = []
-        if isinstance(child, ast.Import):
-            names = [alias.name for alias in child.names]
-        elif isinstance(child, ast.ImportFrom):
-            module = child.module or ""
-            if child.level:
-                parents = package.split(".")
-                parents = parents[: len(parents) - child.level + 1]
-                module = ".".join([*parents, *filter(None, [module])])
-            names = [f"{module}.{alias.name}" for alias in child.names]
-        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            inner = (*functions, child.name)
-        elif isinstance(child, ast.If):
-            checking = type_checking or "TYPE_CHECKING" in ast.dump(child.test)
-        for name in names:
-            yield Import(name, child.lineno, inner, checking)
-        yield from imports_below(child, package, inner, checking)
+    is_for_plot: bool
 
 
 def module_name(file):
@@ -87,10 +64,28 @@ def parsed(source):
     return ast.parse(source)
 
 
+def only_plots(node):
+    """Return whether a node is a method ``plot``, or for checks of types alone."""
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test) == "TYPE_CHECKING"
+    return isinstance(node, ast.FunctionDef) and node.name == "plot"
+
+
 def imports_of(source, module, is_package=False):
-    """Return the imports of a module's source."""
+    """Return the imports of a module's source, relative ones made absolute."""
     package = module if is_package else module.rpartition(".")[0]
-    return list(imports_below(parsed(source), package))
+    nodes, found = list(ast.walk(parsed(source))), []
+    for_plot = {part for node in nodes if only_plots(node) for part in ast.walk(node)}
+    for node in nodes:
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            relative_name = "." * node.level + (node.module or "")
+            parent = resolve_name(relative_name, package)
+            names = [f"{parent}.{alias.name}" for alias in node.names]
+        found += [Import(name, node.lineno, node in for_plot) for name in names]
+    return found
 
 
 def level_of(name):
@@ -107,10 +102,7 @@ def wrong_directions(imports, module):
         f"line {i.line}: {i.name}"
         for i in imports
         if (level_of(i.name) or 0) > level_of(module)
-        and not (
-            i.name.startswith("skrankfair.display")
-            and ("plot" in i.functions or i.type_checking)
-        )
+        and not (i.is_for_plot and i.name.startswith("skrankfair.display"))
     ]
 
 

@@ -507,22 +507,19 @@ class TestRules:
         assert repr(eval(text)) == text
 
 
-class TestSaved:
-    """skops saves a fitted search, from importable types and arrays alone."""
-
-    @pytest.mark.parametrize("confidence_level", [None, 0.9])
-    def test_by_skops(self, confidence_level):
-        io = pytest.importorskip("skops.io")
-        choose = constrain(0.9, confidence_level=confidence_level)
-        fitted = search(SMALL, choose, scorer=GAP)
-        fitted.scoring = fitted.scorer_ = None  # of them `quality` is of this test
-        fitted.estimator = fitted.best_estimator_ = Ridge()  # and so is `Candidate`
-        data = io.dumps(fitted)
-        trusted = io.get_untrusted_types(data=data)
-        ours = {name for name in trusted if name.startswith("skrankfair")}
-        assert ours == {"skrankfair.model_selection.FairnessConstrained"}
-        again = io.loads(data, trusted=trusted)
-        pd.testing.assert_frame_equal(again.refit.table_, choose.table_)
+@pytest.mark.parametrize("confidence_level", [None, 0.9])
+def test_saved_by_skops(confidence_level):
+    io = pytest.importorskip("skops.io")
+    choose = constrain(0.9, confidence_level=confidence_level)
+    fitted = search(SMALL, choose, scorer=GAP)
+    fitted.scoring = fitted.scorer_ = None  # of them `quality` is of this test
+    fitted.estimator = fitted.best_estimator_ = Ridge()  # and so is `Candidate`
+    data = io.dumps(fitted)
+    trusted = io.get_untrusted_types(data=data)
+    ours = {name for name in trusted if name.startswith("skrankfair")}
+    assert ours == {"skrankfair.model_selection.FairnessConstrained"}
+    again = io.loads(data, trusted=trusted)
+    pd.testing.assert_frame_equal(again.refit.table_, choose.table_)
 
 
 class TestSearches:

@@ -219,43 +219,41 @@ class TestCompare:
         assert "would overwrite the input" in complaint(overwritten, capsys)
 
 
-class TestFailIf:
-    @pytest.mark.parametrize(
-        ("conditions", "status", "says"),
-        [
-            ("inter_group_accuracy<0.8", 4, "fails"),
-            ("inter_group_accuracy<0.1", 0, "not beyond chance"),
-            ("inter_group_accuracy[south]<0.8", 0, "not beyond chance"),
-            ("impact_ratio<0.8,inter_group_accuracy>2", 4, "Impact ratios by region"),
-        ],
-    )
-    def test_status_and_the_report_all_the_same(
-        self, conditions, status, says, files, tmp_path, capsys
-    ):
-        path = tmp_path / "r.json"
-        options = ["--fail-if", conditions, "--json", str(path)]
-        assert main(["audit", files[0], *FAST, *options]) == status
-        assert says in capsys.readouterr().out
-        sections = json.loads(path.read_text())["sections"]
-        assert sections[0]["title"] == "Conditions"
+@pytest.mark.parametrize(
+    ("conditions", "status", "says"),
+    [
+        ("inter_group_accuracy<0.8", 4, "fails"),
+        ("inter_group_accuracy<0.1", 0, "not beyond chance"),
+        ("inter_group_accuracy[south]<0.8", 0, "not beyond chance"),
+        ("impact_ratio<0.8,inter_group_accuracy>2", 4, "Impact ratios by region"),
+    ],
+)
+def test_fail_if_has_a_status_and_the_report_all_the_same(
+    conditions, status, says, files, tmp_path, capsys
+):
+    path = tmp_path / "r.json"
+    options = ["--fail-if", conditions, "--json", str(path)]
+    assert main(["audit", files[0], *FAST, *options]) == status
+    assert says in capsys.readouterr().out
+    sections = json.loads(path.read_text())["sections"]
+    assert sections[0]["title"] == "Conditions"
 
 
-class TestProvenance:
-    def test_names_all_that_the_numbers_come_from(self, file, tmp_path, monkeypatch):
-        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-        paths = [str(tmp_path / f"r.{kind}") for kind in ("json", "html")]
-        command = ["audit", file, *FAST, "--json", paths[0], "--html", paths[1]]
-        for _ in range(2):  # the second time it overwrites
-            assert main(command) == 0
-        made = json.loads((tmp_path / "r.json").read_text())["provenance"]
-        assert made["file"] == file
-        assert made["rows"] == "600"
-        assert made["made"] == "2023-11-14 22:13 UTC"
-        assert "sensitive_features region, qid session" in made["columns"]
-        assert shlex.split(made["command"]) == ["skrankfair", *command]
-        page = (tmp_path / "r.html").read_text()
-        assert file in page
-        assert made["made"] in page
+def test_provenance_is_all_that_the_numbers_come_from(file, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    paths = [str(tmp_path / f"r.{kind}") for kind in ("json", "html")]
+    command = ["audit", file, *FAST, "--json", paths[0], "--html", paths[1]]
+    for _ in range(2):  # the second time it overwrites
+        assert main(command) == 0
+    made = json.loads((tmp_path / "r.json").read_text())["provenance"]
+    assert made["file"] == file
+    assert made["rows"] == "600"
+    assert made["made"] == "2023-11-14 22:13 UTC"
+    assert "sensitive_features region, qid session" in made["columns"]
+    assert shlex.split(made["command"]) == ["skrankfair", *command]
+    page = (tmp_path / "r.html").read_text()
+    assert file in page
+    assert made["made"] in page
 
 
 class TestPlan:

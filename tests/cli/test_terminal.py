@@ -103,33 +103,32 @@ class TestTerminal:
 
 
 @posix
-class TestFaults:
-    @pytest.mark.parametrize(
-        ("fault", "status", "says"),
-        [
-            ("full", 1, "standard output cannot be written: No space left on device."),
-            ("closed", 141, None),
-        ],
-    )
-    def test_of_standard_output_leave_the_files(
-        self, fault, status, says, file, tmp_path, monkeypatch, capsys
-    ):
-        path = tmp_path / "a.json"
-        if fault == "full":
-            if not Path("/dev/full").exists():
-                pytest.skip("a full device is there on Linux only")
-            writing = os.open("/dev/full", os.O_WRONLY)
-        else:
-            reading, writing = os.pipe()
-            os.close(reading)
-        with os.fdopen(writing, "w", encoding="utf-8") as opened:
-            monkeypatch.setattr(sys, "stdout", opened)
-            assert main(["audit", file, *FAST, "--json", str(path)]) == status
-            opened.flush()  # as Python does when it exits
-            monkeypatch.undo()
-        assert json.loads(path.read_text())["n_rows"] == 600
-        said = [f"skrankfair: {says}"] if says else []
-        assert capsys.readouterr().err.splitlines() == said
+@pytest.mark.parametrize(
+    ("fault", "status", "says"),
+    [
+        ("full", 1, "standard output cannot be written: No space left on device."),
+        ("closed", 141, None),
+    ],
+)
+def test_of_standard_output_leave_the_files(
+    fault, status, says, file, tmp_path, monkeypatch, capsys
+):
+    path = tmp_path / "a.json"
+    if fault == "full":
+        if not Path("/dev/full").exists():
+            pytest.skip("a full device is there on Linux only")
+        writing = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reading, writing = os.pipe()
+        os.close(reading)
+    with os.fdopen(writing, "w", encoding="utf-8") as opened:
+        monkeypatch.setattr(sys, "stdout", opened)
+        assert main(["audit", file, *FAST, "--json", str(path)]) == status
+        opened.flush()  # as Python does when it exits
+        monkeypatch.undo()
+    assert json.loads(path.read_text())["n_rows"] == 600
+    said = [f"skrankfair: {says}"] if says else []
+    assert capsys.readouterr().err.splitlines() == said
 
 
 @posix

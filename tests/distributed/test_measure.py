@@ -192,7 +192,6 @@ class TestErrors:
             ("dips", {"qid": None}, "name the column of the query by qid="),
             (partial(matched_pair_calibration, n_pairs=0), {}, "n_pairs must"),
             (partial(matched_pair_calibration, adjacent=True), {}, "order of the rows"),
-            (partial(matched_pair_calibration, quantile=2), {}, "quantile must"),
             (partial(pairwise_accuracy, bins=0), {"engagement": "s"}, "bins must"),
             ("dips", {"cluster": "s"}, "s must be constant within a query; q"),
             ("dips", {"cluster": ["u", "s"]}, "cluster must be one column here"),

@@ -5,6 +5,7 @@ import functools
 import json
 from dataclasses import asdict
 from html import escape
+from unittest.mock import Mock
 
 import matplotlib as mpl
 import numpy as np
@@ -350,25 +351,21 @@ def _path(tmp_path):
     return path
 
 
-def test_an_error_at_any_step_leaves_all_as_it_was(path, monkeypatch):
-    before = path.read_bytes()
-    for name in ("fsync", "open", "replace"):
-        monitor = Monitor.open(path)
-
-        def fail(*arguments, **options):
-            raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as patched:
-            if name == "fsync":
-                patched.setattr(exports.os, "fsync", fail)
-            else:
-                patched.setattr(exports.Path, name, fail)
-            with pytest.raises(OSError, match="No space left"):
-                monitor.update(decisions(5), when=DAYS[5])
-        assert path.read_bytes() == before
-        assert list(path.parent.iterdir()) == [path]
-        assert monitor.when == tuple(DAYS[:2])
-        assert monitor.result().n_clusters == 800
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(exports.os, "fsync"), (exports.Path, "open"), (exports.Path, "replace")],
+)
+def test_an_error_at_any_step_leaves_all_as_it_was(owner, name, path, monkeypatch):
+    before, monitor = path.read_bytes(), Monitor.open(path)
+    with monkeypatch.context() as patched:
+        fails = Mock(side_effect=OSError(28, "No space left on device"))
+        patched.setattr(owner, name, fails)
+        with pytest.raises(OSError, match="No space left"):
+            monitor.update(decisions(5), when=DAYS[5])
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+    assert monitor.when == tuple(DAYS[:2])
+    assert monitor.result().n_clusters == 800
     monitor.update(decisions(5), when=DAYS[5])
     assert Monitor.open(path).when == (*DAYS[:2], DAYS[5])
 

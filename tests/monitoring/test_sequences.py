@@ -172,13 +172,12 @@ def test_tails_are_those_of_students_t(df):
     np.testing.assert_allclose(normal_scale(distance, df), exact, rtol=1e-2)
 
 
-class TestChangePoint:
-    def test_is_where_it_began(self):
-        values = np.random.default_rng(3).normal(size=80)
-        values[50:] += 3
-        actual, low, high = change_point(blocks(values), 20)
-        assert actual == 50
-        assert 45 <= low <= 50 <= high <= 53
+def test_a_change_point_is_where_it_began():
+    values = np.random.default_rng(3).normal(size=80)
+    values[50:] += 3
+    actual, low, high = change_point(blocks(values), 20)
+    assert actual == 50
+    assert 45 <= low <= 50 <= high <= 53
 
 
 def test_a_change_is_seen_soon_also_after_long():

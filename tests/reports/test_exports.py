@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -197,7 +198,6 @@ def changed(**parts):
     ("text", "match"),
     [
         (None, "text must be what to_json"),
-        ("[", "text must be JSON"),
         ("3", "must have the schema 'skrankfair.AuditReport'.*got None"),
         (json.dumps({**GOOD, "stored": None}), "got None"),
         (changed(schema="skrankfair.GroupEstimates"), "got 'skrankfair.GroupEstimates"),
@@ -245,12 +245,9 @@ def test_writes_utf8_with_plain_line_ends(tmp_path):
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     tmp_path, monkeypatch, error
 ):
-    def fail(number):
-        raise error
-
     path = tmp_path / "a.txt"
     path.write_text("old")
-    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=error))
     for file in (path, tmp_path / "new.txt"):
         with pytest.raises(type(error)):
             write_text(file, "new")

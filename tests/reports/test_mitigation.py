@@ -264,7 +264,6 @@ class TestInput:
             ({"sensitive_features": "group"}, "X must be given for sensitive_features"),
             ({"after": [0.5]}, "same number of rows"),
             ({"metrics": "parity"}, "metrics must be among"),
-            ({"confidence_level": 95}, "confidence_level must be a number"),
             ({"y_true": None}, "y_true"),
             ({"X": pd.DataFrame({"b": [1]}), "qid": "query"}, "there is no 'query'"),
         ],
