@@ -1,13 +1,11 @@
 """Searches under a bound: what they choose, what they say, and the Pareto front."""
 
-import pickle
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
 import pytest
-from joblib import parallel_config
 from scipy.stats import t
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
@@ -295,30 +293,6 @@ class TestConfidence:
         refit = fairness_constrained("gap", at_least={"gap": -1}, confidence_level=0.95)
         with pytest.raises(ValueError, match=r"'gap_standard_error'.*with_errors\("):
             search(SMALL, refit, scoring=scoring)
-
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"n_jobs": 2},
-            {"return_train_score": True},
-            {"backend": "threading", "n_jobs": 2},
-        ],
-        ids=["processes", "training scores", "threads"],
-    )
-    def test_wherever_the_scores_are_made(self, options):
-        """And whenever: `cv_results_` is all that the choice reads."""
-        kept = {"backend": "loky", **options}
-        tables = []
-        for backend, others in (("loky", {}), (kept.pop("backend"), kept)):
-            refit = constrain(9, confidence_level=0.95)
-            with parallel_config(backend=backend):
-                found = search(SMALL, refit, **others)
-            tables.append(refit.table_)
-        pd.testing.assert_frame_equal(*tables)
-        again = constrain(9, confidence_level=0.95)
-        stored = pickle.loads(pickle.dumps(found.cv_results_))
-        assert again(stored) == found.best_index_
-        pd.testing.assert_frame_equal(again.table_, refit.table_)
 
     def test_after_a_halving_search(self):
         """It ignores ``refit=``; candidates of earlier iterations saw fewer rows."""

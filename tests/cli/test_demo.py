@@ -113,21 +113,17 @@ def make_ratings(n_users=60, n_movies=40, share=0.4, seed=0):
 
 
 def dense_scores(ratings, train, n_components):
-    """Return positions and scores by the filled matrix and numpy's SVD, row by row."""
+    """Return positions and scores by the filled matrix and numpy's SVD."""
     table = ratings.reset_index(drop=True).astype({"rating": float})
     known = table[train]
     filled = known.pivot(index="user_id", columns="movie_id", values="rating")
     filled = filled.fillna(known["rating"].mean())
     left, values, right = np.linalg.svd(filled, full_matrices=False)
     low_rank = (left[:, :n_components] * values[:n_components]) @ right[:n_components]
-    low_rank = pd.DataFrame(low_rank, filled.index, filled.columns)
-    rows = [
-        row
-        for row in table[~train].itertuples()
-        if row.user_id in low_rank.index and row.movie_id in low_rank
-    ]
-    scores = [low_rank.at[row.user_id, row.movie_id] for row in rows]
-    return [row.Index for row in rows], scores
+    score = pd.DataFrame(low_rank, filled.index, filled.columns).unstack()
+    pairs = ["movie_id", "user_id"]
+    found = table[~train].join(score.rename("score"), on=pairs, how="inner")
+    return found.index.tolist(), found["score"]
 
 
 class TestRanker:

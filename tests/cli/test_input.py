@@ -19,9 +19,8 @@ def write(data, path, kind):
     """Write a frame in one of the ways that the command line reads."""
     if kind in ("parquet", "indexed"):
         pytest.importorskip("pyarrow")
-        (
-            data if kind == "parquet" else data.set_index(["session", "region"])
-        ).to_parquet(path)
+        index = ["session", "region"] if kind == "indexed" else data.index
+        data.set_index(index).to_parquet(path)
     elif kind == "xlsx":
         pytest.importorskip("openpyxl")
         data.to_excel(path, index=False)
@@ -161,9 +160,8 @@ class TestNumbers:
         assert "See --sep" in complaint(["audit", path, *FAST], capsys)
 
     def test_thousands_are_no_fractions(self, file, tmp_path, capsys):
-        data = frame()
-        data["score"] = [f"{5000 + score // 20:,.0f}" for score in data["score"]]
-        data.to_csv(file, index=False, sep=";")
+        scores = [f"{5000 + score // 20:,.0f}" for score in frame()["score"]]
+        frame().assign(score=scores).to_csv(file, index=False, sep=";")
         line = complaint(["audit", file, *WHO], capsys)
         assert "'score' has commas that may be decimal commas or" in line
         point = ["--decimal", "."]
@@ -183,15 +181,13 @@ class TestNumbers:
     )
     def test_outcomes_may_be_words(self, words, options, kind, file, tmp_path):
         expected = numbers(["audit", file, *FAST], tmp_path)
-        data, path = frame(), tmp_path / f"words.{kind}"
-        data["clicked"] = [words[i] for i in data["clicked"]]
-        write(data, path, kind)
+        path, clicked = tmp_path / f"words.{kind}", frame()["clicked"]
+        write(frame().assign(clicked=[words[i] for i in clicked]), path, kind)
         assert numbers(["audit", str(path), *FAST, *options], tmp_path) == expected
 
     def test_other_outcomes_are_named(self, file, capsys):
-        data = frame()
-        data["clicked"] = np.array(["yes", "no", "maybe"])[np.arange(len(data)) % 3]
-        data.to_csv(file, index=False)
+        words = ["yes", "no", "maybe"] * 200
+        frame().assign(clicked=words).to_csv(file, index=False)
         arguments = ["audit", file, *FAST]
         assert "(true and false); it has 'maybe'" in complaint(arguments, capsys)
         assert main([*arguments, "--positive", "yes"]) == 0

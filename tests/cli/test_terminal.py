@@ -72,8 +72,7 @@ class TestTerminal:
         monkeypatch.delenv("NO_COLOR", raising=False)
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-        data = frame()
-        data["region"] = data["region"].replace("south", "[red]south")
+        data = frame().replace({"region": {"south": "[red]south"}})
         data.to_csv(file, index=False)
         assert main(["audit", file, *FAST]) == 0
         captured = capsys.readouterr()
@@ -82,9 +81,7 @@ class TestTerminal:
         assert "auditing 600 rows" in captured.err
 
     def test_labels_that_it_cannot_show(self, file, monkeypatch):
-        data = frame()
-        data["region"] = data["region"].replace("south", "日本")
-        data.to_csv(file, index=False)
+        frame().replace({"region": {"south": "日本"}}).to_csv(file, index=False)
         out = io.BytesIO()
         with io.TextIOWrapper(out, encoding="ascii", write_through=True) as stream:
             monkeypatch.setattr(sys, "stdout", stream)

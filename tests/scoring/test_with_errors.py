@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
+from joblib import parallel_config
 from scipy.stats import t
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
@@ -110,14 +111,16 @@ HALVING = {"resource": "max_iter", "min_resources": 100, "max_resources": 200}
     [
         (GridSearchCV, {}),
         (GridSearchCV, {"n_jobs": 2, "return_train_score": True}),
+        (GridSearchCV, {"n_jobs": 2, "backend": "threading"}),
         (HalvingGridSearchCV, {"factor": 2, **HALVING}),
     ],
-    ids=["grid", "processes", "halving"],
+    ids=["grid", "processes", "threads", "halving"],
 )
 def test_searches_keep_them(kind, options):
     scoring = with_errors({"score": NDCG, "gap": column_scorer()})
     options = {"cv": SPLITS, "scoring": scoring, "refit": "score", **options}
-    found = kind(LogisticRegression(), GRID, **options).fit(X, Y).cv_results_
+    with parallel_config(backend=options.pop("backend", "loky")):
+        found = kind(LogisticRegression(), GRID, **options).fit(X, Y).cv_results_
     for i, params in enumerate(found["params"]):
         for j, (train, test) in enumerate(SPLITS):
             fitted = LogisticRegression(**params).fit(X.iloc[train], Y[train])
