@@ -43,17 +43,6 @@ def risks(bias=0.1, base=0.0, n_rows=3000):
     }
 
 
-def same(result, expected):
-    """Check that two results have the same numbers, but for the rounding of sums."""
-    assert result.groups == expected.groups
-    np.testing.assert_allclose(result.estimate, expected.estimate, rtol=1e-12)
-    np.testing.assert_allclose(
-        result.standard_error, expected.standard_error, rtol=1e-12
-    )
-    assert result.n_clusters == expected.n_clusters
-    assert result.variance == expected.variance
-
-
 def by_name(report):
     """Return the findings of a report by the names of metrics."""
     return {finding.metric.name: finding for finding in report.findings}

@@ -16,8 +16,9 @@ from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import predictive_parity_test
 from tests.distributed.logs import WHO, assert_same, click_log
 from tests.estimates.test_two_way import lists
+from tests.metrics.common import assert_same as same
 
-from .common import NAMES, data, risks, same
+from .common import NAMES, data, risks
 
 COLUMNS = [
     *("metric", "group", "estimate", "standard_error", "ci_low", "ci_high", "support"),

@@ -9,8 +9,7 @@ from skrankfair import audit, audit_cv
 from skrankfair import metrics as library
 from skrankfair._reports.catalog import AuditMetric, catalog, table
 from skrankfair.metrics import make_metric
-
-from .common import same
+from tests.metrics.common import assert_same as same
 
 KNOWN = {field.name for field in fields(AuditMetric)}
 READ = {"name", "ordered", "bad", "sides", "is_change", "favorable"}  # not in the file

@@ -15,8 +15,9 @@ from skrankfair.inference import (
     outcome_inequality_test,
 )
 from skrankfair.metrics import matched_pair_curve, positive_rate_shift, selection_rate
+from tests.metrics.common import assert_same as same
 
-from .common import by_name, data, risks, same
+from .common import by_name, data, risks
 
 #: The metrics on request, and their options.
 ASKED = {
