@@ -46,42 +46,32 @@ def test_estimate_and_covariance(seeds, position_weight):
     for seed, tie_cost, average in itertools.product(seeds, TIE_COSTS, AVERAGES):
         p = make_problem(seed, (3, 18))
         seen, coarse = p.seen(), bool((seed + (average == "pairs")) % 2)
-        options = {
-            "position_weight": position_weight,
-            "tie_cost": tie_cost,
-            "average": average,
-        }
-        sides = {}
+        hint, sides = (seed, tie_cost, average), {}
         for g, inside in seen.member.items():
             outside = [not member for member in inside]
             sides |= {(g, "own"): (inside, outside), (g, "rest"): (outside, inside)}
-
-        def tables(w, seen=seen, sides=sides, options=options):
-            args = seen.y, seen.s, seen.q
-            return {
-                key: naive.table_of_pair(*args, *both, **options, w=w)
-                for key, both in sides.items()
-            }
-
-        r = dips(p.y, p.s, cluster=p.cluster if coarse else None, **p.who, **options)
-        hint = (seed, coarse, options)
-        expected = np.array(list(variance.ratio_estimates(tables(seen.w)).values()))
+        units = (seen.cluster, None) if coarse else (seen.q, seen.query_weight)
+        tables = {
+            key: naive.table_of_pair(
+                *(seen.y, seen.s, seen.q, *both, position_weight, tie_cost, average),
+                seen.w if coarse else None,
+            )
+            for key, both in sides.items()
+        }
+        options = {"cluster": p.cluster if coarse else None, "average": average}
+        how = {"position_weight": position_weight, "tie_cost": tie_cost}
+        r = dips(p.y, p.s, **options, **how, **p.who)
+        expected = np.array(variance.estimates(tables, *units))
         assert r.groups == seen.groups
         assert_close(r.estimate, expected[::2], 1e-10, hint)
-        assert r.n_clusters == len(set(seen.cluster if coarse else seen.q))
-        assert np.nanmin([*r.estimate, 0]) >= 0
-        assert np.nanmax([*r.estimate, 1]) <= 1 + 1e-12
-        how = (tables(None), seen.q, seen.query_weight)
-        if coarse:
-            how = (tables(seen.w), seen.cluster)
-        values = naive.dips(
-            seen.y, seen.s, seen.q, seen.member, w=seen.w, **options
-        ).values()
-        assert r.support.tolist() == [n_pairs for _, n_pairs in values]
-        covariance = matrix(variance.cluster_covariance(*how), sides)
-        gaps, supports = difference(how[0])
-        how = (*how, None)[:3]
-        gap = matrix(variance.cluster_covariance(*how, gaps, supports), gaps)
+        assert r.n_clusters == len(set(units[0]))
+        assert r.support.tolist() == [
+            naive.number_of_pairs(seen.y, seen.q, *sides[g, "own"], tie_cost)
+            for g in seen.groups
+        ]
+        covariance = matrix(variance.cluster_covariance(tables, *units), sides)
+        gaps = difference(tables)
+        gap = matrix(variance.cluster_covariance(tables, *units, *gaps), seen.groups)
         assert_covariance(r.covariance, covariance[::2, ::2], hint)
         if position_weight == "uniform":
             assert_covariance(r.against_rest().covariance, gap, hint)

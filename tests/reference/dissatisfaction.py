@@ -10,7 +10,6 @@ from tests.reference._common import (
     rows_by_query,
     tied_blocks,
 )
-from tests.reference.variance import ratio_estimates
 
 
 def visit(position_weight, k):
@@ -114,66 +113,33 @@ def brute_force_normaliser(y, rows, in_a, in_b, position_weight, tie_cost):
 # The measure
 
 
-def _of_queries(y, s, q, in_a, in_b, position_weight, tie_cost, w):
-    """(first row, numerator, normaliser, pairs of positive cost, weight) by query."""
-    weights = query_weights(q, w)
-    args = (in_a, in_b, position_weight, tie_cost)
-    for label, rows in rows_by_query(q).items():
-        n_pairs = sum(
-            in_a[i] and in_b[j] and cost(y[i], y[j], tie_cost) > 0
-            for i in rows
-            for j in rows
-        )
-        if weights[label] > 0:
-            num, constant = (
-                dissatisfaction(y, s, rows, *args),
-                normaliser(y, rows, *args),
-            )
-            yield rows[0], num, constant, n_pairs, weights[label]
+def number_of_pairs(y, q, in_a, in_b, tie_cost):
+    """Return the number of pairs of i of A and j of B with a cost, in all queries."""
+    return sum(
+        in_a[i] and in_b[j] and cost(y[i], y[j], tie_cost) > 0
+        for rows in rows_by_query(q).values()
+        for i in rows
+        for j in rows
+    )
 
 
-def table_of_pair(
-    *args, position_weight="uniform", tie_cost=0.0, average="pairs", w=None
-):
+def table_of_pair(y, s, q, in_a, in_b, position_weight, tie_cost, average, w=None):
     """Lines (row, row, numerator, denominator, weight), one per query, of M_AB.
 
-    Of y, s, q, in_a and in_b; what `variance.cluster_covariance` takes. "pairs": sum of
-    numerators over sum of normalisers; "queries": mean of the ratio over queries with a
-    positive normaliser.
+    What `variance.cluster_covariance` takes. Equation 5 with our normaliser. "pairs":
+    sum of numerators over sum of normalisers; "queries": mean of the ratio over queries
+    with a positive normaliser.
     """
-    table = []
-    for row, num, constant, _, weight in _of_queries(
-        *args, position_weight, tie_cost, w
-    ):
-        if average == "pairs":
-            table.append((row, row, num, constant, weight))
-        elif average != "queries":
-            raise ValueError(average)
-        elif constant > 0:
-            table.append((row, row, num / constant, 1.0, weight))
+    weights, table = query_weights(q, w), []
+    args = in_a, in_b, position_weight, tie_cost
+    for label, rows in rows_by_query(q).items():
+        num, den = dissatisfaction(y, s, rows, *args), normaliser(y, rows, *args)
+        if average == "queries":
+            if den == 0:
+                continue
+            num, den = num / den, 1.0
+        table.append((rows[0], rows[0], num, den, weights[label]))
     return table
-
-
-def ratio_of(table):
-    """Return the ratio of the sums of both columns of a table; nan if it is empty."""
-    return ratio_estimates({0: table})[0]
-
-
-def dips(
-    y, s, q, member, position_weight="uniform", tie_cost=0.0, average="pairs", w=None
-):
-    """M_AB of every group A against the rest B; equation 5 with our normaliser.
-
-    Returns {group: (estimate or nan, number of pairs (i, j) with a positive cost)}.
-    """
-    options = {"position_weight": position_weight, "tie_cost": tie_cost, "w": w}
-    result = {}
-    for group, in_a in member.items():
-        args = y, s, q, in_a, [not inside for inside in in_a]
-        table = table_of_pair(*args, average=average, **options)
-        n_pairs = sum(n for *_, n, _ in _of_queries(*args, **options))
-        result[group] = ratio_of(table), n_pairs
-    return result
 
 
 # Other pairs, other divisors, and items
@@ -265,27 +231,6 @@ def table_of_shares(amounts, q, in_group, average="queries", w=None, use=None):
     return table
 
 
-def shares_of(amounts, q, member, average="queries", w=None, use=None):
-    """{group: (share of the amount that is the group's, queries)}.
-
-    Queries in which the group has no item are included as 0. A group without any item,
-    or no query: nan.
-    """
-    weights, result = query_weights(q, w), {}
-    for group, in_group in member.items():
-        table = table_of_shares(amounts, q, in_group, average, w, use)
-        there = any(
-            inside and weights[q[row]] > 0 for row, inside in enumerate(in_group)
-        )
-        result[group] = (ratio_of(table) if there else NAN), len(table)
-    return result
-
-
-def exposure_share(s, q, member, position_weight="dcg", average="queries", w=None):
-    """{group: (share of exposure, queries)}."""
-    return shares_of(exposures(s, q, position_weight), q, member, average, w)
-
-
 def target_amounts(y, q, target, position_weight="dcg"):
     """Amount of every row whose share is the target.
 
@@ -301,28 +246,3 @@ def target_amounts(y, q, target, position_weight="dcg"):
     if target == "population":
         return [1.0] * len(q)
     raise ValueError(target)
-
-
-def exposure_gap(
-    y, s, q, member, target="expected", position_weight="dcg", average="queries", w=None
-):
-    """{group: (share of exposure minus target share, queries)}.
-
-    Both shares are over the same queries: those where both are defined (a query
-    without relevance has no share of it).
-    """
-    seen = exposures(s, q, position_weight)
-    wanted = target_amounts(y, q, target, position_weight)
-    use = {
-        label
-        for label, rows in rows_by_query(q).items()
-        if all(math.fsum(a[row] for row in rows) > 0 for a in (seen, wanted))
-    }
-    share = shares_of(seen, q, member, average, w, use)
-    aim = shares_of(wanted, q, member, average, w, use)
-    return {g: (share[g][0] - aim[g][0], share[g][1]) for g in member}
-
-
-def disparity(gaps):
-    """Sum over groups of the absolute gap, |delta|_1."""
-    return math.fsum(abs(gap) for gap, _ in gaps.values())

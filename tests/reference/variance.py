@@ -95,6 +95,18 @@ def jackknife_covariance(
     return covariance
 
 
+def _weighted(pairs, cluster, weights):
+    """Return the pairs, with a weight of each cluster as a factor, None being 1."""
+    weights = weights or dict.fromkeys(cluster, 1)
+    return [(*p[:4], p[4] * weights[cluster[p[0]]]) for p in pairs]
+
+
+def estimates(tables, *weights):
+    """Return the ratios as a list; the weights are those of `cluster_covariance`."""
+    weighted = {key: _weighted(pairs, *weights) for key, pairs in tables.items()}
+    return list(ratio_estimates(weighted).values())
+
+
 def cluster_covariance(
     pairs_by_group, cluster, cluster_weight=None, estimates=None, supports=None
 ):
@@ -102,17 +114,14 @@ def cluster_covariance(
 
     ``cluster_weight`` {label: importance} multiplies all pairs of the cluster.
     """
-    weights = cluster_weight or dict.fromkeys(cluster, 1)
-
-    def weighted(pairs):
-        return [(*p[:4], p[4] * weights[cluster[p[0]]]) for p in pairs]
-
+    supports = supports or {}
+    weights = cluster, cluster_weight
     return jackknife_covariance(
-        {g: weighted(pairs) for g, pairs in pairs_by_group.items()},
+        {g: _weighted(pairs, *weights) for g, pairs in pairs_by_group.items()},
         lambda p: {cluster[p[0]]},
-        weights,
+        cluster,
         estimates,
-        supports and {g: [weighted(s) for s in found] for g, found in supports.items()},
+        {g: [_weighted(s, *weights) for s in some] for g, some in supports.items()},
     )
 
 
