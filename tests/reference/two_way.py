@@ -2,60 +2,41 @@
 
 import numpy as np
 
-
-def pairs_of(kind, y, s, group, query, label, epsilon):
-    """Return (value, first row, second row) of each pair of the group with others."""
-    pairs = []
-    for i in np.flatnonzero(group == label):
-        if kind == "rate":
-            pairs.append((y[i], i, i))
-            continue
-        for j in np.flatnonzero((group != label) & (query == query[i])):
-            above = 1.0 if s[i] > s[j] else 0.5 * (s[i] == s[j])
-            if (kind == "inter" and y[i] > y[j]) or kind == "exposure":
-                pairs.append((above, i, j))
-            elif kind == "matched" and 0 <= s[j] - s[i] <= epsilon:
-                pairs.append((y[i] - y[j], i, j))
-    return pairs
+from tests.reference import pairwise
+from tests.reference.matched_pairs import matched_pairs
+from tests.reference.variance import jackknife_covariance
 
 
-def mean(pairs):
-    return sum(pair[0] for pair in pairs) / len(pairs)
-
-
-def deviations(pairs, group, label, units, two_samples):
-    """Return what each unit adds to the jackknife, with the factor of its sample."""
-    of_unit = {}
-    for _, i, j in pairs:
-        for row in (i, j):
-            member = two_samples and group[row] == label
-            of_unit[units[row]] = of_unit.get(units[row], False) or member
-    numbers = {side: list(of_unit.values()).count(side) for side in (True, False)}
-    total, moved = mean(pairs), {}
-    for unit, side in of_unit.items():
-        left = [p for p in pairs if unit not in (units[p[1]], units[p[2]])]
-        factor = np.sqrt((numbers[side] - 1) / numbers[side])
-        moved[unit] = factor * (mean(left) - total)
-    return moved
+def pairs_of(kind, y, s, query, member, epsilon):
+    """Return (first row, second row, value) of each pair of the group with others."""
+    if kind == "rate":
+        return [(i, i, y[i]) for i in np.flatnonzero(member)]
+    if kind == "inter":
+        return pairwise.pairs_accuracy(y, s, query, member, "inter")
+    if kind == "exposure":
+        return pairwise.pairs_exposure(s, query, member)
+    return matched_pairs(y, s, query, member, epsilon=epsilon)
 
 
 def two_way_variances(kind, y, s, group, query, user, item, epsilon=None):
     """Return covariances (G, G) over users, items, and items within users."""
-    labels = sorted(set(group))
+    labels, ways = sorted(set(group)), []
+    tables = {
+        g: [(*pair, 1, 1) for pair in pairs_of(kind, y, s, query, group == g, epsilon)]
+        for g in labels
+    }
     both = list(zip(user, item, strict=True))
-    ways = []
-    for units, two_samples in ((user, False), (item, True), (both, True)):
-        moved = [
-            deviations(
-                pairs_of(kind, y, s, group, query, label, epsilon),
-                group,
-                label,
-                units,
-                two_samples and kind != "rate",
-            )
-            for label in labels
-        ]
-        ways.append(
-            [[sum(a[u] * b.get(u, 0) for u in a) for b in moved] for a in moved]
+    for units in (user, item, both):
+        members = {
+            g: {units[row] for pair in pairs for row in pair[:2] if group[row] == g}
+            for g, pairs in tables.items()
+        }
+        one_sample = units is user or kind == "rate"
+        covariance = jackknife_covariance(
+            tables,
+            lambda pair, units=units: {units[pair[0]], units[pair[1]]},
+            units,
+            member=None if one_sample else members,
         )
+        ways.append([[covariance[g, h] for h in labels] for g in labels])
     return np.array(ways)
