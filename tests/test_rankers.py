@@ -10,11 +10,11 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skrankfair.metrics import ndcg
 from skrankfair.rankers import QueryRanker
 from skrankfair.scoring import get_scorer
+from tests.versions import each_check
 
 
 def problem(seed=0):
@@ -54,22 +54,7 @@ class GroupIdRecorder(Recorder):
         return self
 
 
-# What parametrize_with_checks runs, as a list: pytest 9 warns of its generator, which
-# scikit-learn 1.6 passes on.
-CHECKS = [
-    pytest.param(
-        estimator,
-        check,
-        id=f"{estimator.estimator!r}-{getattr(check, 'func', check).__name__}",
-    )
-    for ranker in (Ridge(), DecisionTreeRegressor(random_state=0))
-    for estimator, check in estimator_checks_generator(
-        QueryRanker(ranker), legacy=True, mark="skip"
-    )
-]
-
-
-@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+@each_check(QueryRanker(Ridge()), QueryRanker(DecisionTreeRegressor(random_state=0)))
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -27,7 +27,6 @@ from sklearn.tests.metadata_routing_common import (
     check_recorded_metadata,
 )
 from sklearn.utils import estimator_checks, get_tags
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skrankfair._inputs import sklearn_private
 from skrankfair.mitigation import (
@@ -44,7 +43,7 @@ from skrankfair.scoring import make_fairness_scorer
 from skrankfair.smoothing import NadarayaWatsonRegressor
 from tests.mitigation.common import FEATURES, MITIGATIONS, problem
 from tests.seeds import rarely
-from tests.versions import scored_with
+from tests.versions import each_check, scored_with
 
 each = pytest.mark.parametrize("name", MITIGATIONS)
 by_group = pytest.mark.parametrize(
@@ -81,20 +80,6 @@ RARELY_CHECKED = [
         GaussianNB(), constraint="equalized_odds", randomize=True, random_state=0, cv=3
     ),
 ]
-# What parametrize_with_checks runs, as a list: pytest 9 warns of its generator, which
-# scikit-learn 1.6 passes on.
-CHECKS = [
-    pytest.param(
-        estimator,
-        check,
-        id=f"{original!r}-{getattr(check, 'func', check).__name__}",
-        marks=pytest.mark.simulation if original in RARELY_CHECKED else (),
-    )
-    for original in CHECKED + RARELY_CHECKED
-    for estimator, check in estimator_checks_generator(
-        original, legacy=True, mark="skip"
-    )
-]
 
 
 @pytest.fixture(name="same_classes_in_any_order")
@@ -116,7 +101,7 @@ def _same_classes_in_any_order(monkeypatch):
 
 
 @pytest.mark.usefixtures("same_classes_in_any_order")
-@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+@each_check(*CHECKED, rarely=RARELY_CHECKED)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

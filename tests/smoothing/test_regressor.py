@@ -8,11 +8,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
 from tests.reference import predictive_parity as naive
+from tests.versions import each_check
 
 ESTIMATORS = [
     NadarayaWatsonRegressor(),
@@ -22,20 +22,7 @@ ESTIMATORS = [
 ]
 
 
-# What parametrize_with_checks runs, as a list: pytest 9 warns of its generator, which
-# scikit-learn 1.6 passes on.
-CHECKS = [
-    pytest.param(
-        estimator, check, id=f"{original!r}-{getattr(check, 'func', check).__name__}"
-    )
-    for original in ESTIMATORS
-    for estimator, check in estimator_checks_generator(
-        original, legacy=True, mark="skip"
-    )
-]
-
-
-@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+@each_check(*ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
