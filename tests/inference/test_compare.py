@@ -14,7 +14,6 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
-from tests.metrics.common import result_of
 from tests.metrics.naive_rules import tables_of
 from tests.reference import matched_pairs, pairwise, utility
 from tests.reference.variance import placements
@@ -99,15 +98,6 @@ def test_jackknife_by_hand(name, unit):
     n_clusters = data[unit].nunique()
     assert (result.n_clusters, result.fair_value) == (n_clusters, 0)
     assert (result.df < n_clusters - 1 + 1e-9).all()
-
-
-def test_covariance_is_that_of_two_columns():
-    # The simplest metric, the mean: an ordinary paired comparison.
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, 50, 3))
-    result = compare(result_of(a), result_of(b))
-    np.testing.assert_allclose(result.estimate, (a - b).mean(0))
-    np.testing.assert_allclose(result.covariance, np.cov((a - b).T) / 50)
 
 
 @pytest.mark.parametrize("name", METRICS)

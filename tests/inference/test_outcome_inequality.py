@@ -116,18 +116,6 @@ def test_critical_value_is_that_of_the_reference():
             assert abs(found - expected) < error
 
 
-def test_of_tied_items_every_order_counts():
-    # One block of 3 at positions 1 to 3: six ordered pairs, one of them (a, b).
-    y, group = [3.0, 1.0, 0.0] * 2, ["a", "b", "c"] * 2
-    t = outcome_inequality_test(
-        *(y, [1.0] * 6), sensitive_features=group, qid=[0, 0, 0, 1, 1, 1]
-    )
-    frame = t.to_frame()
-    row = frame[(frame.group_above == "a") & (frame.group_below == "b")].iloc[0]
-    assert row.estimate == pytest.approx((3 - 1) / 6)
-    assert row.support == pytest.approx(2 / 6)
-
-
 def test_statistic_is_that_of_a_one_sample_t_test():
     data = columns(n_queries=200, size=2, labels="ab")
     t = outcome_inequality_test(**data)

@@ -176,33 +176,3 @@ def test_windows(seed, long, monkeypatch):
                 own = members.rows[ranges.own_low[number] : ranges.own_high[number]]
                 np.testing.assert_array_equal(np.setdiff1d(every, own), expected)
                 assert ranges.count[number] == expected.size
-
-
-# The whole metric on long lists
-
-
-@pytest.mark.parametrize("name", ["normal", "two decimals", "binary", "close"])
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_estimate_and_item_variance_of_one_long_list(name, direction):
-    rng = np.random.default_rng(4)
-    n = 2500
-    s, y, focal = SCORES[name](rng, n), rng.normal(size=n), rng.random(n) < 0.3
-    epsilon = float(np.quantile(np.abs(rng.choice(s, 500) - rng.choice(s, 500)), 0.2))
-    r = matched_pair_calibration(
-        y, s, sensitive_features=focal, epsilon=epsilon, direction=direction
-    )
-    i, j = np.flatnonzero(focal), np.flatnonzero(~focal)
-    close = difference(s, i, j, direction) <= epsilon
-    d = y[i, None] - y[None, j]
-    mean = d[close].mean()
-    assert r.support[1] == np.count_nonzero(close)
-    np.testing.assert_allclose(r.estimate[1], mean, rtol=1e-11, atol=1e-12)
-    # Leave out every item, of the group and of the others.
-    value, total = np.where(close, d, 0.0), close.sum()
-    expected = 0.0
-    for axis in (0, 1):
-        left = total - close.sum(axis)
-        change = (value.sum() - value.sum(axis)) / left - mean
-        n = np.count_nonzero(close.any(axis))
-        expected += (n - 1) / n * (change**2).sum()
-    np.testing.assert_allclose(r.covariance[1, 1], expected, rtol=1e-8)

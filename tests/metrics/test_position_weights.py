@@ -6,34 +6,20 @@ import numpy as np
 import pytest
 
 from skrankfair import metrics
-from skrankfair.metrics import (
-    boost_value,
-    dips,
-    expected_advantage,
-    exposure,
-    exposure_gap,
-    exposure_parity,
-    item_dissatisfaction,
-    matched_pair_calibration,
-    ndcg,
-    normalized_discounted_difference,
-    normalized_discounted_kl,
-    normalized_discounted_ratio,
-)
 from tests.seeds import together
 
 WEIGHTED = {
-    dips: {},
-    exposure: {},
-    exposure_gap: {},
-    exposure_parity: {},
-    matched_pair_calibration: {"epsilon": 0.5},
-    normalized_discounted_difference: {"step": 1},
-    normalized_discounted_ratio: {"step": 1},
-    normalized_discounted_kl: {"step": 1},
+    metrics.dips: {},
+    metrics.exposure: {},
+    metrics.exposure_gap: {},
+    metrics.exposure_parity: {},
+    metrics.matched_pair_calibration: {"epsilon": 0.5},
+    metrics.normalized_discounted_difference: {"step": 1},
+    metrics.normalized_discounted_ratio: {"step": 1},
+    metrics.normalized_discounted_kl: {"step": 1},
 }
 #: Those in which `k` cuts any weights.
-VALUES = {ndcg: {}, boost_value: {"boost": 0.25}}
+VALUES = {metrics.ndcg: {}, metrics.boost_value: {"boost": 0.25}}
 NAMED = {
     "uniform": ({}, lambda r: np.ones(r.size)),
     "dcg": ({}, lambda r: 1 / np.log2(r + 1)),
@@ -56,7 +42,7 @@ def measure(metric, n_items=14, **options):
         "sensitive_features": rng.choice(["a", "b"], n),
         "qid": np.repeat(np.arange(12), n_items),
     }
-    if metric is ndcg:
+    if metric is metrics.ndcg:
         del columns["sensitive_features"]
     return metric(y, s, **columns, **{**WEIGHTED, **VALUES}[metric], **options)
 
@@ -73,7 +59,7 @@ def test_no_metric_is_left_out():
         if inspect.isfunction(function := getattr(metrics, name))
         and "position_weight" in inspect.signature(function).parameters
     }
-    others = {*VALUES, expected_advantage, item_dissatisfaction}
+    others = {*VALUES, metrics.expected_advantage, metrics.item_dissatisfaction}
     assert takes == {*WEIGHTED, *others}
 
 
@@ -151,10 +137,10 @@ def test_expected_advantage_weights_all_metrics_alike(case):
     options, _ = NAMED[case]
     options = {"position_weight": NAME_OF.get(case, case), **options}
     who = {"sensitive_features": list("aababbabbaab")}
-    table = expected_advantage(np.eye(12), step=1, **who, **options)
+    table = metrics.expected_advantage(np.eye(12), step=1, **who, **options)
     for metric, step in (
-        (exposure_parity, {}),
-        (normalized_discounted_kl, {"step": 1}),
+        (metrics.exposure_parity, {}),
+        (metrics.normalized_discounted_kl, {"step": 1}),
     ):
         r = metric(None, -np.arange(12.0), **who, **step, **options)
         np.testing.assert_allclose(table[metric.__name__], r.estimate, 1e-12)

@@ -5,16 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skrankfair import metrics
-from skrankfair.metrics import (
-    dips,
-    exposure,
-    exposure_gap,
-    matched_pair_calibration,
-    matched_pair_curve,
-    ndcg,
-    pairwise_accuracy,
-    precision_at_k,
-)
 from tests.metrics.common import assert_same
 from tests.reference import shown as naive
 from tests.reference.dissatisfaction import visit
@@ -44,28 +34,28 @@ def one_list(seed, n=7):
 
 MEASURED = {
     "adjacent": (
-        lambda y, s, g, **o: matched_pair_calibration(
+        lambda y, s, g, **o: metrics.matched_pair_calibration(
             y, s, sensitive_features=g, adjacent=True, quantile=1.0, **o
         ),
         naive.adjacent,
     ),
     "by position": (
-        lambda y, s, g, **o: matched_pair_calibration(
+        lambda y, s, g, **o: metrics.matched_pair_calibration(
             y, s, sensitive_features=g, epsilon=0.5, position_weight=WEIGHT, **o
         ),
         lambda y, s, a, **o: naive.by_position(y, s, a, 0.5, of_place, **o),
     ),
     "exposure gap": (
-        lambda y, s, g, **o: exposure_gap(y, s, sensitive_features=g, **o),
+        lambda y, s, g, **o: metrics.exposure_gap(y, s, sensitive_features=g, **o),
         lambda y, s, a, **o: naive.exposure_gap(y, s, a, of_place, **o),
     ),
     "ndcg": (
-        lambda y, s, g, **o: ndcg(y, s, k=4, **o),
+        lambda y, s, g, **o: metrics.ndcg(y, s, k=4, **o),
         lambda y, s, a, **o: naive.ndcg(y, s, k=4, **o),
     ),
     **{
         f"dips {tie_cost}": (
-            lambda y, s, g, c=tie_cost, **o: dips(
+            lambda y, s, g, c=tie_cost, **o: metrics.dips(
                 *(y, s), sensitive_features=g, position_weight=WEIGHT, tie_cost=c, **o
             ),
             lambda y, s, a, c=tie_cost, **o: naive.dips(y, s, a, of_place, c, **o),
@@ -95,16 +85,17 @@ def test_precision_and_pairs_of_the_first_places_count_the_unknown_rows():
     for seed in range(12):
         y, s, group, _ = one_list(seed)
         y = y > 0 if not np.isnan(y).any() else np.where(y > 0, 1.0, y)
-        r = precision_at_k(y, s, sensitive_features=group, k=5, missing="drop")
+        r = metrics.precision_at_k(y, s, sensitive_features=group, k=5, missing="drop")
         listed = [None if np.isnan(v) else v for v in y]
         columns = listed, s, [0] * y.size
         expected = [at_k("precision_at_k", *columns, group == g, 5) for g in "ab"]
         assert_allclose(r.estimate, expected, 1e-12)
     # The unknown item at the top takes one of the two places.
     y, s, group = [np.nan, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], list("aabab")
-    r = pairwise_accuracy(y, s, sensitive_features=group, k=2, missing="drop")
+    who = {"sensitive_features": group, "missing": "drop"}
+    r = metrics.pairwise_accuracy(y, s, **who, k=2)
     assert r.support.sum() == 2
-    whole = pairwise_accuracy(y, s, sensitive_features=group, k=1, missing="drop")
+    whole = metrics.pairwise_accuracy(y, s, **who, k=1)
     assert np.isnan(whole.estimate).all()
 
 
@@ -120,17 +111,17 @@ def many(seed=0, n_queries=40, size=8):
 
 
 CALLS = {
-    "adjacent": (matched_pair_calibration, {"adjacent": True, "epsilon": 0.2}),
+    "adjacent": (metrics.matched_pair_calibration, {"adjacent": True, "epsilon": 0.2}),
     "by position": (
-        matched_pair_calibration,
+        metrics.matched_pair_calibration,
         {"position_weight": "dcg", "direction": "both", "epsilon": 0.2},
     ),
     "linear": (
-        matched_pair_calibration,
+        metrics.matched_pair_calibration,
         {"adjacent": True, "estimator": "local_linear", "epsilon": 0.3},
     ),
-    "dips": (dips, {"position_weight": "reciprocal"}),
-    "gap": (exposure_gap, {"target": "relevance"}),
+    "dips": (metrics.dips, {"position_weight": "reciprocal"}),
+    "gap": (metrics.exposure_gap, {"target": "relevance"}),
 }
 
 
@@ -152,17 +143,17 @@ def test_positions_of_the_scores_change_nothing(name):
 def test_exposure_and_curves_take_positions():
     _, s, who, _ = many()
     position = np.tile(np.arange(8, 0, -1), 40)
-    r = exposure(None, s, **who, position=position)
-    assert_same(r, exposure(None, -position, **who))
+    r = metrics.exposure(None, s, **who, position=position)
+    assert_same(r, metrics.exposure(None, -position, **who))
     y = np.nan_to_num(many()[0])
     assert_same(
-        ndcg(y, s, qid=who["qid"], position=position),
-        ndcg(y, -position, qid=who["qid"]),
+        metrics.ndcg(y, s, qid=who["qid"], position=position),
+        metrics.ndcg(y, -position, qid=who["qid"]),
     )
-    curve = matched_pair_curve(
+    curve = metrics.matched_pair_curve(
         y, s, **who, position=position, adjacent=True, epsilon=[0.1, 0.2]
     )
-    one = matched_pair_calibration(
+    one = metrics.matched_pair_calibration(
         y, s, **who, position=position, adjacent=True, epsilon=0.2
     )
     assert_allclose(curve.estimate[1], one.estimate)
