@@ -122,11 +122,12 @@ MITIGATIONS = {
 }
 
 
-def problem(n=450, seed=0):
+def problem(n=450, seed=0, columns=(*FEATURES, "group", "user")):
     """Features with which a model that does not know the group is wrong in it."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 2)), columns=FEATURES)
     X["group"] = rng.choice(["a", "b"], n)
     X["user"] = rng.integers(0, n // 4, n)
     level = X["x"] + 0.5 * X["z"] - 1.5 * (X["group"] == "b")
-    return X, (level + rng.logistic(size=n) > 0).astype(int).to_numpy()
+    y = (level + rng.logistic(size=n) > 0).astype(int).to_numpy()
+    return X[list(columns)], y

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV, _SigmoidCalibration
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -22,16 +23,19 @@ from skrankfair.mitigation import (
 )
 from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
 from tests.mitigation.common import problem
-from tests.mitigation.data import WAVE, scores, uniform
+from tests.mitigation.data import TRUTH, WAVE, scores, uniform
 
 METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
-COLUMNS = {"sensitive_features": "group", "drop_metadata_columns": True}
-LABELS = {"sensitive_features": "group", "cluster": "user"}
+GROUP = {"sensitive_features": "group"}
+COLUMNS = {**GROUP, "drop_metadata_columns": True}
+LABELS = {**GROUP, "cluster": "user"}
 
 
-def calibrated(calibrator, fit, test, **options):
-    model = GroupCalibrator(calibrator, sensitive_features="group", **options)
-    return model.fit(*fit[:2]).transform(test[0])[:, 0]
+def curve_of(calibrator, x, y, at, weight=None, **options):
+    """Return the calibrated scores at points, of scores of one group."""
+    model = GroupCalibrator(calibrator, **options)
+    model.fit(x[:, None], y, sample_weight=weight)
+    return model.transform(at[:, None])[:, 0]
 
 
 class TestTruth:
@@ -59,134 +63,103 @@ class TestMethods:
         weight = rng.integers(1, 4, 500).astype(float)
         return x, (rng.random(500) < x**2).astype(float), weight
 
-    def fit(self, calibrator, **options):
-        x, y, w = self.problem()
-        return GroupCalibrator(calibrator, **options).fit(
-            x[:, None], y, sample_weight=w
-        )
-
     grid = np.linspace(-0.2, 1.2, 200)
 
     def test_isotonic_is_that_of_scikit_learn(self):
         x, y, w = self.problem()
         reference = IsotonicRegression(out_of_bounds="clip").fit(x, y, w)
-        found = self.fit("isotonic").transform(self.grid[:, None])[:, 0]
+        found = curve_of("isotonic", x, y, self.grid, w)
         np.testing.assert_allclose(found, reference.predict(self.grid), atol=1e-12)
 
     def test_platt_is_that_of_scikit_learn(self):
         x, y, w = self.problem()
-        x = 5 * x - 2  # no probabilities
+        x, grid = 5 * x - 2, 5 * self.grid - 2  # no probabilities
         reference = _SigmoidCalibration().fit(x, y, w)
-        found = GroupCalibrator("platt").fit(x[:, None], y, sample_weight=w)
-        grid = 5 * self.grid - 2
-        np.testing.assert_allclose(
-            found.transform(grid[:, None])[:, 0], reference.predict(grid), atol=1e-4
-        )
+        found = curve_of("platt", x, y, grid, w)
+        np.testing.assert_allclose(found, reference.predict(grid), atol=1e-4)
 
-    def test_platt_takes_log_odds_of_probabilities(self):
-        x, y, _ = self.problem()
-        x = np.clip(x, 0.01, 0.99)
-        odds = np.log(x / (1 - x))
-        by_odds = GroupCalibrator("platt").fit(odds[:, None], y)
-        found = GroupCalibrator("platt").fit(x[:, None], y)
-        np.testing.assert_allclose(
-            found.transform(x[:, None]), by_odds.transform(odds[:, None])
-        )
-
-    def test_platt_takes_scores_of_0_and_1_for_half_a_step_from_there(self):
-        """Their log-odds would else be the curve: a forest says 0 where 0.005 is."""
+    def test_platt_takes_log_odds_and_0_and_1_for_half_a_step_from_there(self):
+        """Else the log-odds of these were the curve: a forest says 0 for 0.005."""
         rng = np.random.default_rng(0)
         truth = rng.random((2, 2000)) ** 2
         x = rng.binomial(100, truth) / 100
         y = (rng.random((2, 2000)) < truth).astype(float)
-        assert (x == 0).any()
-        assert (x == 1).any()
         found = GroupCalibrator("platt").fit(x[0][:, None], y[0])
-        steps = np.clip(x, 0.005, 0.995)
-        odds = np.log(steps / (1 - steps))
-        by_odds = GroupCalibrator("platt").fit(odds[0][:, None], y[0])
         calibrated = found.transform(x[1][:, None])
-        np.testing.assert_allclose(calibrated, by_odds.transform(odds[1][:, None]))
-        loss = ((calibrated[:, 0] - y[1]) ** 2).mean()
+        odds = special.logit(np.clip(x, 0.005, 0.995))
+        expected = curve_of("platt", odds[0], y[0], odds[1])
+        np.testing.assert_allclose(calibrated[:, 0], expected)
+        loss = ((expected - y[1]) ** 2).mean()
         assert loss < ((y[1] - truth[1]) ** 2).mean() + 0.002
-        low, high = found.inverse_transform(calibrated)[:, 0][
-            [x[1].argmin(), x[1].argmax()]
-        ]
-        assert (low, high) == (0.0, pytest.approx(0.995))
+        back = found.inverse_transform(calibrated)[:, 0]
+        assert (x.min(), x.max()) == (0, 1)
+        ends = back[[x[1].argmin(), x[1].argmax()]].tolist()
+        assert ends == [0.0, pytest.approx(0.995)]
 
     def test_binning_is_the_mean_of_each_bin(self):
         rng = np.random.default_rng(0)
         x, y = rng.permutation(60) / 60, rng.random(60)
-        found = GroupCalibrator("binning", n_bins=6).fit(x[:, None], y)
         rank = np.argsort(np.argsort(x))
-        means = [y[rank // 10 == b].mean() for b in range(6)]
-        np.testing.assert_allclose(
-            found.transform(x[:, None])[:, 0], np.array(means)[rank // 10]
-        )
+        means = np.array([y[rank // 10 == b].mean() for b in range(6)])
+        found = curve_of("binning", x, y, x, n_bins=6)
+        np.testing.assert_allclose(found, means[rank // 10])
 
     def test_smoother_is_the_curve(self):
         x, y, _ = self.problem()
         x = x + np.random.default_rng(0).uniform(0, 1e-3, x.size)
-        found = GroupCalibrator(NadarayaWatsonRegressor(0.1)).fit(x[:, None], y)
-        curve = nadaraya_watson(y, x, np.sort(x), bandwidth=0.1)
-        np.testing.assert_allclose(
-            found.transform(np.sort(x)[:, None])[:, 0], curve.estimate, atol=2e-4
-        )
-        # Constant outside.
-        ends = found.transform([[-9.0], [x.min()], [x.max()], [9.0]])[:, 0]
-        assert ends[0] == ends[1]
-        assert ends[2] == ends[3]
+        at = np.array([-9.0, *np.sort(x), 9.0])
+        found = curve_of(NadarayaWatsonRegressor(0.1), x, y, at)
+        curve = nadaraya_watson(y, x, at[1:-1], bandwidth=0.1)
+        np.testing.assert_allclose(found[1:-1], curve.estimate, atol=2e-4)
+        np.testing.assert_array_equal(found[[0, -1]], found[[1, -2]])
 
     def test_scores_of_heavy_tails_are_smoothed_by_their_ranks(self):
         rng = np.random.default_rng(0)
-        x, truth = np.exp(2 * rng.normal(size=(2, 4000))), {}
+        x = np.exp(2 * rng.normal(size=(2, 4000)))
         expected = x / (1 + x)
         y = (rng.random(4000) < expected[0]).astype(float)
-        for name in ("nadaraya_watson", NadarayaWatsonRegressor()):
-            found = GroupCalibrator(name, monotonic=True).fit(x[0][:, None], y)
-            error = found.transform(x[1][:, None])[:, 0] - expected[1]
-            truth[str(name)] = np.mean(error**2)
-        of_ranks, of_scores = truth.values()
-        assert of_ranks < 0.002
-        assert of_ranks < of_scores / 3
+        of_ranks, of_scores = (
+            np.mean((curve_of(name, x[0], y, x[1], monotonic=True) - expected[1]) ** 2)
+            for name in ("nadaraya_watson", NadarayaWatsonRegressor())
+        )
+        assert of_ranks < min(0.002, of_scores / 3)
 
     def test_scores_of_light_tails_are_smoothed_as_they_are(self):
         rng = np.random.default_rng(1)
-        x = rng.logistic(size=(2000, 1))
-        y = (rng.logistic(size=2000) < x[:, 0]).astype(float)
-        smoother = GroupCalibrator(NadarayaWatsonRegressor(method="fast")).fit(x, y)
-        np.testing.assert_array_equal(
-            GroupCalibrator().fit(x, y).transform(x), smoother.transform(x)
-        )
+        x = rng.logistic(size=2000)
+        y = (rng.logistic(size=2000) < x).astype(float)
+        expected = curve_of(NadarayaWatsonRegressor(method="fast"), x, y, x)
+        found = curve_of("nadaraya_watson", x, y, x)
+        np.testing.assert_array_equal(found, expected)
 
     def test_a_compact_kernel_is_bridged(self):
         x = np.concatenate([np.linspace(0, 0.2, 50), np.linspace(0.8, 1, 50)])
         model = NadarayaWatsonRegressor(0.05, kernel="epanechnikov")
-        found = GroupCalibrator(model).fit(x[:, None], x).transform([[0.5]])
+        found = curve_of(model, x, x, np.array([0.5]))
         assert found == pytest.approx(0.5, abs=0.02)
 
     def test_any_classifier_or_regressor(self):
         x, y, w = self.problem()
-        grid = self.grid[:, None]
-        plain = LogisticRegression().fit(x[:, None], y, w)
-        found = self.fit(LogisticRegression()).transform(grid)[:, 0]
-        np.testing.assert_allclose(found, plain.predict_proba(grid)[:, 1])
-        plain = LinearRegression().fit(x[:, None], y, w)
-        found = self.fit(LinearRegression()).transform(grid)[:, 0]
-        np.testing.assert_allclose(found, plain.predict(grid))
+        for model, predict in (
+            (LogisticRegression(), lambda model, X: model.predict_proba(X)[:, 1]),
+            (LinearRegression(), LinearRegression.predict),
+        ):
+            found = curve_of(model, x, y, self.grid, w)
+            expected = predict(model.fit(x[:, None], y, w), self.grid[:, None])
+            np.testing.assert_allclose(found, expected)
 
     def test_a_classifier_of_a_group_with_one_outcome(self):
         X, y, _ = scores(200, 0)
         y[X["group"] == "a"] = 1
-        found = calibrated(LogisticRegression(), (X, y), (X, y), shrinkage=None)
-        assert (found[X["group"] == "a"] == 1).all()
+        model = GroupCalibrator(LogisticRegression(), shrinkage=None, **GROUP)
+        assert (model.fit(X, y).transform(X[X["group"] == "a"]) == 1).all()
 
     @pytest.mark.parametrize(
         "calibrator", [*METHODS, GradientBoostingRegressor(random_state=0)]
     )
     def test_monotonic_projects_and_can_be_inverted(self, calibrator):
         X, y, _ = scores(3000, 0, WAVE)
-        model = GroupCalibrator(calibrator, sensitive_features="group")
+        model = GroupCalibrator(calibrator, **GROUP)
         if not isinstance(calibrator, str) or calibrator in METHODS[::3]:
             with pytest.raises(ValueError, match="curves that fall nowhere.*'b'"):
                 model.fit(X, y).inverse_transform(X)
@@ -203,66 +176,62 @@ class TestMethods:
 
     def test_platt_can_be_inverted(self):
         X, y, _ = scores(3000, 0)
-        model = GroupCalibrator("platt", sensitive_features="group").fit(X, y)
-        outcome = X.assign(score=model.transform(X)[:, 0])
-        np.testing.assert_allclose(
-            model.inverse_transform(outcome)[:, 0], X["score"], atol=1e-9
-        )
+        model = GroupCalibrator("platt", **GROUP).fit(X, y)
+        back = model.inverse_transform(X.assign(score=model.transform(X)[:, 0]))
+        np.testing.assert_allclose(back[:, 0], X["score"], atol=1e-9)
 
 
 class TestReference:
     def test_maps_onto_the_scale_of_the_reference(self):
         """f_a(s) = s and f_b(s) = s²: b gets s² on the scale of a, and a √s on b's."""
         X, y, _ = uniform(40_000, 0)
+        plain = GroupCalibrator(**GROUP, monotonic=True).fit(X, y)
+        outcome = plain.transform(X)
         for reference, curve in (("a", np.square), ("b", np.sqrt)):
-            model = GroupCalibrator(
-                sensitive_features="group", reference=reference, monotonic=True
-            ).fit(X, y)
+            model = clone(plain).set_params(reference=reference).fit(X, y)
             found, own = model.transform(X)[:, 0], (X["group"] == reference).to_numpy()
             np.testing.assert_array_equal(found[own], X["score"][own])
             inside = ~own & X["score"].between(0.2, 0.8).to_numpy()
-            expected = curve(X["score"][inside])
-            assert np.abs(found[inside] - expected).max() < 0.08
-            assert np.sqrt(np.mean((found[inside] - expected) ** 2)) < 0.03
+            error = found[inside] - curve(X["score"][inside])
+            assert np.abs(error).max() < 0.08
+            assert np.sqrt(np.mean(error**2)) < 0.03
             back = model.inverse_transform(X.assign(score=found))[:, 0]
             np.testing.assert_allclose(back[inside], X["score"][inside], atol=0.02)
             # It is the curve of the reference, inverted, of the calibrated score.
-            plain = GroupCalibrator(sensitive_features="group", monotonic=True)
-            outcome = plain.fit(X, y).transform(X)
-            np.testing.assert_array_equal(
-                found[~own], plain.calibrators_[reference].inverse(outcome[~own])[:, 0]
-            )
+            expected = plain.calibrators_[reference].inverse(outcome[~own])
+            np.testing.assert_array_equal(found[~own], expected[:, 0])
 
-    def test_bad_references_are_refused(self):
-        X, y, _ = scores(2000, 0)
-        model = GroupCalibrator(sensitive_features="group", reference="z").fit(X, y)
-        with pytest.raises(ValueError, match="reference must be one of the groups"):
-            model.transform(X)
-        X, y, _ = scores(4000, 0, WAVE)
-        model = GroupCalibrator(sensitive_features="group", reference="b").fit(X, y)
-        with pytest.raises(ValueError, match="reference must have a curve that falls"):
+    @pytest.mark.parametrize(
+        ("reference", "truth", "message"),
+        [
+            ("z", TRUTH, "reference must be one of the groups"),
+            ("b", WAVE, "reference must have a curve that falls"),
+        ],
+    )
+    def test_bad_references_are_refused(self, reference, truth, message):
+        X, y, _ = scores(4000, 0, truth)
+        model = GroupCalibrator(**GROUP, reference=reference).fit(X, y)
+        with pytest.raises(ValueError, match=message):
             model.transform(X)
 
 
 class TestGroups:
     def test_each_is_fitted_alone(self):
         X, y, _ = scores(500, 0)
-        model = GroupCalibrator(sensitive_features="group", shrinkage=None).fit(X, y)
+        model = GroupCalibrator(**GROUP, shrinkage=None).fit(X, y)
         assert model.groups_ == ("a", "b")
         for group in "ab":
             rows = (X["group"] == group).to_numpy()
-            alone = GroupCalibrator().fit(X.loc[rows, ["score"]], y[rows])
-            expected = alone.transform(X.loc[rows, ["score"]])
-            np.testing.assert_array_equal(model.transform(X[rows]), expected)
-            curve = model.calibrators_[group]
-            np.testing.assert_array_equal(
-                curve.predict(X["score"][rows]), expected.T[0]
-            )
+            score = X["score"].to_numpy()[rows]
+            expected = curve_of("nadaraya_watson", score, y[rows], score)
+            np.testing.assert_array_equal(model.transform(X[rows])[:, 0], expected)
+            found = model.calibrators_[group].predict(score)
+            np.testing.assert_array_equal(found, expected)
 
     def test_small_ones_are_pooled(self):
         X, y, _ = scores(500, 0)
         X.loc[:18, "group"] = "small"
-        model = GroupCalibrator(sensitive_features="group")
+        model = GroupCalibrator(**GROUP)
         with pytest.warns(UserWarning, match="min_group_size=20 rows .*: 'small'"):
             model.fit(X, y)
         assert model.calibrators_["small"] is model.pooled_calibrator_
@@ -275,25 +244,25 @@ class TestGroups:
 
     def test_bad_input_raises(self):
         X, y, _ = scores(100, 0)
-        svc = GroupCalibrator(LinearSVC(), sensitive_features="group")
-        with pytest.raises(ValueError, match="a classifier needs predict_proba"):
-            svc.fit(X, y)
-        without = GroupCalibrator(sensitive_features="group", cluster="score")
-        with pytest.raises(ValueError, match="X must have a column of scores"):
-            without.fit(X, y)
-        with pytest.raises(ValueError, match="y must be finite"):
-            GroupCalibrator(sensitive_features="group").fit(X, [*y[1:], np.nan])
-        for calibrator in ("nadaraya_watson", "isotonic", "binning"):
-            with pytest.raises(ValueError, match="y must be between -1e.60 and 1e.60"):
-                GroupCalibrator(calibrator).fit(X[["score"]], np.where(y, 1e200, 0.0))
-        with pytest.raises(ValueError, match=r"y must be in \[0, 1\]"):
-            GroupCalibrator("platt").fit(X[["score"]], 2 * y)
+        between = "y must be between -1e.60 and 1e.60"
+        for model, wrong, message in (
+            (GroupCalibrator(LinearSVC()), y, "a classifier needs predict_proba"),
+            (GroupCalibrator(cluster="score"), y, "X must have a column of scores"),
+            (GroupCalibrator(), [*y[1:], np.nan], "y must be finite"),
+            (GroupCalibrator("platt"), 2 * y, r"y must be in \[0, 1\]"),
+            *(
+                (GroupCalibrator(name), np.where(y, 1e200, 0.0), between)
+                for name in ("nadaraya_watson", "isotonic", "binning")
+            ),
+        ):
+            with pytest.raises(ValueError, match=message):
+                model.set_params(**GROUP).fit(X, wrong)
 
 
 def test_plot():
     plt = pytest.importorskip("matplotlib.pyplot")
     X, y, _ = scores(300, 0)
-    model = GroupCalibrator(sensitive_features="group").fit(X, y)
+    model = GroupCalibrator(**GROUP).fit(X, y)
     display = model.plot()
     score, outcome = display.lines_[1].get_data()
     np.testing.assert_allclose(model.calibrators_["b"].predict(score), outcome)
@@ -308,32 +277,24 @@ class TestClassifier:
         ("name", "ours"), [("isotonic", "isotonic"), ("sigmoid", "platt")]
     )
     def test_one_group_is_scikit_learns(self, ensemble, name, ours):
-        X, y = problem(600)
-        X, options = X[["x", "z"]], {"cv": KFold(3), "ensemble": ensemble}
-        reference = CalibratedClassifierCV(
-            LogisticRegression(), method=name, **options
-        ).fit(X, y)
-        found = GroupCalibratedClassifier(
-            LogisticRegression(), calibrator=ours, **options
-        ).fit(X, y)
-        np.testing.assert_allclose(
-            found.predict_proba(X), reference.predict_proba(X), atol=1e-3
-        )
+        X, y = problem(600, columns=["x", "z"])
+        plain, options = LogisticRegression(), {"cv": KFold(3), "ensemble": ensemble}
+        reference = CalibratedClassifierCV(plain, method=name, **options).fit(X, y)
+        found = GroupCalibratedClassifier(plain, calibrator=ours, **options).fit(X, y)
+        expected = reference.predict_proba(X)
+        np.testing.assert_allclose(found.predict_proba(X), expected, atol=1e-3)
         assert len(found.estimators_) == (3 if ensemble else 1)
 
     def test_curves_fall_nowhere_unless_asked(self):
         """The score is one of the same outcome."""
         X, y = problem(400)
+        forest = RandomForestClassifier(30, random_state=0)
         made = GroupCalibrator(monotonic=False, shrinkage=None)
         for calibrator, monotone in (("nadaraya_watson", True), (made, False)):
-            model = GroupCalibratedClassifier(
-                RandomForestClassifier(30, random_state=0), calibrator=calibrator,
-                **COLUMNS,
-            ).fit(X, y)  # fmt: skip
-            curves = model.group_calibrators_[0].transform(
-                np.linspace(0, 1, 101)[:, None], sensitive_features=np.full(101, "a")
-            )
-            assert (np.diff(curves[:, 0]) >= -1e-12).all() == monotone
+            model = GroupCalibratedClassifier(forest, calibrator=calibrator, **COLUMNS)
+            curve = model.fit(X, y).group_calibrators_[0].calibrators_["a"]
+            steps = np.diff(curve.predict(np.linspace(0, 1, 101)))
+            assert (steps >= -1e-12).all() == monotone
 
     def test_scores_are_out_of_fold(self):
         """A forest that knows its own rows by heart is calibrated nevertheless."""
@@ -351,9 +312,7 @@ class TestClassifier:
     @pytest.mark.parametrize("cv", [3, GroupKFold(3)])
     def test_a_splitter_gets_the_clusters(self, cv):
         X, y = problem(400)
-        model = GroupCalibratedClassifier(
-            UserRecorder(), cv=cv, **LABELS, ensemble=True
-        )
+        model = GroupCalibratedClassifier(Recorder(), cv=cv, ensemble=True, **LABELS)
         estimators = model.fit(X, y).estimators_
         assert len(estimators) == 3
         for each in estimators:
@@ -361,39 +320,32 @@ class TestClassifier:
             assert each.users_ | each.scored_ == set(X["user"])
 
     def test_splits_may_be_lists_or_masks(self):
-        X, y = problem(400)
-        X = X.drop(columns="user")
+        X, y = problem(400, columns=["x", "z", "group"])
         splits = list(KFold(4).split(X))
         masks = [[np.isin(np.arange(400), part) for part in two] for two in splits]
         lists = [tuple(part.tolist() for part in two) for two in splits]
-        found = [
-            GroupCalibratedClassifier(LogisticRegression(), cv=cv, **COLUMNS)
-            .fit(X, y)
-            .predict_proba(X)
-            for cv in (KFold(4), splits, masks, lists)
-        ]
-        for other in found[1:]:
-            np.testing.assert_array_equal(found[0], other)
+        model, found = GroupCalibratedClassifier(LogisticRegression(), **COLUMNS), []
+        for cv in (KFold(4), splits, masks, lists):
+            found.append(model.set_params(cv=cv).fit(X, y).predict_proba(X))
+            np.testing.assert_array_equal(found[0], found[-1])
 
     def test_a_fold_without_a_group_says_so(self):
-        X, y = problem(400)
+        X, y = problem(400, columns=["x", "z", "group"])
         order = np.argsort(X["group"].to_numpy(), kind="stable")
         model = GroupCalibratedClassifier(LogisticRegression(), cv=KFold(2), **COLUMNS)
         with pytest.warns(UserWarning, match="fitted without rows of these groups"):
-            model.fit(X.drop(columns="user").iloc[order], y[order])
+            model.fit(X.iloc[order], y[order])
 
     def test_frozen_is_not_fitted(self):
-        X, y = problem(1000)
-        X = X.drop(columns="user")
+        X, y = problem(1000, columns=["x", "z", "group"])
         fitted = LogisticRegression().fit(X[["x", "z"]][:500], y[:500])
         model = GroupCalibratedClassifier(FrozenEstimator(fitted), **COLUMNS)
-        new = X[500:]
-        found = model.fit(new, y[500:]).predict_proba(new)[:, 1]
-        score = fitted.decision_function(new[["x", "z"]])[:, None]
-        calibrator = GroupCalibrator(monotonic=True).fit(
-            score, y[500:] == 1, sensitive_features=new["group"]
-        )
-        expected = calibrator.transform(score, sensitive_features=new["group"])
+        new, y = X[500:], y[500:]
+        found = model.fit(new, y).predict_proba(new)[:, 1]
+        score, who = fitted.decision_function(new[["x", "z"]])[:, None], new["group"]
+        calibrator = GroupCalibrator(monotonic=True)
+        calibrator.fit(score, y == 1, sensitive_features=who)
+        expected = calibrator.transform(score, sensitive_features=who)
         np.testing.assert_allclose(found, expected[:, 0])
 
     def test_methods_agree(self):
@@ -412,7 +364,7 @@ class TestClassifier:
         X, y = problem(200)
         for drop, expected in [(False, list(X.columns)), (True, ["x", "z"])]:
             model = GroupCalibratedClassifier(
-                UserRecorder(), drop_metadata_columns=drop, **LABELS
+                Recorder(), drop_metadata_columns=drop, **LABELS
             ).fit(X, y)
             assert model.estimators_[0].columns_ == expected
             dropped = ["user"] if drop else []  # which only the fit needs
@@ -420,11 +372,15 @@ class TestClassifier:
 
     def test_options_of_the_calibrator(self):
         X, y = problem(500)
-        calibrator = GroupCalibrator(
-            "binning", n_bins=3, min_group_size=400, sensitive_features="no column"
-        )
+        options = {
+            "n_bins": 3,
+            "min_group_size": 400,
+            "sensitive_features": "no column",
+        }
         model = GroupCalibratedClassifier(
-            LogisticRegression(), calibrator=calibrator, **COLUMNS
+            LogisticRegression(),
+            calibrator=GroupCalibrator("binning", **options),
+            **COLUMNS,
         )
         with pytest.warns(UserWarning, match="fewer than min_group_size=400") as caught:
             model.fit(X, y)
@@ -433,14 +389,12 @@ class TestClassifier:
 
     def test_a_model_without_weights_warns(self):
         X, y = problem(200)
-        model = GroupCalibratedClassifier(UserRecorder(), **LABELS)
-        with pytest.warns(
-            UserWarning, match="UserRecorder does not take sample_weight"
-        ):
+        model = GroupCalibratedClassifier(Recorder(), **LABELS)
+        with pytest.warns(UserWarning, match="Recorder does not take sample_weight"):
             model.fit(X, y, sample_weight=np.ones(200))
 
 
-class UserRecorder(ClassifierMixin, BaseEstimator):
+class Recorder(ClassifierMixin, BaseEstimator):
     """Keeps the users that it is fitted with and that it scores."""
 
     def fit(self, X, y):
@@ -466,9 +420,8 @@ class TestRegressor:
     def test_reaches_the_mean_of_each_group(self, ensemble):
         X, y, _ = self.problem()
         fresh, _, mean = self.problem(1)
-        model = GroupCalibratedRegressor(
-            LinearRegression(), ensemble=ensemble, **COLUMNS
-        ).fit(X, y)
+        model = GroupCalibratedRegressor(LinearRegression(), **COLUMNS)
+        model.set_params(ensemble=ensemble).fit(X, y)
         inside = np.abs(fresh["x"]) < 1.5
         error = (model.predict(fresh) - mean)[inside]
         assert np.sqrt(np.mean(error**2)) < 0.12
@@ -477,9 +430,8 @@ class TestRegressor:
 
     def test_rows_in_several_or_no_folds(self):
         X, y, _ = self.problem(n=500)
-        model = GroupCalibratedRegressor(
-            LinearRegression(), cv=ShuffleSplit(3, random_state=0), **COLUMNS
-        ).fit(X, y)
+        model = GroupCalibratedRegressor(LinearRegression(), **COLUMNS)
+        model.set_params(cv=ShuffleSplit(3, random_state=0)).fit(X, y)
         n_rows = [c.n_rows for c in model.group_calibrators_[0].calibrators_.values()]
         assert sum(n_rows) == 150
 
@@ -516,8 +468,7 @@ class GroupMeans(RegressorMixin, BaseEstimator):
 
 
 def test_weights_reach_the_last_step_of_a_pipeline():
-    X, y = problem(300)
-    X = X.drop(columns="user")
+    X, y = problem(300, columns=["x", "z", "group"])
     weight = (X["x"] > 0).to_numpy().astype(float)
     model = GroupCalibratedClassifier(make_pipeline(LogisticRegression()), **COLUMNS)
     model.fit(X, y, sample_weight=weight)
