@@ -68,6 +68,11 @@ class Mitigation:
             return y
         return pd.DataFrame(dict.fromkeys(self.objectives, y.astype(float)))
 
+    def rows(self, n=450, columns=(*FEATURES, "group", "user")):
+        """Return columns, and outcomes as the estimator takes them."""
+        X, y = problem(n, columns=columns)
+        return X, self.outcome(y)
+
 
 SMOOTHER = NadarayaWatsonRegressor(0.5)
 MITIGATIONS = {

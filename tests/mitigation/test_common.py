@@ -45,10 +45,11 @@ from tests.mitigation.common import FEATURES, MITIGATIONS, problem
 from tests.seeds import rarely
 from tests.versions import each_check, scored_with
 
-each = pytest.mark.parametrize("name", MITIGATIONS)
-by_group = pytest.mark.parametrize(
-    "name", [name for name, m in MITIGATIONS.items() if m.by_group]
-)
+each = pytest.mark.parametrize("mitigation", MITIGATIONS.values(), ids=MITIGATIONS)
+BY_GROUP = {name: m for name, m in MITIGATIONS.items() if m.by_group}
+by_group = pytest.mark.parametrize("mitigation", BY_GROUP.values(), ids=BY_GROUP)
+#: Columns of which none but that of groups is metadata.
+GROUPED = (*FEATURES, "group")
 
 
 # scikit-learn's own checks, nothing excused
@@ -110,55 +111,47 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @each
-def test_columns_metadata_functions_and_libraries_agree(name):
-    mitigation, (X, y) = MITIGATIONS[name], problem()
-    outcome = mitigation.outcome(y)
-    fitted = mitigation.by_columns().fit(X, outcome)
-    expected = mitigation.numbers(fitted, X)
+def test_columns_metadata_functions_and_libraries_agree(mitigation):
+    X, y = mitigation.rows()
+    expected = mitigation.numbers(mitigation.by_columns().fit(X, y), X)
     assert np.ptp(expected) > 0
-    frame = pl.from_pandas(X)
-    found = mitigation.numbers(mitigation.by_columns().fit(frame, outcome), frame)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-    data, group = X[FEATURES].to_numpy(), X["group"]
+    frame, data, group = pl.from_pandas(X), X[FEATURES].to_numpy(), X["group"]
     given = {"sensitive_features": group, mitigation.unit: X["user"]}
-    found = mitigation.numbers(
-        mitigation.new().fit(data, outcome, **given), data, group
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-    functions = {
-        name: lambda _, column=column: column for name, column in given.items()
-    }
-    fitted = mitigation.new(**functions).fit(X[FEATURES], outcome)
-    found = mitigation.numbers(fitted, X[FEATURES])
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    functions = {name: lambda _, c=column: c for name, column in given.items()}
+    for model, X_of_predict, passed in (
+        (mitigation.by_columns().fit(frame, y), frame, None),
+        (mitigation.new().fit(data, y, **given), data, group),
+        (mitigation.new(**functions).fit(X[FEATURES], y), X[FEATURES], None),
+    ):
+        found = mitigation.numbers(model, X_of_predict, passed)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 @each
-def test_several_columns_are_crossed(name):
-    mitigation, (X, y) = MITIGATIONS[name], problem(800)
+def test_several_columns_are_crossed(mitigation):
+    X, y = mitigation.rows(800, GROUPED)
     X["sex"] = np.arange(len(y)) % 2
     crossed = X["group"] + X["sex"].astype(str)
-    options = {}  # one column of labels has no margins to shrink towards
-    if name in ("calibrator", "classifier", "regressor"):
-        alone = GroupCalibrator("platt", shrinkage=None)
-        options = alone.get_params() if name == "calibrator" else {"calibrator": alone}
+    options, alone = {}, GroupCalibrator("platt", shrinkage=None)
+    # One column of labels has no margins to shrink towards.
+    if mitigation is MITIGATIONS["calibrator"]:
+        options = alone.get_params()
+    elif mitigation in (MITIGATIONS["classifier"], MITIGATIONS["regressor"]):
+        options = {"calibrator": alone}
     by_name = mitigation.new(**options | {"sensitive_features": ["group", "sex"]})
-    by_name.fit(X.drop(columns="user"), mitigation.outcome(y))
-    given = mitigation.new(**options).fit(
-        X[FEATURES], mitigation.outcome(y), sensitive_features=crossed
-    )
-    found = mitigation.numbers(by_name, X.drop(columns="user"))
+    given = mitigation.new(**options).fit(X[FEATURES], y, sensitive_features=crossed)
+    found = mitigation.numbers(by_name.fit(X, y), X)
     expected = mitigation.numbers(given, X[FEATURES], crossed)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 @by_group
-def test_unseen_groups_warn_once_and_are_like_all_rows(name):
-    mitigation, (X, y) = MITIGATIONS[name], problem()
-    X, outcome = X.drop(columns="user"), mitigation.outcome(y)
-    options = {"cv": KFold(3)} if "cv" in mitigation.new().get_params() else {}
-    options |= {"ensemble": True} if name == "classifier" else {}
-    model = mitigation.new(sensitive_features="group", **options).fit(X, outcome)
+def test_unseen_groups_warn_once_and_are_like_all_rows(mitigation):
+    X, y = mitigation.rows(columns=GROUPED)
+    known = mitigation.model.get_params()
+    options = {"cv": KFold(3)} if "cv" in known else {}
+    options |= {"ensemble": True} if "ensemble" in known else {}
+    model = mitigation.new(sensitive_features="group", **options).fit(X, y)
     new = X.assign(group=["c", "d", *X["group"][2:]])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -168,33 +161,30 @@ def test_unseen_groups_warn_once_and_are_like_all_rows(name):
     # What BLAS rounds depends on where rows are in memory.
     others = mitigation.numbers(model, X)[2:]
     np.testing.assert_allclose(found[2:], others, rtol=1e-12, atol=1e-14)
-    if name == "thresholds":
+    if isinstance(model, GroupThresholdClassifier):
         proba = model.estimator_.predict_proba(X[FEATURES])[:2, 1]
         expected = proba - model.pooled_threshold_
     else:
-        pooled = mitigation.new(**options).fit(X[FEATURES], outcome)
+        pooled = mitigation.new(**options).fit(X[FEATURES], y)
         expected = mitigation.numbers(pooled, X[FEATURES])[:2]
     np.testing.assert_allclose(found[:2], expected)
 
 
 @by_group
-def test_small_groups_warn_and_are_like_all_rows(name):
-    mitigation, (X, y) = MITIGATIONS[name], problem()
+def test_small_groups_warn_once(mitigation):
+    X, y = mitigation.rows(columns=GROUPED)
     X.loc[:18, "group"] = "small"
-    X, outcome = X.drop(columns="user"), mitigation.outcome(y)
-    model = mitigation.new(sensitive_features="group")
     message = f"min_group_size=20 {mitigation.counted} .*: 'small'"
     with pytest.warns(UserWarning, match=message) as caught:
-        model.fit(X, outcome)
+        mitigation.new(sensitive_features="group").fit(X, y)
     assert len(caught) == 1
 
 
 @by_group
-def test_rows_of_weight_0_do_not_count(name):
-    mitigation, (X, y) = MITIGATIONS[name], problem()
-    X, kept = X.drop(columns="user"), (X["group"] != "b").to_numpy()
+def test_rows_of_weight_0_do_not_count(mitigation):
+    X, y = mitigation.rows(columns=GROUPED)
     model = mitigation.new(sensitive_features="group")
-    model.fit(X, mitigation.outcome(y), sample_weight=kept.astype(float))
+    model.fit(X, y, sample_weight=(X["group"] != "b").to_numpy(float))
     with pytest.warns(UserWarning, match=r"not seen .*'b' \(seen: 'a'\)"):
         mitigation.numbers(model, X)
 
@@ -235,42 +225,38 @@ BAD_OPTIONS = [
 
 
 @each
-def test_bad_options_raise(name):
-    mitigation, (X, y) = MITIGATIONS[name], problem(100)
-    known = mitigation.model.get_params()
+def test_bad_options_raise(mitigation):
+    X, y = mitigation.rows(100)
     for options, message in BAD_OPTIONS:
-        if set(options) <= set(known):
-            model = mitigation.by_columns().set_params(**options)
+        if set(options) <= set(mitigation.model.get_params()):
             with pytest.raises(ValueError, match=message):
-                model.fit(X, mitigation.outcome(y))
+                mitigation.by_columns().set_params(**options).fit(X, y)
 
 
 @each
-def test_bad_input_raises(name):
-    mitigation, (X, y) = MITIGATIONS[name], problem(100)
-    outcome = mitigation.outcome(y)
-    model = mitigation.by_columns()
-    with pytest.raises(ValueError, match="sensitive_features must be given once"):
-        model.fit(X, outcome, sensitive_features=X["group"])
-    with pytest.raises(ValueError, match="missing labels"):
-        model.fit(X.assign(group=[None, *X["group"][1:]]), outcome)
-    with pytest.raises(ValueError, match=r"same number of rows|inconsistent numbers"):
-        model.fit(X, outcome[1:])
-    with pytest.raises(ValueError, match="requires y"):
-        model.fit(X, None)
-    backwards = pd.DataFrame(np.asarray(outcome), X.index[::-1]).squeeze()
-    with pytest.raises(ValueError, match="y must have its rows in the order of X"):
-        model.fit(X, backwards)
+def test_bad_input_raises(mitigation):
+    X, y = mitigation.rows(100)
+    backwards = pd.DataFrame(np.asarray(y), X.index[::-1]).squeeze()
+    who = {"sensitive_features": X["group"]}
+    for columns, outcome, given, message in (
+        (X, y, who, "sensitive_features must be given once"),
+        (X.assign(group=[None, *X["group"][1:]]), y, {}, "missing labels"),
+        (X, y[1:], {}, "same number of rows|inconsistent numbers"),
+        (X, None, {}, "requires y"),
+        (X, backwards, {}, "y must have its rows in the order of X"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mitigation.by_columns().fit(columns, outcome, **given)
     for unit in ("sensitive_features", mitigation.unit):
         with pytest.raises(ValueError, match=f"same number of rows; got .*{unit}: 99"):
-            mitigation.new().fit(X[FEATURES], outcome, **{unit: X["user"][1:]})
+            mitigation.new().fit(X[FEATURES], y, **{unit: X["user"][1:]})
     if mitigation.by_group:
-        membership = {"sensitive_features": np.ones((100, 2), dtype=bool)}
-        with pytest.raises(ValueError, match="must be disjoint groups"):
-            mitigation.new().fit(X[FEATURES], outcome, **membership)
         with pytest.raises(ValueError, match="must not be negative"):
-            model.fit(X, outcome, sample_weight=-np.ones(100))
-        fitted = mitigation.new().fit(X[FEATURES], outcome)
+            mitigation.by_columns().fit(X, y, sample_weight=-np.ones(100))
+        membership = np.ones((100, 2), dtype=bool)
+        with pytest.raises(ValueError, match="must be disjoint groups"):
+            mitigation.new().fit(X[FEATURES], y, sensitive_features=membership)
+        fitted = mitigation.new().fit(X[FEATURES], y)
         with pytest.raises(ValueError, match="both to fit and afterwards, or to nei"):
             mitigation.numbers(fitted, X[FEATURES], X["group"])
 
@@ -297,15 +283,10 @@ def test_predictions_print_no_model():
     assert model.predict(X[FEATURES][:1]).size == 1
 
 
-@each
-def test_clusters_are_needed_in_fit_only(name):
-    mitigation, (X, y) = MITIGATIONS[name], problem()
-    model = mitigation.by_columns()
-    if mitigation.unit != "cluster" or not hasattr(model, "cluster"):
-        pytest.skip("It has no clusters.")
-    if hasattr(model, "drop_metadata_columns"):
-        model.set_params(drop_metadata_columns=True)
-    model.fit(X, mitigation.outcome(y))
+@by_group
+def test_clusters_are_needed_in_fit_only(mitigation):
+    X, y = mitigation.rows()
+    model = mitigation.by_columns().fit(X, y)
     found = mitigation.numbers(model, X.drop(columns="user"))
     np.testing.assert_array_equal(found, mitigation.numbers(model, X))
 
@@ -326,17 +307,16 @@ def test_names_of_polars_columns(finds, monkeypatch):
 
 
 @each
-def test_pickle_clone_html_and_set_output(name):
-    mitigation, (X, y) = MITIGATIONS[name], problem()
-    model = mitigation.by_columns().fit(X, mitigation.outcome(y))
+def test_pickle_clone_html_and_set_output(mitigation):
+    X, y = mitigation.rows()
+    model = mitigation.by_columns().fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     expected = mitigation.numbers(model, X)
     np.testing.assert_array_equal(mitigation.numbers(again, X), expected)
     assert type(model).__name__ in model._repr_html_()
     for library, frame in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
         if hasattr(model, "transform"):
-            out = sklearn.clone(model).set_output(transform=library)
-            out = out.fit_transform(X, mitigation.outcome(y))
+            out = sklearn.clone(model).set_output(transform=library).fit_transform(X, y)
             assert isinstance(out, frame)
             assert list(out.columns) == FEATURES
 
@@ -344,40 +324,30 @@ def test_pickle_clone_html_and_set_output(name):
 # Searches of a step in a Pipeline, both ways to say the group
 
 
-def search(name, metadata):
-    mitigation = MITIGATIONS[name]
-    fair = mitigation.by_columns()
+def search(mitigation, metadata):
+    fair, scoring = mitigation.by_columns(), make_scorer(mitigation.metric)
     if metadata:
         fair.set_params(sensitive_features=True, **{mitigation.unit: True})
+        options = {"greater_is_better": True, "response_method": "predict"}
+        scoring = make_fairness_scorer(
+            mitigation.metric, sensitive_features=True, **options
+        )
     steps = [("same", FunctionTransformer()), ("fair", fair)]
     if mitigation.method == "transform":
         steps.append(("fit", LinearRegression()))
-    scoring = make_scorer(mitigation.metric)
-    if metadata:
-        scoring = make_fairness_scorer(
-            mitigation.metric,
-            sensitive_features=True,
-            greater_is_better=True,
-            response_method="predict",
-        )
-    return GridSearchCV(
-        Pipeline(steps),
-        {f"fair__{option}": values for option, values in mitigation.grid.items()},
-        scoring=scoring,
-        cv=KFold(3),
-        error_score="raise",
-    )
+    grid = {f"fair__{option}": values for option, values in mitigation.grid.items()}
+    how = {"scoring": scoring, "cv": KFold(3), "error_score": "raise"}
+    return GridSearchCV(Pipeline(steps), grid, **how)
 
 
 @functools.cache
 def searched(name):
     """The search by columns of a pandas frame, and its data."""
-    X, y = problem()
-    outcome = MITIGATIONS[name].outcome(y)
-    return X, outcome, search(name, metadata=False).fit(X, outcome)
+    X, y = MITIGATIONS[name].rows()
+    return X, y, search(MITIGATIONS[name], metadata=False).fit(X, y)
 
 
-@each
+@pytest.mark.parametrize("name", MITIGATIONS)
 @pytest.mark.parametrize("library", ["numpy", *rarely("pandas", "polars")])
 def test_search_by_metadata_is_that_by_column(name, library):
     mitigation, (X, y, by_column) = MITIGATIONS[name], searched(name)
@@ -388,13 +358,12 @@ def test_search_by_metadata_is_that_by_column(name, library):
     }[library]
     given = {"sensitive_features": X["group"]}
     with sklearn.config_context(enable_metadata_routing=True):
-        routed = search(name, metadata=True)
+        routed = search(mitigation, metadata=True)
         routed.fit(data, y, **given, **{mitigation.unit: X["user"]})
         given = given if mitigation.by_group else {}
         found = routed.best_estimator_.predict(data, **given)
-    np.testing.assert_allclose(
-        routed.cv_results_["mean_test_score"], by_column.cv_results_["mean_test_score"]
-    )
+    scores = (one.cv_results_["mean_test_score"] for one in (routed, by_column))
+    np.testing.assert_allclose(*scores)
     np.testing.assert_allclose(found, by_column.predict(X), atol=1e-12)
 
 
