@@ -54,22 +54,22 @@ def _sources(frame, tmp_path_factory):
     }
 
 
-KINDS = (
-    *("pattern", "csv", "table", "reader", "lazy frame", "relation", "dask"),
-    *rarely("files", "dataset", "polars"),
-)
+KINDS = ("pattern", "csv", "table", "reader", "lazy frame", "relation", "dask")
+RARE = ("files", "dataset", "polars")
+SOURCES = [
+    *((kind, 3) for kind in KINDS),
+    *(("pattern", 7), ("dask", 7)),
+    *rarely(*((kind, 3) for kind in RARE)),
+    *rarely(*((kind, n) for kind in ("pattern", "dask") for n in (1, 64))),
+]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_source_is_the_whole(kind, sources, whole):
-    assert_same(measure(sources[kind](), METRICS, n_partitions=3, **WHO), whole)
-
-
-@pytest.mark.parametrize("n_partitions", [7, *rarely(1, 64)])
-def test_any_number_of_parts_is_the_whole(n_partitions, sources, whole):
-    for kind in ("pattern", "dask"):
-        results = measure(sources[kind](), METRICS, n_partitions=n_partitions, **WHO)
-        assert_same(results, whole)
+@pytest.mark.parametrize(("kind", "n_partitions"), SOURCES)
+def test_any_number_of_parts_of_every_source_is_the_whole(
+    kind, n_partitions, sources, whole
+):
+    results = measure(sources[kind](), METRICS, n_partitions=n_partitions, **WHO)
+    assert_same(results, whole)
 
 
 @pytest.mark.parametrize(

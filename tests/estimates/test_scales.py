@@ -14,7 +14,7 @@ from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
 from skrankfair._estimates.metric import Metric
 from skrankfair._estimates.rows import Rows
 from skrankfair._estimates.sums import ClusterSums
-from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
+from skrankfair.exceptions import SmallSampleWarning
 from tests.metrics.common import columns, result_of
 
 # Student's t
@@ -123,17 +123,6 @@ def test_few_effective_clusters_are_warned_of_where_errors_are_asked_for():
         with pytest.warns(SmallSampleWarning, match="fewer than 5 effective") as caught:
             ask()
         assert len(caught) == 1
-
-
-def test_one_cluster_has_no_interval():
-    data = columns(n_queries=1, size=30)
-    with pytest.warns(UndefinedMetricWarning, match="no standard error"):
-        result = metrics.pairwise_exposure(**data, variance="cluster")
-    assert result.n_clusters == 1
-    assert np.isfinite(result.estimate).all()
-    for interval in (result.confidence_interval(), result.simultaneous_interval()):
-        assert np.isnan(interval).all()
-    assert np.isnan(result.test().pvalue).all()
 
 
 # The bootstrap

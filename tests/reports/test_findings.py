@@ -131,12 +131,6 @@ class TestRankings:
         assert verdicts["intra_group_accuracy"].tolist() == ["cannot tell"] * 2
         assert set(verdicts["pairwise_preference"]) == {""}
 
-    def test_undervalued_is_worse(self):
-        report = audit(**data(n_queries=2000), metrics="matched_pair_calibration")
-        assert "Undervalued: f (+" in report.findings[0].verdict
-        assert "Overvalued: m (-" in report.findings[0].verdict
-        assert report.to_frame()["side"].tolist() == ["worse", "better"]
-
     def test_only_beyond_chance_and_the_worst_first(self, many):
         for finding in many.findings:
             for row in finding.rows:
@@ -188,8 +182,6 @@ class TestRankings:
                 assert "more groups do not differ beyond chance" in finding.verdict
 
     def test_the_first_places_have_words_of_their_own(self):
-        report = audit(**data(), k=3)
-        assert "Good items shown less often: f" in repr(report)
         one = audit(**data(), k=1, metrics="share_at_k")
         assert "of which the first place counts;" in one.reading
 
@@ -210,15 +202,6 @@ class TestRisks:
         assert matched.verdict.startswith(
             "Scored higher than others for its outcomes: b (-"
         )
-
-    def test_a_high_risk_is_bad_where_low_is_good(self, low, neutral):
-        high = audit(**risks(), favorable="high")
-        for report, side in ((low, "worse"), (high, "better")):
-            scored = by_name(report)["calibration_in_the_large"]
-            assert [row.side for row in scored.rows if row.group == "b"] == [side]
-        given = high, neutral
-        a, b = (r.to_frame().drop(columns=["side", "verdict"]) for r in given)
-        pd.testing.assert_frame_equal(a, b)
 
     def test_nobody_is_on_a_side_of_what_is_not_tested(self, neutral):
         untested = [f for f in neutral.findings if not f.tested]
@@ -266,10 +249,7 @@ class TestRisks:
         columns["y_score"] = (columns["y_score"] > 0.5).astype(int)
         decisions = audit(**columns, favorable="low")
         assert decisions.answers[1][0] == "Who is flagged?"
-        findings = by_name(decisions)
-        rate = findings["false_positive_rate"].verdict
-        assert rate.startswith("Flagged more often among those without the outcome: b")
-        finding = findings["selection_rate"]
+        finding = by_name(decisions)["selection_rate"]
         assert finding.verdict.startswith("Flagged more often: b (+")
         contrast = finding.result.contrast("b", "a")
         (row,) = (row for row in finding.rows if row.group == "b")

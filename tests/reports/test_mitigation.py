@@ -122,12 +122,6 @@ class TestNumbers:
         )
         assert report.parity_before.pvalue == pytest.approx(parity.pvalue)
 
-    def test_nothing_moves_between_equal_scores(self):
-        data = problem(50)
-        frame = report_of(data, "fair", "fair").to_frame()
-        assert (frame["change"] == 0).all()
-        assert (frame["verdict"] == "no change shown").all()
-
 
 class TestVerdicts:
     def of_shifts(self, before, after, metric="inter_group_accuracy"):

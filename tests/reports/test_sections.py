@@ -17,7 +17,7 @@ from skrankfair.inference import (
 from skrankfair.metrics import matched_pair_curve, positive_rate_shift, selection_rate
 from tests.metrics.common import assert_same as same
 
-from .common import by_name, data, risks
+from .common import data, risks
 
 #: The metrics on request, and their options.
 ASKED = {
@@ -54,12 +54,6 @@ class TestAll:
         alone = getattr(metrics, name)(**rows, **ASKED[name])
         same(report.results[name], alone)
         same(audit(**rows, k=5, metrics=name).results[name], alone)
-
-    def test_says_who_is_shown_less_than_merited(self, report):
-        finding = by_name(report)["exposure_gap"]
-        assert [row.group for row in finding.on("worse")] == ["f"]
-        assert finding.verdict.startswith("Shown less than its outcomes merit: f")
-        assert "Shown less than its outcomes merit: f" in report.headline
 
     def test_a_skew_without_a_number_is_told_in_words(self, report, tmp_path):
         assert np.isneginf(report.results["skew_at_k"].estimate).all()

@@ -69,11 +69,9 @@ class TestNumber:
     @pytest.mark.parametrize(
         ("metric", "options", "expected"),
         [
-            (pairwise_accuracy, {}, -1),
             (pairwise_accuracy, {"disparity": "difference"}, -1),
             (pairwise_accuracy, {"disparity": "ratio"}, 1),
             (pairwise_accuracy, {"greater_is_better": True}, 1),
-            (pairwise_exposure, {"disparity": "max_abs"}, -1),
             (matched_pair_calibration, {"epsilon": 0.5}, -1),
         ],
     )
