@@ -49,13 +49,9 @@ def model():
 
 
 class TestNumber:
-    def test_is_the_metric_negated(self, model):
+    def test_is_the_metric_negated_and_carries_the_estimates(self, model):
         score = column_scorer()(model, X, Y)
-        assert score == gap_of(model.decision_function(X))
-        assert score < -0.01
-
-    def test_carries_the_estimates(self, model):
-        score = column_scorer()(model, X, Y)
+        assert score == gap_of(model.decision_function(X)) < -0.01
         assert isinstance(score, FairnessScore)
         assert score.estimates.groups == (0, 1)
         assert score == -score.estimates.disparity()
@@ -241,15 +237,11 @@ class TestRequests:
     def request(self, scorer):
         return scorer.get_metadata_routing().score.requests
 
-    def test_true_in_the_constructor_requests(self):
+    def test_of_the_constructor(self):
+        """A column refuses metadata of its name, which an estimator may get."""
+        requested = {"sensitive_features": True, "qid": True}
         found = self.request(metadata_scorer())
-        assert {k: v for k, v in found.items() if v} == {
-            "sensitive_features": True,
-            "qid": True,
-        }
-
-    def test_a_column_refuses_metadata_of_its_name(self):
-        """So an estimator's metadata of that name does not need the scorer's word."""
+        assert {k: v for k, v in found.items() if v} == requested
         found = self.request(column_scorer())
         assert found["sensitive_features"] is False
         assert found["cluster"] is None

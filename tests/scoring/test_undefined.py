@@ -127,10 +127,8 @@ class TestExpectedGroups:
         assert np.isnan(score)
         assert messages == [self.MESSAGE]
 
-    def test_are_unknown_without_a_word(self):
-        assert np.isfinite(column_scorer()(MODEL, self.X, self.Y))
-
     def test_as_an_option(self):
+        assert np.isfinite(column_scorer()(MODEL, self.X, self.Y))  # nobody knows of c
         self.expect(column_scorer(expected_groups=LABELS), self.X)
 
     def test_as_categories_of_pandas(self):
