@@ -11,11 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
-from skrankfair.datasets import (
-    fetch_movielens,
-    fetch_rdataset,
-    make_underranked_items,
-)
+from skrankfair.datasets import fetch_movielens, fetch_rdataset, make_underranked_items
 from skrankfair.inference import (
     compare,
     marginal_outcome_test,

@@ -22,12 +22,12 @@ The files of this idea, in the order to read them:
 - `sums`: `ClusterSums`, the totals with their estimates, variances and sums of parts.
 - `leverage`: degrees of freedom and effective numbers of clusters.
 - `two_way`: errors over users and over the items that recur among them.
-- `resampled`: rows drawn again, for the bootstrap and for metrics that fit a curve.
+- `resampled`: rows drawn again, for the bootstrap and for metrics that fit a curve, and
+  signs drawn at random, for tests where a few clusters hold most of the data.
 - `metric`: `Metric`, the name and the functions of a metric, and what they mean.
 
 `group_estimates.GroupEstimates` is the result that users see. It is made of `estimates`
-with their `scales` (and `wild`) for intervals and tests; `simultaneous` has intervals
-of all groups at once, `power` plans the size of data, `formatting` makes text,
-`storage` JSON (`older` reads what earlier states wrote), and `arrays` protects the
-arrays of results.
+with their `scales` for intervals and tests; `simultaneous` has intervals of all groups
+at once, `power` plans the size of data, `formatting` makes text, `storage` JSON
+(`older` reads what earlier states wrote), and `arrays` protects the arrays of results.
 """

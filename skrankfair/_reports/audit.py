@@ -14,36 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._inputs.columns import OneWayError, missing_said, users_of, without_missing
-from .._inputs.groups import as_groups, encode, frame_columns
+from .._inputs.columns import missing_said, without_missing
 from .._inputs.progress import shown
-from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.validation import (
-    Array,
-    check_choice,
-    check_given,
-    check_lengths,
-    check_number,
-    collected_warnings,
-    to_numpy,
-    warn_user,
-)
+from .._inputs.validation import check_given, collected_warnings, warn_user
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
 from . import exports
-from .catalog import (
-    FAVORABLE,
-    AuditMetric,
-    catalog,
-    chosen_metrics,
-    not_named,
-    note,
-    table,
-    tasks,
-    without_unfit,
-)
+from .catalog import AuditMetric, catalog, chosen_metrics, not_named, note, table, tasks
 from .findings import (
-    CORRECTION_NAMES,
     GroupFinding,
     MetricFinding,
     answers,
@@ -51,6 +29,7 @@ from .findings import (
     jsonable,
     margins_of,
 )
+from .rows import AuditOptions, AuditRows, references_of, with_task
 from .sections import ReportSection, further_sections, impact_sections, within_section
 
 if TYPE_CHECKING:
@@ -67,11 +46,6 @@ _PARTS = (
     *("provenance", "correction", "margin"),
 )
 _SECTION = ("title", "paragraphs", "header", "rows")
-
-#: Columns by which rows are not ordered.
-_NOT_ORDERED = ("qid", "engagement", "within")
-#: What becomes of several columns of labels.
-_CROSS = (True, False, "both")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -677,242 +651,6 @@ class AuditReport(exports.Formats):
         return [f"{name}: {fmt.label(text)}" for name, text in self.provenance.items()]
 
 
-@dataclass(frozen=True)
-class AuditOptions:
-    """What an audit is asked for, as `skrankfair.audit` explains it."""
-
-    task: str | None
-    favorable: str | None
-    threshold: float | None
-    k: int | None
-    metrics: Any
-    confidence_level: float
-    correction: str
-    margin: Any
-    impact_ratio: bool
-    reference: Any = None
-    cross: bool | str = True
-
-    def __post_init__(self) -> None:
-        """Raise a ValueError for options that are wrong whatever the data are."""
-        level = self.confidence_level
-        check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
-        check_choice(self.correction, "correction", tuple(CORRECTION_NAMES))
-        check_choice(self.cross, "cross", _CROSS)
-        if self.task is not None:
-            check_choice(self.task, "task", tuple(tasks()))
-        if self.favorable is not None:
-            check_choice(self.favorable, "favorable", FAVORABLE)
-        if self.threshold is not None:
-            check_number(self.threshold, "threshold", -np.inf, np.inf)
-        if self.k is not None:
-            check_number(self.k, "k", 1, np.inf, integer=True)
-
-
-@dataclass(frozen=True)
-class AuditRows:
-    """The rows of an audit: as the caller gave them, and validated and in order.
-
-    Attributes
-    ----------
-    columns : dict of str to array-like
-        Outcomes, scores, groups, units and weights, as metrics of rows take them.
-    qid : array-like of shape (n,) or None
-    data : RankedData
-    cluster : array-like of shape (n,) or (n, 2), or None
-        Users and items, if both were given; those of `columns` are the users.
-    given : dict of str to array-like
-        All columns that the caller gave.
-    groupings : dict of str to array-like or frame
-        The labels of each column and last those of the groups, which cross the columns;
-        or those of each grouping, where several stand side by side.
-    sides : dict of tuple of str to list of str
-        By the names of its columns the groups of each grouping that stands side by side
-        with others.
-    levels : Codes or None
-        The levels of the column that is held fixed, for each row of the caller.
-    """
-
-    columns: Mapping[str, Any]
-    qid: Any
-    data: RankedData
-    cluster: Any
-    given: Mapping[str, Any]
-    groupings: Mapping[str, Any]
-    sides: Mapping[tuple[str, ...], Sequence[str]]
-    levels: Any
-
-    @classmethod
-    def of(
-        cls,
-        given: Mapping[str, Any],
-        lists: Any = None,
-        cross: bool | str = True,
-        *,
-        placed: bool = False,
-    ) -> AuditRows:
-        """Return the rows of columns, ordered within their queries or these lists.
-
-        Rows of a query depend on each other. Those without an outcome have a place in
-        the ranking, and are in nothing else.
-        """
-        groupings = _labels_by_name(given["sensitive_features"])
-        sides: Mapping[tuple[str, ...], Sequence[str]] = {}
-        if cross is not True:
-            groupings, sides, members = _side_by_side(groupings, cross)
-            given = {**given, "sensitive_features": members}
-        others = {n: v for n, v in given.items() if n not in _NOT_ORDERED}
-        others["qid"] = given["qid"] if lists is None else lists
-        with collected_warnings():  # the caller has been warned
-            data = ranked_data(**others, missing="drop" if placed else "raise")
-        if placed:
-            known = _of_input(data, np.ones(data.kept.size, dtype=bool))
-            kept = np.cumsum(known)[data.kept] - 1
-            data = replace(data, kept=kept, n_input=kept.size, missing={})
-            given, groupings = (
-                {n: v if v is None else v[known] for n, v in columns.items()}
-                for columns in (given, groupings)
-            )
-        names = ("y_true", "y_score", "sensitive_features", "cluster", "sample_weight")
-        columns = {name: given.get(name) for name in names}
-        if columns["cluster"] is None:
-            columns["cluster"] = given["qid"]
-        if data.item_weight is not None:
-            columns["sample_weight"] = _of_input(data, np.asarray(data.pair_weight))
-        cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
-        levels = None
-        if (fixed := given.get("within")) is not None:
-            levels = encode(fixed, "within")
-            check_lengths(within=levels.codes.size, y_score=data.n_input)
-        units = given["qid"], data, cluster
-        return cls(columns, *units, given, groupings, sides, levels)
-
-    def of_input(self, values: Array) -> Array:
-        """Return a column of the ordered rows in the order of the caller's."""
-        return _of_input(self.data, values)
-
-    def within(self, groups: Array, kept: Array) -> AuditRows:
-        """Return some rows with other groups, which are compared within a level only.
-
-        Parameters
-        ----------
-        groups : ndarray of shape (n,)
-        kept : ndarray of shape (n,), bool
-        """
-        data, levels = self.data, self.levels
-        given = {**self.given, "sensitive_features": groups, "within": None}
-        if data.item_weight is not None:
-            given["item_weight"] = kept * self.of_input(data.item_weight)
-        elif not kept.all():
-            given["item_weight"] = kept * 1.0
-        if given.get("cluster") is None:
-            alone = np.arange(groups.size)
-            given["cluster"] = alone if self.qid is None else given["qid"]
-        lists = self.of_input(data.ranking.query.astype(np.int64))
-        lists = lists * levels.size + levels.codes
-        if self.qid is not None:
-            return AuditRows.of({**given, "qid": lists})
-        rows = AuditRows.of(given, lists)
-        return replace(rows, data=replace(rows.data, has_queries=False))
-
-    @property
-    def groups(self) -> tuple[Hashable, ...]:
-        """The labels of the groups."""
-        return tuple(self.data.groups.labels)
-
-    @property
-    def are_shares(self) -> bool:
-        """Whether outcomes and scores are in [0, 1], as calibration needs."""
-        columns = (self.data.y_true, self.data.ranking.score)
-        return all(column.min() >= 0 and column.max() <= 1 for column in columns)
-
-    @property
-    def are_of_models(self) -> bool:
-        """Whether there are no queries, and a list for each of several models.
-
-        The items are the units, and their places say nothing about the groups.
-        """
-        return not self.data.has_queries and self.data.ranking.n_queries > 1
-
-    def check_units(self) -> None:
-        """Raise a ValueError for a query with rows of several clusters."""
-        several = self.data.ranking.n_queries > 1 and not self.are_of_models
-        if several and self.data.cluster_of_query is None:
-            raise ValueError(
-                "cluster must be constant within a query; a query has rows of several "
-                "clusters."
-            )
-
-    def measured(self, metric: AuditMetric) -> GroupEstimates:
-        """Return the result of a metric, of the ordered rows or of the columns.
-
-        Its errors are those of users alone where it takes no items.
-        """
-        try:
-            return self._measured(metric, self.data, self.cluster)
-        except OneWayError:
-            users = self.columns["cluster"]
-            return self._measured(metric, replace(self.data, item=None), users)
-
-    def _measured(
-        self, metric: AuditMetric, data: RankedData, cluster: Any
-    ) -> GroupEstimates:
-        options = dict(metric.options)
-        if metric.takes("engagement"):
-            options["engagement"] = self.given.get("engagement")
-        if metric.ordered is not None:
-            return metric.ordered(data, **options)
-        if metric.takes("qid"):
-            options["qid"] = self.qid
-        return metric.function(**{**self.columns, "cluster": cluster}, **options)
-
-    def fitting(
-        self, chosen: Sequence[AuditMetric], may_leave_out: bool
-    ) -> tuple[tuple[AuditMetric, ...], list[str]]:
-        """Return the metrics that fit the rows, and notes on the others.
-
-        Metrics of outcomes and scores in [0, 1] need no note, since the report says
-        how its scores were read.
-        """
-        chosen, notes = without_unfit(
-            chosen,
-            may_leave_out,
-            lowest=float(self.data.y_true.min()),
-            binary=bool(np.isin(self.data.y_true, (0, 1)).all()),
-            weighed=self.given.get("item_weight") is not None,
-            of_models=self.are_of_models,
-            several=self.data.cluster_of_query is None,
-        )
-        if not may_leave_out:
-            return chosen, notes
-        chosen = tuple(m for m in chosen if m.needs != "shares" or self.are_shares)
-        copied = np.array_equal(self.data.y_true, self.data.ranking.score)
-        of_scores = tuple(metric for metric in chosen if not metric.merit)
-        if copied and not self.data.has_queries and of_scores:
-            return of_scores, [note("copied")]
-        if self.data.ranking.n_queries == 1:
-            lists = [m for m in chosen if m.per == "query" and m.cut != "required"]
-            notes += [note("one_query", metric=metric.short) for metric in lists]
-        return chosen, notes
-
-    def counts(self) -> dict[str, Any]:
-        """Return the counts of rows, units, pairs and groups of a report."""
-        ranking, groups = self.data.ranking, self.data.groups
-        cluster = self.data.cluster
-        lengths = ranking.lengths.astype(np.int64)
-        units = ranking.n_rows if ranking.n_queries == 1 else ranking.n_queries
-        numbers = [int(groups.mask(i).sum()) for i in range(len(groups.labels))]
-        return {
-            "n_rows": ranking.n_rows,
-            "n_queries": ranking.n_queries,
-            "n_clusters": units if cluster is None else cluster.size,
-            "n_pairs": int((lengths * (lengths - 1) // 2).sum()),
-            "group_rows": dict(zip(groups.labels, numbers, strict=True)),
-            "overlapping": groups.overlapping,
-            "shares": self.are_shares,
-        }
-
-
 def audit(
     y_true: Any,
     y_score: Any,
@@ -1159,32 +897,6 @@ def audit(
         return audit_of_rows(rows, options, notes, lacking, say)
 
 
-def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
-    """Return options with the task, inferred if need be, and the good end if known.
-
-    Raises
-    ------
-    ValueError
-        For decisions that are not 0 or 1, or places where there are none.
-    """
-    task, favorable, k = options.task, options.favorable, options.k
-    other = y_score[~np.isin(y_score, (0, 1))]
-    if task is None:
-        task = "ranking" if qid is not None else "risk" if other.size else "decision"
-    if task == "ranking":
-        favorable = favorable or "high"
-    if task == "decision" and other.size:
-        raise ValueError(
-            f"y_score must be 0 or 1 for task='decision'; got {other[0]:g}. Scores "
-            "with a threshold are task='risk' with threshold=."
-        )
-    if k is not None and task != "ranking":
-        raise ValueError(
-            f"k must be None for task={task!r}, which has no places; got {k}."
-        )
-    return replace(options, task=task, favorable=favorable)
-
-
 def check_engagement(engagement: Any, chosen: Sequence[AuditMetric]) -> None:
     """Raise a ValueError for engagement that no metric takes."""
     if engagement is not None and not any(m.takes("engagement") for m in chosen):
@@ -1313,90 +1025,3 @@ def _look_alikes(labels: Iterable[Hashable]) -> list[str]:
         shown.setdefault(" ".join(text.split()), []).append(label)
     alike = [" and ".join(map(ascii, same)) for same in shown.values() if len(same) > 1]
     return [note("alike", labels=fmt.some(alike))] if alike else []
-
-
-def _of_input(data: RankedData, values: Array) -> Array:
-    """Return a column of ordered rows in the order of the input; others have 0."""
-    column = np.zeros(data.n_input, dtype=values.dtype)
-    column[data.kept] = values
-    return column
-
-
-def _labels_by_name(groups: Any) -> dict[str, Any]:
-    """Return the labels of each column that is crossed, and last those of the groups.
-
-    Columns that mark the members of groups are not crossed.
-    """
-    columns, names = frame_columns(groups) or ([], [])
-    arrays = [to_numpy(column, "sensitive_features") for column in columns]
-    if len(arrays) < 2 or all(array.dtype.kind == "b" for array in arrays):
-        name = getattr(groups, "name", None)
-        return {"" if name is None else fmt.label(name): groups}
-    by_name = {fmt.label(name): a for name, a in zip(names, arrays, strict=True)}
-    return {**by_name, " × ".join(by_name): groups}
-
-
-def _side_by_side(
-    groupings: Mapping[str, Any], cross: bool | str
-) -> tuple[dict[str, Any], dict[tuple[str, ...], list[str]], pd.DataFrame]:
-    """Return groupings side by side, their groups, and which rows are of which group.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to cross.
-    """
-    import pandas as pd
-
-    *columns, crossed = groupings
-    if not columns:
-        raise ValueError(
-            "cross must be True unless sensitive_features is a frame of several "
-            f"columns of labels; got {cross!r}."
-        )
-    named: dict[tuple[str, ...], str] = {(name,): name for name in columns}
-    if cross:
-        named[tuple(columns)] = crossed
-    sides, members = dict[tuple[str, ...], list[str]](), dict[str, Array]()
-    for of_columns, name in named.items():
-        groups = as_groups(groupings[name])
-        sides[of_columns] = [_name(of_columns, label) for label in groups.labels]
-        members |= {side: groups.mask(i) for i, side in enumerate(sides[of_columns])}
-    labels = {name: groupings[name] for name in named.values()}
-    return labels, sides, pd.DataFrame(members)
-
-
-def _name(columns: Sequence[str], label: Hashable) -> str:
-    """Return the name of a group of these columns among those of other groupings."""
-    said = fmt.label(label)
-    return said if isinstance(label, tuple) else f"{columns[0]}={said}"
-
-
-def references_of(
-    reference: Any,
-    groups: Iterable[Hashable],
-    sides: Mapping[tuple[str, ...], Sequence[str]] | None = None,
-) -> dict[Hashable, Hashable]:
-    """Return the group with which each group is compared instead of with the rest.
-
-    Raises
-    ------
-    ValueError
-        For a reference that is none of the groups.
-    """
-    if reference is None:
-        return {}
-    groups, sides = list(groups), sides or {}
-    of = {} if sides else dict.fromkeys(groups, reference)
-    given = dict(reference) if isinstance(reference, Mapping) else {}
-    for columns, names in sides.items():
-        if given.keys() >= set(columns):
-            values = tuple(given[column] for column in columns)
-            label = values if len(columns) > 1 else values[0]
-            of |= dict.fromkeys(names, _name(columns, label))
-    if not of or not {*of.values()} <= {*groups} or given.keys() - {*chain(*sides)}:
-        raise ValueError(
-            f"reference must be one of the groups {groups}, or of several groupings "
-            f"one by column, such as {{'race': 'white'}}; got {reference!r}."
-        )
-    return of

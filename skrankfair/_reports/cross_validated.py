@@ -29,17 +29,10 @@ from .._inputs.sklearn_private import (
 from .._inputs.validation import Array, check_given, check_lengths, to_numpy
 from ..mitigation._wrapper import fit_clone, splits_of, warn_of_folds
 from ..scoring._score_function import as_outcomes
-from .audit import (
-    AuditOptions,
-    AuditReport,
-    AuditRows,
-    Margin,
-    audit_of_rows,
-    check_engagement,
-    with_task,
-)
+from .audit import AuditReport, Margin, audit_of_rows, check_engagement
 from .catalog import catalog, chosen_metrics, note
 from .findings import margins_of
+from .rows import AuditOptions, AuditRows, with_task
 
 _TITLE = "Cross-validated fairness audit"
 _RESPONSES = ["predict_proba", "decision_function", "predict"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,13 +29,10 @@ from ..metrics import (
     positive_rate_shift,
     selection_rate,
 )
-from .catalog import not_named, note, table
+from .catalog import AuditMetric, not_named, note, table
 from .findings import DIFFERENCE, MANY_GROUPS, GroupFinding, MetricFinding, is_rest
 from .html import ForestPlot
-
-if TYPE_CHECKING:
-    from .audit import AuditOptions, AuditRows
-    from .catalog import AuditMetric
+from .rows import AuditOptions, AuditRows
 
 #: More groups than this are each compared with the rest and not in pairs: of 50 groups
 #: and 5,000 rows the 1,225 pairs take 25 s, the 50 comparisons 3 s.
@@ -433,15 +430,15 @@ def _gaps(
     # The cells of the group come first, and then those of the others.
     cell = np.where(members, 0, levels.size) + levels.codes
     result = rows.within(cell, members | others).measured(metric)
-    cell_at = {int(label): i for i, label in enumerate(np.array(result.groups))}
+    cell_at = {int(label): i for i, label in enumerate(np.asarray(result.groups))}
     labels = levels.labels.tolist()
     both = [
         level
         for level in map(labels.index, sort_labels(labels))
         if {level, levels.size + level} <= cell_at.keys()
     ]
-    first = np.array([cell_at[level] for level in both], dtype=int)
-    second = np.array([cell_at[levels.size + level] for level in both], dtype=int)
+    first = np.asarray([cell_at[level] for level in both], dtype=int)
+    second = np.asarray([cell_at[levels.size + level] for level in both], dtype=int)
     cells = result.groups
     pairs = {cells[a]: cells[b] for a, b in zip(first, second, strict=True)}
     compared = replace(finding, result=result, references=pairs, recorded=None).rows
@@ -463,11 +460,11 @@ def _gaps(
     covariance = np.nan_to_num(tested.covariance[np.ix_(sides, sides)])
     variances = times**2 * np.diag(covariance)
     with np.errstate(divide="ignore", invalid="ignore"):
-        df = np.array(
+        df = np.asarray(
             [variances.sum() ** 2 / np.nansum(variances**2 / tested.df[sides])]
         )
     error = np.sqrt(np.maximum([times @ covariance @ times], 0.0))
-    scale = PlainScale(np.array([pooled]), error)
+    scale = PlainScale(np.asarray([pooled]), error)
     (low,), (high,) = scale.ends(t_quantile(finding.confidence_level, df), df)
     whole = replace(
         row,

@@ -26,12 +26,7 @@ from ._normalized_discounted import (
     normalized_discounted_kl,
     normalized_discounted_ratio,
 )
-from ._pairwise import (
-    auc,
-    pairwise_accuracy,
-    pairwise_exposure,
-    pairwise_preference,
-)
+from ._pairwise import auc, pairwise_accuracy, pairwise_exposure, pairwise_preference
 from ._rates import (
     accuracy,
     balanced_accuracy,

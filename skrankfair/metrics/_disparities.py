@@ -20,12 +20,7 @@ from .._inputs.validation import (
     collected_warnings,
     warn_user,
 )
-from ._rates import (
-    false_positive_rate,
-    precision,
-    selection_rate,
-    true_positive_rate,
-)
+from ._rates import false_positive_rate, precision, selection_rate, true_positive_rate
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,10 +15,10 @@ from .._inputs.validation import (
     check_number,
     warn_user,
 )
+from ._normalized_discounted import Distance, TopShares
 from ._position_weights import DCG, PositionWeight
 from ._skew import SkewOfShares
 from ._statistical_parity import MeanExposure
-from ._top_shares import Distance, TopShares
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,11 +24,7 @@ from .._estimates.sums import ClusterSums
 from .._inputs.groups import Groups, sort_labels
 from .._inputs.ranking import Cells, Memberships, Places, RankedData, order_rows
 from .._inputs.validation import Array, check_choice, check_number, warn_user
-from ._pairs.cluster_rows import (
-    QuerySums,
-    averaged_rows,
-    means_of_units,
-)
+from ._pairs.cluster_rows import QuerySums, averaged_rows, means_of_units
 
 _PART = 1 << 17  # rows that are worked on at once
 #: How many rows, or numbers of many groups, the shuffles of a block may have.

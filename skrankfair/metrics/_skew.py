@@ -21,9 +21,9 @@ from ._lists import (
     one_length,
     with_target,
 )
+from ._normalized_discounted import by_length, check_columns
 from ._pairs.cluster_rows import QuerySums
 from ._position_weights import DCG
-from ._top_shares import by_length, check_columns
 
 
 def _or_minus_infinity(values: Array, nobody: Array) -> Array:

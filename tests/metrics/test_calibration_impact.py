@@ -6,10 +6,7 @@ from scipy import special
 
 from skrankfair._estimates import rows as _rows
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import (
-    GroupEstimates,
-    _calibration_impact,
-)
+from skrankfair.metrics import GroupEstimates, _calibration_impact
 from tests.metrics.common import with_peak
 from tests.metrics.test_calibration import SHIFTS, H, decisions, each_shift, ranks, rows
 from tests.reference import predictive_parity as naive

@@ -137,6 +137,6 @@ def test_ndkl_of_many_groups_is_that_of_few_at_a_time(monkeypatch):
     for joint in (False, True):
         whole = metrics.ndkl(None, score, sensitive_features=group, joint=joint)
         with monkeypatch.context() as patch:
-            patch.setattr("skrankfair.metrics._top_shares._MOST_CUTS", 1000)
+            patch.setattr("skrankfair.metrics._normalized_discounted._MOST_CUTS", 1000)
             parts = metrics.ndkl(None, score, sensitive_features=group, joint=joint)
         np.testing.assert_array_equal(parts.estimate, whole.estimate)

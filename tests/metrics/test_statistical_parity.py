@@ -19,7 +19,7 @@ from skrankfair.metrics import (
     pairwise_parity,
     skew_at_k,
 )
-from skrankfair.metrics._top_shares import Distance, largest_joint
+from skrankfair.metrics._normalized_discounted import Distance, largest_joint
 from tests import seeds
 from tests.calls import OF_LISTS, each_of
 from tests.metrics.naive_rules import assert_close, assert_covariance, covariance_of

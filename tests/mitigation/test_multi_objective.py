@@ -8,11 +8,7 @@ from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from skrankfair.mitigation import (
-    GroupCalibrator,
-    MultiObjectiveCalibrator,
-    _curves,
-)
+from skrankfair.mitigation import GroupCalibrator, MultiObjectiveCalibrator, _curves
 from skrankfair.smoothing import NadarayaWatsonRegressor
 from tests.mitigation.data import SCORES, two_scores
 

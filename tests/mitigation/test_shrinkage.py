@@ -6,11 +6,7 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.neighbors import KNeighborsRegressor
 
-from skrankfair.mitigation import (
-    GroupCalibrator,
-    _curves,
-    _shrinkage,
-)
+from skrankfair.mitigation import GroupCalibrator, _curves, _shrinkage
 from skrankfair.mitigation._shrinkage import fit_effects, levels_of
 
 METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
