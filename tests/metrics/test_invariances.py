@@ -74,7 +74,12 @@ def cases_of(*some):
     return cases_where(lambda case: case.metric in some)
 
 
-by_case_and_data = one_in(2, rare=is_rare, at_once=10, case=EVERY_CASE, make=DATA)
+def one_of(n, cases=EVERY_CASE, **factors):
+    """Parametrize by cases and data, of which one in `n` runs by default."""
+    return one_in(n, rare=is_rare, at_once=10, case=cases, make=DATA, **factors)
+
+
+by_case_and_data = one_of(2)
 # What each leaves out the others have; all of it runs with the simulations.
 # A target names the groups, which therefore keep their labels.
 by_group, by_other_group = (
@@ -86,13 +91,7 @@ by_group, by_other_group = (
     )
     for half in (0, 1)
 )
-by_cluster = one_in(
-    2,
-    rare=is_rare,
-    at_once=10,
-    case=chosen(lambda case: not case.by_item),
-    make=DATA,
-)
+by_cluster = one_of(2, chosen(lambda case: not case.by_item))
 
 
 @by_case_and_data
@@ -155,13 +154,7 @@ def repeated(c):
     return c.but(q=c.q * 10 + copies, w=None)
 
 
-@one_in(
-    2,
-    rare=is_rare,
-    at_once=10,
-    case=chosen(lambda c: not c.by_item and "n_pairs" not in c.first_pass),
-    make=DATA,
-)
+@one_of(2, chosen(lambda c: not c.by_item and "n_pairs" not in c.first_pass))
 def test_query_weight_is_repetition_within_a_cluster(case, make):
     # Inside a cluster the copies are not independent: it stays one.
     c = with_clusters(with_weights(make()))
@@ -196,14 +189,7 @@ def parts_of(c, n_parts=3):
     return [c.take(np.flatnonzero(part == i)) for i in range(n_parts)]
 
 
-@one_in(
-    3,
-    rare=is_rare,
-    at_once=10,
-    case=EVERY_CASE,
-    make=DATA,
-    weights={"equal": False, "weighted": True},
-)
+@one_of(3, weights={"equal": False, "weighted": True})
 def test_split_and_merged_is_the_whole(case, make, weights, monkeypatch):
     monkeypatch.setattr(_sums, "LARGE_SHARE", -1.0)  # compact() folds no row
     c = with_weights(make(), low=1) if weights else make()
@@ -254,19 +240,15 @@ OF_RANKS = (*OF_ORDER, *OF_LISTS, metrics.exposure, metrics.exposure_gap)
 OF_RANKS += (metrics.dips, metrics.ndcg, metrics.mean_position)
 
 
-@one_in(
-    4,
-    rare=is_rare,
-    at_once=10,
-    case=chosen(lambda case: case.metric in OF_RANKS),
-    make=DATA,
-    transform={
-        "exp": np.exp,
-        "arctan": np.arctan,
-        "cube": lambda s: s**3 - 10,
-        "rank": lambda s: np.unique(s, return_inverse=True)[1],
-    },
-)
+TRANSFORMS = {
+    "exp": np.exp,
+    "arctan": np.arctan,
+    "cube": lambda s: s**3 - 10,
+    "rank": lambda s: np.unique(s, return_inverse=True)[1],
+}
+
+
+@one_of(4, chosen(lambda case: case.metric in OF_RANKS), transform=TRANSFORMS)
 def test_monotone_transformation_of_scores(case, make, transform):
     c = make()
     assert_identical(case(c.but(s=transform(c.s))), case(c))
@@ -348,13 +330,13 @@ def test_ndcg_with_linear_gain_has_no_scale(case):
     assert_same(case(c.but(y=4 * c.y)), case(c))
 
 
-@cases_where(
-    lambda case: (
-        "average" in inspect.signature(case.metric).parameters
-        and case.options.get("average") != "queries"
-        and not (case.by_item or "bins" in case.first_pass)
-    )
-)
+def may_average_clusters(case):
+    averages = "average" in inspect.signature(case.metric).parameters
+    pooled = case.options.get("average") != "queries" and not case.by_item
+    return averages and pooled and "bins" not in case.first_pass
+
+
+@cases_where(may_average_clusters)
 def test_clusters_count_alike(case):
     c = with_weights(with_clusters(labelled()), low=1)
     case = case.hold(case(c))

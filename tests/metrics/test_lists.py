@@ -45,14 +45,10 @@ def columns(n_lists=1, n=8, seed=0, ties=False):
 def all_labels(c):
     """Labels in every order within the lists."""
     lists = [np.flatnonzero(c["qid"] == q) for q in np.unique(c["qid"])]
-    choices = []
-    for rows in lists:
-        size = int(c["sensitive_features"][rows].sum())
-        choices.append([list(x) for x in itertools.combinations(rows, size)])
+    sizes = [c["sensitive_features"][rows].sum() for rows in lists]
+    choices = map(itertools.combinations, lists, sizes)
     for chosen in itertools.product(*choices):
-        group = np.zeros(c["qid"].size, dtype=bool)
-        group[np.concatenate(chosen)] = True
-        yield group
+        yield np.isin(np.arange(c["qid"].size), np.concatenate(chosen))
 
 
 @one_in(
@@ -62,29 +58,23 @@ def all_labels(c):
     ties={"distinct": False, "ties": True},
 )
 def test_pvalue_is_the_share_of_all_orders(metric, ties, n_lists):
-    n, options = (9, OF_LISTS[metric]) if n_lists == 1 else (6, OF_LISTS[metric])
-    c = columns(n_lists, n, seed=3, ties=ties)
-    r = metric(**c, **options)
-    values = np.array(
-        [
-            metric(**(c | {"sensitive_features": group}), **options).estimate[1]
-            for group in all_labels(c)
-        ]
-    )
-    observed = r.estimate[1]
-    slack = 1e-9 if np.isfinite(observed) else 0.0
-    exact = (values >= observed - slack).mean()
+    c = columns(n_lists, 9 if n_lists == 1 else 6, seed=3, ties=ties)
+    options, observed = OF_LISTS[metric], metric(**c, **OF_LISTS[metric])
+    others = [{**c, "sensitive_features": group} for group in all_labels(c)]
+    values = np.array([metric(**other, **options).estimate[1] for other in others])
+    value = observed.estimate[1]
+    slack = 1e-9 if np.isfinite(value) else 0.0
+    exact = (values >= value - slack).mean()
     if metric is skew_at_k:
-        exact = min(1.0, 2 * min(exact, (values <= observed + slack).mean()))
-    n_resamples = 8_000
-    test = r.test(method="permutation", n_resamples=n_resamples, random_state=0)
+        exact = min(1.0, 2 * min(exact, (values <= value + slack).mean()))
+    how = {"method": "permutation", "n_resamples": 8000, "random_state": 0}
+    test = observed.test(**how)
     # Five standard errors of the share of shuffles, twice for two sides.
-    assert abs(test.pvalue[1] - exact) < 10 * np.sqrt(0.25 / n_resamples)
+    assert abs(test.pvalue[1] - exact) < 10 * np.sqrt(0.25 / 8000)
     if np.isfinite(values).all():
         spread = values.std()
-        assert abs(test.null_value[1] - values.mean()) < 5 * spread / np.sqrt(
-            n_resamples
-        )
+        error = spread / np.sqrt(8000)
+        assert abs(test.null_value[1] - values.mean()) < 5 * error
         assert test.standard_error[1] == pytest.approx(spread, rel=0.05)
 
 
