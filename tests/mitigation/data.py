@@ -59,9 +59,11 @@ def uniform(n, seed):
     return X, (rng.random(n) < expected).astype(float), expected
 
 
-def thresholds_of(X, y, **options):
+def thresholds_of(X, y, weight=None, **options):
+    """Return fitted thresholds of the column "score"."""
     options = {"sensitive_features": "group", **options}
-    return GroupThresholdClassifier(FrozenEstimator(Score()), **options).fit(X, y)
+    model = GroupThresholdClassifier(FrozenEstimator(Score()), **options)
+    return model.fit(X, y, sample_weight=weight)
 
 
 def mortgages():

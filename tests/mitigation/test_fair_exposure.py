@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skrankfair.metrics import exposure_gap
@@ -61,19 +62,23 @@ def gap(X, score):
     return result.estimate[result.groups.index("b")]
 
 
+# Rankings drawn at random, and books of attention.
+in_draws = partial(FairReranker, method="exposure_lp", random_state=0, **WHO)
+amortized = partial(FairReranker, method="amortized", **WHO)
+
+
 @pytest.mark.filterwarnings("ignore:Exposure in proportion")
 class TestExposure:
     def test_seed_and_copy(self):
         X = frame()
-        fair = FairReranker(method="exposure_lp", random_state=0, **WHO).fit(X)
+        fair = in_draws().fit(X)
         np.testing.assert_array_equal(fair.predict(X), clone(fair).fit(X).predict(X))
-        other = clone(fair).set_params(random_state=1).fit(X)
+        other = in_draws(random_state=1).fit(X)
         assert (fair.predict(X) != other.predict(X)).any()
 
     def test_scores_of_a_query_change_hands_and_k_limits_them(self):
         X = frame()
-        fair = FairReranker(method="exposure_lp", k=3, random_state=0, **WHO).fit(X)
-        new = X.assign(new=fair.predict(X))
+        new = X.assign(new=in_draws(k=3).fit(X).predict(X))
         for _, rows in new.groupby("query"):
             np.testing.assert_array_equal(np.sort(rows["score"]), np.sort(rows["new"]))
             rest = rows.sort_values("new", ascending=False)["score"][3:]
@@ -81,13 +86,12 @@ class TestExposure:
 
     def test_groups_that_fit_has_not_seen_are_as_good_as_others(self):
         X = frame()
-        fair = FairReranker(method="exposure_lp", random_state=0, **WHO).fit(X)
-        renamed = X.assign(group=X["group"] + "!")
+        fair, renamed = in_draws().fit(X), X.assign(group=X["group"] + "!")
         np.testing.assert_array_equal(fair.predict(X), fair.predict(renamed))
 
     def test_says_what_is_out_of_reach(self):
         X = pd.DataFrame({"score": [1.0, 0.0], "group": ["a", "b"], "query": 0})
-        fair = FairReranker(method="exposure_lp", constraint="treatment", **WHO).fit(X)
+        fair = in_draws(constraint="treatment").fit(X)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fair.transform(X)
@@ -96,23 +100,18 @@ class TestExposure:
 
     def test_weights_of_places(self):
         X = frame(20)
-        new = {}
-        for name, weight in {
-            "top": "top",
-            "array": [1.0, 1.0, 1.0],
-            "function": lambda rank: 1.0 * (rank <= 3),
-        }.items():
-            options = {"position_weight": weight, "k": 3, "random_state": 0}
-            fair = FairReranker(method="exposure_lp", **options, **WHO)
-            new[name] = fair.fit(X).predict(X)
-        np.testing.assert_array_equal(new["top"], new["array"])
-        np.testing.assert_array_equal(new["top"], new["function"])
+        of_name, *others = (
+            in_draws(position_weight=weight, k=3).fit(X).predict(X)
+            for weight in ("top", [1.0, 1.0, 1.0], lambda rank: 1.0 * (rank <= 3))
+        )
+        for other in others:
+            np.testing.assert_array_equal(of_name, other)
 
 
 class TestAmortized:
     def test_gap_closes_over_the_sequence(self):
         X = frame(200)
-        fair = FairReranker(method="amortized", quality=0, **WHO).fit(X)
+        fair = amortized(quality=0).fit(X)
         assert abs(gap(X, fair.predict(X))) < abs(gap(X, X["score"])) / 10
         fair.partial_fit(X)
         for g in "ab":
@@ -120,9 +119,8 @@ class TestAmortized:
 
     def test_parts_continue_and_the_state_is_json(self):
         X = frame(30)
-        whole = FairReranker(method="amortized", quality=0.97, **WHO).fit(X)
-        online = clone(whole).fit(X)
-        parts = []
+        whole = amortized(quality=0.97).fit(X)
+        online, parts = clone(whole).fit(X), []
         for start in (0, 10, 20):
             part = X[(X["query"] >= start) & (X["query"] < start + 10)]
             parts.append(online.predict(part))
@@ -138,65 +136,53 @@ class TestAmortized:
 
     def test_queries_come_in_the_order_of_their_first_rows(self):
         X = frame(12)
-        fair = FairReranker(method="amortized", **WHO).fit(X)
-        renamed = X.assign(query=(7 * X["query"] + 5) % 12)
+        fair, renamed = amortized().fit(X), X.assign(query=(7 * X["query"] + 5) % 12)
         np.testing.assert_array_equal(fair.predict(X), fair.predict(renamed))
 
     def test_columns_of_scores_have_books_of_their_own(self):
         X = frame(20)
         both = X.assign(other=X["score"].to_numpy()[::-1])
-        fair = FairReranker(method="amortized", **WHO).partial_fit(both)
-        alone = FairReranker(method="amortized", **WHO).partial_fit(X)
+        fair, alone = (amortized().partial_fit(table) for table in (both, X))
         for g in "ab":
             assert fair.attention_[g][0] == alone.attention_[g][0]
             assert len(fair.attention_[g]) == 2
 
     def test_around_a_model_and_in_a_pipeline(self):
         X = frame(30)
-        y = X["score"] ** 2
+        y = X["score"] ** 2 + 1  # The model's scores are not negative.
         score = FunctionTransformer(lambda table: table[["score"]])
         model = make_pipeline(score, LinearRegression())
-        fair = FairReranker(model, method="amortized", quality=0, **WHO)
-        positive = FairReranker(model, method="exposure_lp", random_state=0, **WHO)
-        y = y + 1  # The model's scores are not negative.
-        assert fair.fit(X, y).predict(X).shape == (len(X),)
-        fair.partial_fit(X)
-        assert set(fair.attention_) == {"a", "b"}
-        assert positive.fit(X, y).predict(X).shape == (len(X),)
+        for make in (amortized, in_draws):
+            fair = make(model).fit(X, y)
+            assert fair.predict(X).shape == (len(X),)
+        books = amortized(model).fit(X, y).partial_fit(X)
+        assert set(books.attention_) == {"a", "b"}
 
 
 @pytest.mark.filterwarnings("ignore:Exposure in proportion")
 @pytest.mark.parametrize(("options", "grid"), SEARCHES)
-class TestTools:
-    def test_search_with_a_bound(self, options, grid):
-        """The bound on the gap is kept at the least price in NDCG."""
-        X = frame(60)
-        y = (X["score"] > X["score"].mean()).astype(int)
-        score = FunctionTransformer()
-        model = make_pipeline(score, FairReranker(**options, **WHO))
-        step = model.steps[-1][0]
-        gap_scorer = make_fairness_scorer(
-            exposure_gap, target="population", position_weight="dcg",
-            sensitive_features="group", qid="query",
-        )  # fmt: skip
-        search = GridSearchCV(
-            model,
-            {f"{step}__{name}": values for name, values in grid.items()},
-            scoring={"ndcg": get_scorer("ndcg", qid="query"), "gap": gap_scorer},
-            refit=fairness_constrained("ndcg", at_most={"gap": 1.0}),
-            cv=GroupKFold(2),
-            error_score="raise",
-        ).fit(X, y, groups=X["query"])
-        results = search.cv_results_
-        assert search.best_index_ == np.argmax(results["mean_test_ndcg"])
-        gaps = -results["mean_test_gap"]
-        tight = fairness_constrained("ndcg", at_most={"gap": gaps.min() + 1e-9})
-        assert tight(results) == np.argmin(gaps)
-        found = search.predict(X)
-        alone = FairReranker(**options, **WHO).set_params(
-            **{name.split("__")[1]: v for name, v in search.best_params_.items()}
-        )
-        np.testing.assert_array_equal(found, alone.fit(X).predict(X))
+def test_search_with_a_bound(options, grid):
+    """The bound on the gap is kept at the least price in NDCG."""
+    X = frame(60)
+    y = (X["score"] > X["score"].mean()).astype(int)
+    target = {"target": "population", "position_weight": "dcg"}
+    gap_scorer = make_fairness_scorer(exposure_gap, **target, **WHO)
+    search = GridSearchCV(
+        Pipeline([("fair", FairReranker(**options, **WHO))]),
+        {f"fair__{name}": values for name, values in grid.items()},
+        scoring={"ndcg": get_scorer("ndcg", qid="query"), "gap": gap_scorer},
+        refit=fairness_constrained("ndcg", at_most={"gap": 1.0}),
+        cv=GroupKFold(2),
+        error_score="raise",
+    ).fit(X, y, groups=X["query"])
+    results = search.cv_results_
+    assert search.best_index_ == np.argmax(results["mean_test_ndcg"])
+    gaps = -results["mean_test_gap"]
+    tight = fairness_constrained("ndcg", at_most={"gap": gaps.min() + 1e-9})
+    assert tight(results) == np.argmin(gaps)
+    best = {name.split("__")[1]: v for name, v in search.best_params_.items()}
+    alone = FairReranker(**{**options, **best}, **WHO).fit(X)
+    np.testing.assert_array_equal(search.predict(X), alone.predict(X))
 
 
 class TestErrors:

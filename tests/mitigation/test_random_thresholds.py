@@ -1,6 +1,7 @@
 """Thresholds drawn at random, with equal true and false positive rates."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,11 +9,10 @@ import pytest
 from scipy.optimize import linprog
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from skrankfair.mitigation import GroupThresholdClassifier
-from tests.mitigation.data import Score, mortgages, recidivism
+from tests.mitigation.data import Score, mortgages, recidivism, thresholds_of
 
 OPTIONS = {
     "constraint": "equalized_odds",
@@ -20,13 +20,7 @@ OPTIONS = {
     "random_state": 0,
     "sensitive_features": "group",
 }
-
-
-def fitted(X, y, weight=None, **options):
-    model = GroupThresholdClassifier(
-        FrozenEstimator(Score()), **{**OPTIONS, "calibrator": "isotonic", **options}
-    )
-    return model.fit(X, y, sample_weight=weight)
+fitted = partial(thresholds_of, calibrator="isotonic", **OPTIONS)
 
 
 def chances(model, X):
@@ -42,13 +36,11 @@ def chances(model, X):
 def expected_rates(chance, X, y, weight=None):
     """By group the expected true and false positive rate."""
     weight = np.ones(len(y)) if weight is None else weight
+    groups = [np.asarray(X["group"] == g) for g in np.unique(X["group"])]
     return np.array(
         [
-            [
-                np.average(chance[rows], weights=weight[rows])
-                for rows in (mine & (y == 1), mine & (y == 0))
-            ]
-            for mine in (np.asarray(X["group"] == g) for g in np.unique(X["group"]))
+            [np.average(chance[rows], weights=weight[rows]) for rows in (good, bad)]
+            for good, bad in ((mine & (y == 1), mine & (y == 0)) for mine in groups)
         ]
     )
 
@@ -198,21 +190,18 @@ class TestDraws:
     def test_cost_of_a_score_that_is_no_probability(self):
         """The threshold of log-odds costs as the probability that it stands for."""
         rng = np.random.default_rng(0)
-        X = pd.DataFrame(
-            {"x": rng.normal(size=8000), "group": rng.choice(["a", "b"], 8000)}
-        )
-        y = rng.random(8000) < expit(2 * X["x"] * np.where(X["group"] == "a", 1, 0.5))
-        options = {**OPTIONS, "drop_metadata_columns": True}
-        rates = [
-            GroupThresholdClassifier(LogisticRegression(), **options, **more)
-            .fit(X, y)
-            .positive_rate_
-            for more in (
-                {"threshold": 0.7},
-                {"threshold": np.log(7 / 3), "response_method": "decision_function"},
-                {"threshold": 0.3},
-            )
-        ]
+        group = rng.choice(["a", "b"], 8000)
+        X = pd.DataFrame({"x": rng.normal(size=8000), "group": group})
+        y = rng.random(8000) < expit(2 * X["x"] * np.where(group == "a", 1, 0.5))
+        options, rates = {**OPTIONS, "drop_metadata_columns": True}, []
+        for threshold, response in (
+            (0.7, "predict_proba"),
+            (np.log(7 / 3), "decision_function"),
+            (0.3, "predict_proba"),
+        ):
+            options |= {"threshold": threshold, "response_method": response}
+            model = GroupThresholdClassifier(LogisticRegression(), **options)
+            rates.append(model.fit(X, y).positive_rate_)
         assert rates[0] == pytest.approx(rates[1], abs=0.06)
         assert rates[2] > rates[0] + 0.2
 
