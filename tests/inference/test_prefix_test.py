@@ -33,18 +33,6 @@ def test_published_numbers_of_fa_ir():
     assert counts.least[0, :, 0].tolist() == [0] * 8 + [1] * 7 + [2] * 5
 
 
-def test_fairsearchcore_leaves_out_the_last_place():
-    """Without adjustment, 3 of the first 20 are needed, and 2 of the first 19.
-
-    Its probability of failure, 0.115175, is that of the first 19 places: the steps of
-    the floors that it goes through end one place early. By simulation of 1,000,000
-    lists the share that fails is 0.1464.
-    """
-    level = np.array([0.1])
-    assert law_of(19, 0.25).failure(level)[0] == pytest.approx(0.11517506930977106)
-    assert law_of(20, 0.25).failure(level)[0] == pytest.approx(0.146887188699111)
-
-
 @pytest.mark.parametrize(
     ("k", "share", "floors", "failure"),
     [  # of fairsearchcore 1.0.4, where its floors do not rise at the last place

@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
+
+#: Groups of a random problem may have no pairs, or one cluster.
+undefined_is_fine = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.UndefinedMetricWarning"
+)
 
 
 @dataclass(frozen=True)

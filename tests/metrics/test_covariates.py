@@ -8,13 +8,11 @@ from numpy.testing import assert_allclose
 
 from skrankfair.metrics import matched_pair_calibration
 from tests import seeds
-from tests.metrics.problems import make_problem
+from tests.metrics.problems import make_problem, undefined_is_fine
 from tests.metrics.test_matched_pair import assert_same, jackknife, on_a_grid
 from tests.reference import matched_pairs as naive
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.UndefinedMetricWarning"
-)
+pytestmark = undefined_is_fine
 OPTIONS = {
     "mean": {},
     "linear": {"estimator": "local_linear"},

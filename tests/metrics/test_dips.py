@@ -21,13 +21,10 @@ from tests.metrics.naive_rules import (
     difference,
     matrix,
 )
-from tests.metrics.problems import make_problem
+from tests.metrics.problems import make_problem, undefined_is_fine
 from tests.reference import dissatisfaction as naive
 from tests.reference import variance
 
-undefined_is_fine = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.UndefinedMetricWarning"
-)
 AVERAGES = ("pairs", "queries")
 TIE_COSTS = (0, 0.3, 1.0)
 WEIGHTS = {

@@ -10,8 +10,8 @@ from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import exposure, exposure_gap
 from tests.calls import OF_ITEMS, call
 from tests.metrics.naive_rules import assert_close, assert_covariance, matrix
-from tests.metrics.problems import make_problem
-from tests.metrics.test_dips import each_weight, in_chunks, undefined_is_fine
+from tests.metrics.problems import make_problem, undefined_is_fine
+from tests.metrics.test_dips import each_weight, in_chunks
 from tests.reference import dissatisfaction as naive
 from tests.reference import variance
 

@@ -10,12 +10,10 @@ import pytest
 from skrankfair.metrics import matched_pair_calibration
 from tests import seeds
 from tests.metrics.naive_rules import assert_close, with_item_weights
-from tests.metrics.problems import make_problem
+from tests.metrics.problems import make_problem, undefined_is_fine
 from tests.reference import matched_pairs as naive
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.UndefinedMetricWarning"
-)
+pytestmark = undefined_is_fine
 
 OPTIONS = {
     "adjacent": {"adjacent": True},

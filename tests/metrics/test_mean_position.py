@@ -15,12 +15,10 @@ from tests.metrics.naive_rules import (
     difference,
     estimates_of,
 )
-from tests.metrics.problems import make_problem
+from tests.metrics.problems import make_problem, undefined_is_fine
 from tests.reference import pairwise as naive
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.UndefinedMetricWarning"
-)
+pytestmark = undefined_is_fine
 EDGES = (-np.inf, 0.4, np.inf)
 
 

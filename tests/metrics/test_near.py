@@ -12,12 +12,10 @@ from skrankfair._inputs.ranking import Memberships, Ranking
 from skrankfair.metrics import matched_pair_calibration
 from skrankfair.metrics._pairs import near
 from skrankfair.metrics._pairs.near import Matching
-from tests.metrics.problems import make_problem
+from tests.metrics.problems import make_problem, undefined_is_fine
 from tests.seeds import one_in, rarely
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.UndefinedMetricWarning"
-)
+pytestmark = undefined_is_fine
 
 DIRECTIONS = ("below", "both")
 

@@ -30,13 +30,11 @@ from tests.metrics.naive_rules import (
     tables_of,
     with_item_weights,
 )
-from tests.metrics.problems import make_problem
+from tests.metrics.problems import make_problem, undefined_is_fine
 from tests.reference import pairwise as naive
 from tests.reference.variance import jackknife_covariance
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.UndefinedMetricWarning"
-)
+pytestmark = undefined_is_fine
 AVERAGES = ("pairs", "queries")
 in_chunks = seeds.in_chunks(24, always=4)
 

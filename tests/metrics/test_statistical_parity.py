@@ -23,12 +23,9 @@ from skrankfair.metrics._normalized_discounted import Distance, largest_joint
 from tests import seeds
 from tests.calls import OF_LISTS, each_of
 from tests.metrics.naive_rules import assert_close, assert_covariance, covariance_of
-from tests.metrics.problems import make_problem
+from tests.metrics.problems import make_problem, undefined_is_fine
 from tests.reference import advantage as naive
 
-undefined_is_fine = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.UndefinedMetricWarning"
-)
 every_metric = each_of(OF_LISTS)
 each_average = pytest.mark.parametrize("average", ["queries", "representation"])
 in_chunks = seeds.in_chunks(16, always=4)

@@ -17,13 +17,11 @@ from tests import seeds
 from tests.calls import OF_LISTS
 from tests.metrics.common import assert_same
 from tests.metrics.naive_rules import assert_close
-from tests.metrics.problems import make_problem
+from tests.metrics.problems import make_problem, undefined_is_fine
 from tests.metrics.test_statistical_parity import TERMS, assert_agrees
 from tests.reference import advantage as naive
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.UndefinedMetricWarning"
-)
+pytestmark = undefined_is_fine
 in_chunks = seeds.in_chunks(12, always=4)
 METRICS = {**{metric: {"step": 2} for metric in TERMS}, ndkl: {}, skew_at_k: {"k": 2}}
 

@@ -1,7 +1,6 @@
 """The references against enumeration of all orders, and variances by hand."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from tests.reference import (
     dissatisfaction,
     matched_pairs,
     outcome_inequality,
-    reranking,
     variance,
 )
 from tests.reference._common import orders, rows_by_query
@@ -143,16 +141,3 @@ def test_item_covariance_by_hand():
     # Members of one pair only: no variance.
     alone = {"a": [True, False, False, False]}
     assert math.isnan(variance.item_covariance({"a": pairs[:1]}, 4, alone)["a", "a"])
-
-
-# Re-rankers
-
-
-def test_greedy_cons_and_relaxed_differ_by_hand():
-    # Place 1, all ceilings 1: 1/0.4 = 2.5, 1/0.35 = 2.86 and 1/0.25 = 4. Relaxed
-    # rounds them up: 3, 3 and 4, and the better item of a and b comes first.
-    items = [(9, "c"), (8, "b"), (7, "a"), (6, "a")]
-    share = {"a": Fraction(2, 5), "b": Fraction(7, 20), "c": Fraction(1, 4)}
-    first = {"det_greedy": 0, "det_relaxed": 1, "det_cons": 2}
-    for method, expected in first.items():
-        assert reranking.det(items, share, 1, method)[0] == expected
