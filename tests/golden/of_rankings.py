@@ -243,7 +243,7 @@ COMPARED = {
 }
 
 
-# Many groups, columns of other kinds, and what is made of other metrics
+# Many groups
 
 
 def sellers():
@@ -260,50 +260,6 @@ def of_sellers(metric, step=lambda r: r):
     if metric not in RANKED:
         columns["y_true"] = None
     return step({**RANKED, **LISTS}[metric](**columns))
-
-
-def others():
-    """Yield weights of items, missing values, strata, curves of ε and differences."""
-    c = labelled(seed=5, n=240)
-    weight = {"sample_weight": 1.0 + c.q % 3}
-    group, query = {"sensitive_features": c.group}, {"qid": c.q}
-    who = {**group, **query}
-    outcome, score, lost = c.y.copy(), c.s.copy(), c.group.astype(object)
-    outcome[::7], score[::11], lost[::13] = np.nan, np.nan, None
-    lacking = {**query, "sensitive_features": lost}
-    for name in ("accuracy", "exposure", "preference", "matched"):
-        of = partial(RANKED[name], c.y, c.s)
-        by_item = partial(of, item_weight=1 + c.z, **who)
-        for unit in ("cluster", "item"):
-            label = f"others/item_weight {unit}/{name}"
-            yield label, partial(by_item, variance=unit)
-        yield f"others/both/{name}", partial(by_item, **weight)
-        yield f"others/list/{name}", partial(of, **group)
-        of = partial(RANKED[name], outcome, score, **lacking)
-        for missing in ("drop", "group"):
-            yield f"others/missing/{name} {missing}", partial(of, missing=missing)
-    near = partial(metrics.matched_pair_calibration, c.y, c.s, **who)
-    for name, options in {
-        "epsilon-by-group": {"epsilon": {"a": 0.1, "b": 0.2, "c": 0.3}},
-        "n_pairs": {"n_pairs": 30, "direction": "both"},
-        "reciprocal": {"epsilon": 0.2, "position_weight": "reciprocal"},
-        "geometric": {"epsilon": 0.2, "position_weight": "geometric", "patience": 0.7},
-        "top": {"epsilon": 0.2, "position_weight": "top", "k": 4},
-    }.items():
-        yield f"others/matched/{name}", partial(near, **options)
-    curve = partial(metrics.matched_pair_curve, c.y, c.s, **who)
-    yield "others/curve/plain", partial(curve, epsilon=[0.05, 0.2])
-    yield "others/curve/weights", partial(curve, **weight)
-    strata = metrics.pairwise_accuracy(c.y, c.s, **who, engagement=c.z, bins=3)
-    # The columns that the table has always had.
-    yield "others/strata/breakdown", lambda: strata.breakdown().iloc[:, :7]
-    for metric in (metrics.exposure_gap, metrics.dips):
-        label = f"others/breakdown/{metric.__name__}"
-        yield label, lambda f=metric: f(c.y, c.s, **who).breakdown()
-    chances = np.array([np.roll(np.arange(1, 7) / 21, i) for i in range(6)])
-    options = {"sensitive_features": np.array(list("aababb")), "step": 2, "k": 3}
-    expected = partial(metrics.expected_advantage, chances, **options)
-    yield "others/expected/advantage", expected
 
 
 # Results that were stored by version 0.1.0, which every later one reads and adds to
@@ -369,4 +325,4 @@ OTHERS = {
 }
 
 
-MAKERS = (cases, designs, steps, sellers, others, stored)
+MAKERS = (cases, designs, steps, sellers, stored)

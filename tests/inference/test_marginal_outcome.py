@@ -203,11 +203,6 @@ def test_infra_marginal_means_mislead_and_the_test_does_not():
     assert above.pvalue < 1e-6
     assert above.estimate < 0
     assert t.pvalue > 0.05
-    # "a" must be better to be accepted, and yet does worse on average.
-    score = chance - 0.05 * (group == "a")
-    t = compared(y, score, group, threshold=0.5)
-    assert t.inframarginal.contrast("a", "b").estimate < -0.01
-    assert t.difference[0] > 0
 
 
 def test_several_groups():

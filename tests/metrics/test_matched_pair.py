@@ -92,22 +92,6 @@ class TestByHand:
         actual = self.measured(y, s, members, [0] * 5, adjacent=True, **options)
         assert actual == pytest.approx(expected)
 
-    @pytest.mark.parametrize(
-        ("weight", "expected"),
-        [
-            # Lower items: row 1 at rank 2 (value 1), row 3 at rank 4 (values 2 and 4).
-            ("reciprocal", (1 / 2 * 1 + 1 / 4 * 3) / (3 / 4)),
-            ([5, 0, 5, 2], 3),
-            (lambda rank: 2.0 * (rank == 4), 3),
-            ([1, 0, 0, 0], np.nan),
-        ],
-    )
-    def test_position_weight(self, weight, expected):
-        y, s = [0, 1, -2, 2], [4, 3, 2, 1]
-        options = {"epsilon": 9, "position_weight": weight}
-        estimate, *_ = self.measured(y, s, [1, 3], [0] * 4, **options)
-        assert estimate == pytest.approx(expected, nan_ok=True)
-
 
 @pytest.mark.parametrize("variance", ["cluster", "item"])
 def test_slope_term_is_that_of_pairs_within_groups(variance):

@@ -172,6 +172,3 @@ def test_too_few_iterations_warn(model):
     X, y, group, query = problem(2000)
     with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations"):
         model(0.1, max_iter=1).fit(X, y, group, query)
-
-
-# Columns and metadata

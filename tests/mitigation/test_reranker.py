@@ -154,25 +154,6 @@ def test_fa_ir_of_hyperfair():
     assert result.pvalue == pytest.approx(0.000357227911407478)
 
 
-# What the papers promise
-
-
-def test_lists_of_fa_ir_pass_its_test():
-    rng = np.random.default_rng(0)
-    group = rng.permutation(np.repeat([0, 1, 1, 1], 20))
-    score = rng.random(80) + group
-    for target, share in (("candidates", None), ({0: 0.4}, 0.4)):
-        options = {"target": target, "k": 20, "group": 0}
-        before = prefix_test(
-            score, sensitive_features=group, group=0, k=20, share=share
-        )
-        assert before.pvalue < 0.02
-        fair = FairReranker(method="fa_ir", **options)
-        new = fair.fit_transform(score[:, None], sensitive_features=group).ravel()
-        after = prefix_test(new, sensitive_features=group, group=0, k=20, share=share)
-        assert after.pvalue > 0.08
-
-
 # Scores
 
 

@@ -136,17 +136,3 @@ class TestBandwidth:
             y.tolist(), x.tolist(), cluster.tolist(), 0.2
         )
         assert found == pytest.approx(expected, rel=1e-7)
-
-    def test_whole_clusters_need_more_smoothing_than_rows(self):
-        """Rows of one's own cluster predict well and would let the curve follow it."""
-        rng = np.random.default_rng(4)
-        cluster = np.repeat(np.arange(40), 10)
-        centre = rng.random(40)
-        x = centre[cluster] + 0.01 * rng.normal(size=cluster.size)
-        y = rng.normal(size=40)[cluster] + 0.1 * rng.normal(size=cluster.size)
-        kernel = KERNELS["gaussian"]
-        by_row = choose_bandwidth("cv", Sample.of_rows(x, y), kernel)
-        by_cluster = choose_bandwidth(
-            "cv", Sample.of_rows(x, y, cluster=cluster), kernel
-        )
-        assert by_cluster > 5 * by_row
