@@ -10,6 +10,7 @@ mpl.use("Agg")
 from skrankfair.metrics import pairwise_accuracy, selection_rate
 from skrankfair.planning import draw_pairs, plan_pairs, plan_rates, power_curve
 from tests.display.pictures import legend
+from tests.estimates.test_power import rates
 from tests.metrics.common import result_of
 
 
@@ -125,10 +126,8 @@ class TestPlan:
             plan(**{"rate": 0.3, "share": 0.2} | wrong)
 
 
-def decisions(seed=0, n=600):
-    rng = np.random.default_rng(seed)
-    group = rng.choice(["a", "b", "c"], n, p=[0.1, 0.3, 0.6])
-    return selection_rate(None, rng.random(n) < 0.4, sensitive_features=group)
+def decisions():
+    return rates("abc", 0, share=[0.1, 0.3, 0.6])
 
 
 class TestPowerCurve:

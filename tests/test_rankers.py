@@ -207,44 +207,31 @@ class TestBoosting:
         assert seen
         unweighted = QueryRanker(estimator, qid="query").fit(X, y)
         assert not np.allclose(ranker.predict(X), unweighted.predict(X))
+        features, others = (frame.drop(columns="query") for frame in (X, more))
+        watched = {"eval_set": [(others, relevance)], "eval_qid": [more["query"]]}
         as_metadata = QueryRanker(estimator).fit(
-            X.drop(columns="query"),
-            y,
-            qid=X["query"],
-            sample_weight=weight,
-            eval_set=[(more.drop(columns="query"), relevance)],
-            eval_qid=[more["query"]],
+            features, y, qid=X["query"], sample_weight=weight, **watched
         )
-        np.testing.assert_allclose(
-            as_metadata.predict(X.drop(columns="query")), ranker.predict(X)
-        )
+        np.testing.assert_allclose(as_metadata.predict(features), ranker.predict(X))
 
     @pytest.mark.parametrize("requested", ["constructor", "by set_fit_request"])
     def test_rows_and_metadata_score_the_same(self, library, requested):
         X, y = problem()
         names, qid = ["seen", "other"], X["query"]
         options = {"cv": GroupKFold(3), "error_score": "raise"}
-        expected = cross_val_score(
-            QueryRanker(boosted(library), qid="query"),
-            X[["query", *names]],
-            y,
-            scoring=get_scorer("ndcg", qid="query"),
-            groups=qid,
-            **options,
-        )
+        by_name = {"scoring": get_scorer("ndcg", qid="query"), "groups": qid}
+        ranker = QueryRanker(boosted(library), qid="query")
+        rows = X[["query", *names]]
+        expected = cross_val_score(ranker, rows, y, **by_name, **options)
         with sklearn.config_context(enable_metadata_routing=True):
             ranker = QueryRanker(boosted(library), qid=True)
             if requested != "constructor":
                 ranker = ranker.set_params(qid=None).set_fit_request(qid=True)
             pipeline = make_pipeline(StandardScaler(), ranker)
-            found = cross_val_score(
-                pipeline.set_output(transform="pandas"),
-                X[names],
-                y,
-                scoring=get_scorer("ndcg", qid=True),
-                params={"qid": qid, "groups": qid},
-                **options,
-            )
+            pipeline.set_output(transform="pandas")
+            options |= {"scoring": get_scorer("ndcg", qid=True)}
+            options |= {"params": {"qid": qid, "groups": qid}}
+            found = cross_val_score(pipeline, X[names], y, **options)
         np.testing.assert_allclose(found, expected, rtol=0.02)
 
 

@@ -302,33 +302,22 @@ def test_both_types_are_calibrated_over_all_queries(bias):
 
 def pair_mean(item, boost, epsilon):
     """E[y_i - y_j | 0 <= s_j - s_i <= epsilon], i of the type, by quadrature."""
-    other = 3 - item
     shift = boost if item == 1 else -boost  # of s_i less that of s_j
-    number = value = 0.0
+    # s_j where s_j - s_i - shift is 0, or epsilon.
+    ends = [lambda s_i, d=d: min(max(s_i + shift + d, 0), 1) for d in (0, epsilon)]
+
+    def gap(s_j, s_i, kind, power):
+        one, other = BIAS[kind, item], BIAS[kind, 3 - item]
+        return (relevance(s_i, one) - relevance(s_j, other)) ** power
+
+    total = np.zeros(2)
     for kind, share in SHARE.items():
-        weight = share * (1 - share)
-
-        def edge(s_i, difference):
-            """s_j where s_j - s_i - shift is the difference."""
-            return min(max(s_i + shift + difference, 0), 1)
-
         for power in (0, 1):
-            total, _ = dblquad(
-                lambda s_j, s_i, power=power, kind=kind: (
-                    (
-                        relevance(s_i, BIAS[kind, item])
-                        - relevance(s_j, BIAS[kind, other])
-                    )
-                    ** power
-                ),
-                *(0, 1, lambda x: edge(x, 0), lambda x: edge(x, epsilon)),
-                epsabs=1e-5,
+            options = {"args": (kind, power), "epsabs": 1e-5}
+            total[power] += (
+                share * (1 - share) * dblquad(gap, 0, 1, *ends, **options)[0]
             )
-            if power:
-                value += weight * total
-            else:
-                number += weight * total
-    return value / number
+    return total[1] / total[0]
 
 
 @pytest.mark.parametrize("epsilon", [0.1, *rarely(0.01, 0.3)])

@@ -26,6 +26,13 @@ def two_samples(loss):
     return mean_squared_error(np.sqrt(loss).ravel(), zeros, sensitive_features=group)
 
 
+def rates(labels, seed, share=None, n=600):
+    """Return rates of 0.4 of rows of groups."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(list(labels), n, p=share)
+    return selection_rate(None, rng.random(n) < 0.4, sensitive_features=group)
+
+
 class TestSpecialCases:
     @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
     def test_are_statsmodels_t_tests(self, power):
@@ -124,26 +131,19 @@ class TestPilot:
                 size.weeks(**{"per_week": 100, **wrong})
 
     def test_of_groups_and_the_rest(self):
-        rng = np.random.default_rng(2)
-        group = rng.choice(["a", "b", "c"], 900, p=[0.1, 0.3, 0.6])
-        result = selection_rate(None, rng.random(900) < 0.4, sensitive_features=group)
+        result = rates("abc", 2, share=[0.1, 0.3, 0.6])
         gaps = result.minimum_detectable()
         assert gaps[0] > gaps[1] > gaps[2]
         frame = result.required(0.05).to_frame()
         assert frame.loc["a", "n_clusters"] > frame.loc["c", "n_clusters"]
 
     def test_two_mirrored_groups_are_one_test(self):
-        rng = np.random.default_rng(3)
-        group, chosen = rng.choice(["a", "b"], 400), rng.random(400) < 0.4
-        result = selection_rate(None, chosen, sensitive_features=group)
+        result = rates("ab", 3)
         expected = result.contrast("a", "b").minimum_detectable()
         assert result.minimum_detectable()[0] == pytest.approx(expected, rel=5e-3)
 
     def test_ratios_are_factors(self):
-        rng = np.random.default_rng(5)
-        group = np.repeat(["a", "b"], 300)
-        result = selection_rate(None, rng.random(600) < 0.4, sensitive_features=group)
-        ratio = result.contrast("a", "b", "ratio")
+        ratio = rates("ab", 5).contrast("a", "b", "ratio")
         factor = ratio.minimum_detectable()
         assert factor > 1
         assert ratio.required(factor).factor[0] == pytest.approx(1.0, rel=1e-6)

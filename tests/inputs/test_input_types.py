@@ -31,14 +31,6 @@ every_metric = together(
 )
 
 
-def pandas_arrow(values):
-    return pd.Series(pd.array(values, dtype=pd.ArrowDtype(pa.array(values).type)))
-
-
-def shuffled_index(values):
-    return pd.Series(values, index=np.arange(len(values))[::-1] // 2)
-
-
 def categorical_unused(values):
     categories = sorted(set(values.tolist()), reverse=True)
     if isinstance(categories[0], float):
@@ -67,26 +59,22 @@ def chunked(values):
     return pa.chunked_array([values[:half], values[half:]])
 
 
-def big_endian(values):
-    return values.astype(values.dtype.newbyteorder(">"))
-
-
-def strided(values):
-    return np.repeat(values, 2)[::2]
-
-
 COLUMN_TYPES = {
     "list": np.ndarray.tolist,
     "tuple": lambda values: tuple(values.tolist()),
     "numpy object": lambda values: values.astype(object),
-    "numpy big-endian": big_endian,
-    "numpy strided": strided,
+    "numpy big-endian": lambda values: values.astype(values.dtype.newbyteorder(">")),
+    "numpy strided": lambda values: np.repeat(values, 2)[::2],
     "pandas": pd.Series,
     "pandas object": lambda values: pd.Series(values.tolist(), dtype=object),
     "pandas index": pd.Index,
-    "pandas shuffled index": shuffled_index,
+    "pandas shuffled index": lambda values: pd.Series(
+        values, index=np.arange(len(values))[::-1] // 2
+    ),
     "pandas nullable": lambda values: pd.Series(values).convert_dtypes(),
-    "pandas pyarrow": pandas_arrow,
+    "pandas pyarrow": lambda values: pd.Series(
+        pd.array(values, dtype=pd.ArrowDtype(pa.array(values).type))
+    ),
     "pandas categorical": categorical_unused,
     "polars": lambda values: pl.Series(values.tolist()),
     "polars categorical": polars_categorical,

@@ -42,12 +42,9 @@ def of_decisions(rows, **options):
 
 def gaps_of(report):
     """Return the gap by level, in units of the metric, of the first group shown."""
-    rows = [
-        row
-        for row in report.sections[0].rows
-        if row[1] == report.sections[0].rows[0][1]
-    ]
-    return {row[2]: float(row[3].removesuffix(" points")) / 100 for row in rows}
+    rows = report.sections[0].rows
+    of_first = [row for row in rows if row[1] == rows[0][1]]
+    return {row[2]: float(row[3].removesuffix(" points")) / 100 for row in of_first}
 
 
 class TestWithin:
@@ -231,14 +228,12 @@ class TestCross:
         groups["sex"] = np.tile(["f", "m"], 1500)
         columns |= {"sensitive_features": groups, "task": "risk", "cross": False}
         titles = [section.title for section in audit(**columns).sections]
-        assert [title.rpartition(", ")[2] for title in titles] == [
-            "by region",
-            "by sex",
-        ]
+        by = [title.rpartition(", ")[2] for title in titles]
+        assert by == ["by region", "by sex"]
 
     def test_needs_several_columns(self, berkeley):
         with pytest.raises(
-            ValueError, match=r"cross must be True unless .*; got 'both'"
+            ValueError, match="cross must be True unless .*; got 'both'"
         ):
             of_decisions(berkeley, cross="both")
         with pytest.raises(ValueError, match="cross must be"):

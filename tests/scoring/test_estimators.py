@@ -56,17 +56,12 @@ def search_scores(search, name="score"):
 class TestGroupAwarePipeline:
     @pytest.mark.parametrize("n_jobs", [None, 2])
     def test_columns_without_routing(self, n_jobs):
+        options = {"scoring": {"gap": column_scorer(), "error": ERROR}, "cv": SPLITS}
         search = GridSearchCV(
-            pipeline(column="group"),
-            GRID,
-            scoring={"gap": column_scorer(), "error": ERROR},
-            refit="error",
-            cv=SPLITS,
-            n_jobs=n_jobs,
+            pipeline(column="group"), GRID, refit="error", n_jobs=n_jobs, **options
         ).fit(X, Y)
-        np.testing.assert_array_equal(
-            search_scores(search, "gap"), expected_scores(gap_of)
-        )
+        gaps = expected_scores(gap_of)
+        np.testing.assert_array_equal(search_scores(search, "gap"), gaps)
         errors = expected_scores(lambda s, rows: -mean_squared_error(Y[rows], s))
         np.testing.assert_allclose(search_scores(search, "error"), errors)
 
@@ -78,12 +73,9 @@ class TestGroupAwarePipeline:
             step = GroupShift().set_fit_request(sensitive_features=alias)
             step.set_predict_request(sensitive_features=alias)
             scorer = metadata_scorer().set_score_request(sensitive_features=alias)
-            search = GridSearchCV(
-                make_pipeline(FunctionTransformer(identity), step),
-                GRID,
-                scoring=scorer,
-                cv=SPLITS,
-            ).fit(data, Y, qid=DATA.query, **{name: DATA.group})
+            model = make_pipeline(FunctionTransformer(identity), step)
+            search = GridSearchCV(model, GRID, scoring=scorer, cv=SPLITS)
+            search.fit(data, Y, qid=DATA.query, **{name: DATA.group})
         np.testing.assert_array_equal(search_scores(search), expected_scores(gap_of))
 
     def test_a_decision_function_in_a_pipeline_without_routing(self):

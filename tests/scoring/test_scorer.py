@@ -190,20 +190,22 @@ class TestColumns:
         assert score == gap_of(fitted.decision_function(frame), **extra)
         assert score != column_scorer()(fitted, frame, Y)
 
-    def test_position_and_covariates(self):
+    @pytest.mark.parametrize(
+        ("name", "spec"), [("position", "position"), ("covariates", ["price", "z"])]
+    )
+    def test_position_and_covariates(self, name, spec):
         place = X.groupby("query").cumcount() + 1
         frame = X.assign(position=place, price=np.arange(len(X)) % 7 / 7)
-        scores = LogisticRegression().fit(frame, Y).decision_function(frame)
-        who = {"sensitive_features": X["group"], "qid": X["query"], "epsilon": 0.3}
-        for name, spec in (("position", "position"), ("covariates", ["price", "z"])):
-            options = {"epsilon": 0.3, "position_weight": "dcg", name: spec}
-            scorer = make_fairness_scorer(
-                matched_pair_calibration, **COLUMNS, **options
-            )
-            options[name] = frame[spec]
-            expected = matched_pair_calibration(Y, scores, **{**who, **options})
-            score = scorer(LogisticRegression().fit(frame, Y), frame, Y)
-            assert score == -expected.disparity()
+        model = LogisticRegression().fit(frame, Y)
+        options = {"epsilon": 0.3, "position_weight": "dcg"}
+        scorer = make_fairness_scorer(
+            matched_pair_calibration, **COLUMNS, **options, **{name: spec}
+        )
+        options |= {**DATA.metadata, name: frame[spec]}
+        expected = matched_pair_calibration(
+            Y, model.decision_function(frame), **options
+        )
+        assert scorer(model, frame, Y) == -expected.disparity()
 
     def test_metadata_wins_over_a_column(self, model):
         other = np.roll(DATA.group, 1)
@@ -308,14 +310,7 @@ class TestByName:
     def test_every_metric_has_a_scorer(self):
         """But those that describe outcomes or the ranking alone, and curves of it."""
         functions = {n for n in metrics.__all__ if n[0].islower()}
-        measured = {
-            get_scorer(
-                name,
-                **({} if name in OF_ROWS else {"qid": "q"}),
-                **({} if name == "ndcg" else {"sensitive_features": "g"}),
-            )._score_func.__name__
-            for name in our_names()
-        }
+        measured = {SCORERS[name][0].__name__ for name in our_names()}
         assert measured == functions - {
             *("exposure", "pairwise_preference"),
             *("expected_advantage", "item_dissatisfaction", "matched_pair_curve"),
@@ -336,18 +331,18 @@ class TestByName:
             make_fairness_scorer(partial(ndcg, sensitive_features=side), qid="query")
 
     def test_worst_group(self, model):
-        who = {"sensitive_features": "group"}
-        worst = get_scorer("worst_group_accuracy", **who)(model, X, Y)
+        worst, loss = (
+            get_scorer(f"worst_group_{name}", sensitive_features="group")(model, X, Y)
+            for name in ("accuracy", "neg_brier_score")
+        )
         rates = worst.estimates.estimate
         assert worst == rates.min() < rates.max()
-        loss = get_scorer("worst_group_neg_brier_score", **who)(model, X, Y)
         assert loss == -loss.estimates.estimate.max()
         for score in (worst, loss):
             assert score.estimates.disparity_bound(0.95, "worst") < score
+        exposure = pairwise_exposure(Y, Y, **DATA.metadata)
         with pytest.raises(ValueError, match="kind=.worst. needs a metric of which"):
-            pairwise_exposure(
-                Y, Y, sensitive_features=DATA.group, qid=DATA.query
-            ).disparity("worst")
+            exposure.disparity("worst")
 
     def test_decisions_are_those_of_predict(self):
         classes = np.array([-1, 1])[Y]
