@@ -59,12 +59,8 @@ class Columns:
 
     def take(self, rows):
         """Return some rows."""
-        return Columns(
-            **{
-                name: None if value is None else value[rows]
-                for name, value in vars(self).items()
-            }
-        )
+        known = {name: c[rows] for name, c in vars(self).items() if c is not None}
+        return Columns(**known)
 
     def but(self, **columns):
         """Return the same with other columns."""

@@ -66,21 +66,6 @@ class TestReference:
             expected = naive.rank_shift(s, star, query.tolist(), member, w, **of_top)
             np.testing.assert_allclose(r.estimate, list(expected.values()), atol=1e-12)
 
-    def test_slots_add_up(self):
-        """The change at each slot is that of the chance to be at it or above."""
-        *columns, query = rows()
-        member, star = calibrated(*columns)
-        scores = columns[1].tolist(), star
-        before, after = (
-            np.array(naive.ranks_from_top(x, query.tolist())) for x in scores
-        )
-        by_k = [ranks(*columns, query, k=k).estimate for k in range(1, 5)]
-        np.testing.assert_allclose(by_k[-1], ranks(*columns, query).estimate)
-        for slot in (2, 3):
-            change = (after <= slot) * 1.0 - (before <= slot)
-            expected = [change[member[g]].mean() for g in "ab"]
-            np.testing.assert_allclose(by_k[slot - 1] - by_k[slot - 2], expected)
-
     @pytest.mark.parametrize("average", ["queries", "clusters"])
     def test_mean_of_units(self, average):
         *columns, query = rows()

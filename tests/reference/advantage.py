@@ -72,10 +72,13 @@ def kl_term(p, q):
     return kl([p, max(0.0, 1 - p)], [q, 1 - q])
 
 
-def discounted(members, term, step=10, discount=log_discount):
-    """Sum over k = step, 2 step, ... <= n of discount(k) * term(p_k, q); equation 1."""
+def discounted(members, term, step=10, discount=log_discount, q=None):
+    """Sum over k = step, 2 step, ... <= n of discount(k) * term(p_k, q); equation 1.
+
+    q is the share of the whole list, unless it is given.
+    """
     n = len(members)
-    q = top_share(members, n)
+    q = top_share(members, n) if q is None else q
     return math.fsum(
         discount(k) * term(top_share(members, k), q) for k in range(step, n + 1, step)
     )
@@ -204,16 +207,9 @@ def with_target(
     """
 
     def metric(members, share):
-        cuts = range(step, len(members) + 1, step)
-        if not cuts:
-            return NAN
-        weights = [log_discount(k) for k in cuts]
-        value = math.fsum(
-            weight * term(top_share(members, k), share)
-            for k, weight in zip(cuts, weights, strict=True)
-        )
         most = max(term(1, share), term(0, share)) if largest else 1
-        return value / (most * math.fsum(weights))
+        most *= math.fsum(map(log_discount, range(step, len(members) + 1, step)))
+        return discounted(members, term, step, q=share) / most if most else NAN
 
     return _of_targets(metric, s, q, member, target, average, w)
 
@@ -237,35 +233,27 @@ def _of_targets(metric, s, q, member, target, average, w):
 
 def joint_with_target(s, q, member, target, step=10, w=None, *, largest=True):
     """KL of all groups at once from their targets: (value, queries)."""
-    weights = query_weights(q, w)
-    values = []
+    weights, values = query_weights(q, w), []
     for label, rows in rows_by_query(q).items():
-        profiles = {g: profile(s, rows, m) for g, m in member.items()}
-        cuts = range(step, len(rows) + 1, step)
-        value = math.fsum(
-            log_discount(k)
-            * kl(
-                [top_share(profiles[g], k) for g in member],
-                [target[g] for g in member],
-            )
-            for k in cuts
-        )
+        profiles = [profile(s, rows, m) for m in member.values()]
+        value = discounted_kl_of_groups(profiles, step, [target[g] for g in member])
         most = -math.log(min(target.values())) if largest else 1
-        most *= math.fsum(log_discount(k) for k in cuts)
-        values.append((value / most if cuts else NAN, weights[label]))
+        most *= math.fsum(map(log_discount, range(step, len(rows) + 1, step)))
+        values.append((value / most if most else NAN, weights[label]))
     return weighted_mean(values)
 
 
 # Several groups at once
 
 
-def discounted_kl_of_groups(profiles, step=10):
+def discounted_kl_of_groups(profiles, step=10, q=None):
     """Sum over cut points of discount(k) * sum_g p_g ln(p_g / q_g).
 
-    ``profiles``: one per group, of one ranking, summing to 1 at every rank.
+    ``profiles``: one per group, of one ranking, summing to 1 at every rank. q are the
+    shares of the whole list, unless they are given.
     """
     n = len(profiles[0])
-    q = [top_share(members, n) for members in profiles]
+    q = q or [top_share(members, n) for members in profiles]
     return math.fsum(
         log_discount(k) * kl([top_share(members, k) for members in profiles], q)
         for k in range(step, n + 1, step)

@@ -57,22 +57,6 @@ def test_curve_and_covariance_are_those_of_the_loops(kernel, method):
         np.testing.assert_allclose(m / (m - 1) * psi.T @ psi, r.covariance, rtol=1e-9)
 
 
-@pytest.mark.parametrize("bandwidth", [0.05, 0.01])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_fast_sums_of_clusters_are_the_exact_ones(kernel, bandwidth):
-    y, s, cluster = clustered(2, 200)
-    grid = np.random.default_rng(0).permutation(np.linspace(0.1, 0.9, 200))
-    options = {"bandwidth": bandwidth, "kernel": kernel, "cluster": cluster}
-    fast = nadaraya_watson(y, s, grid, method="fast", **options)
-    exact = nadaraya_watson(y, s, grid, method="exact", **options)
-    np.testing.assert_allclose(fast.standard_error, exact.standard_error, rtol=1e-6)
-    assert_close(fast.covariance, exact.covariance, 1e-7)
-    assert_close(fast.influence(), exact.influence(), 1e-7)
-    np.testing.assert_allclose(
-        fast.effective_clusters, exact.effective_clusters, rtol=1e-6
-    )
-
-
 @pytest.mark.parametrize("bandwidth", [0.2, 0.01])
 def test_little_noise_around_large_outcomes_is_kept(bandwidth):
     rng = np.random.default_rng(4)
