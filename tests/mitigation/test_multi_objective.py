@@ -15,6 +15,12 @@ from tests.mitigation.data import SCORES, two_scores
 COLUMNS = {"sensitive_features": "group", "cluster": "user"}
 
 
+def of_one_group(n=300, seed=0):
+    """Two scores without groups, and two outcomes."""
+    X, y, _ = two_scores(n, seed)
+    return X[SCORES], y
+
+
 def appendix_b(n, seed):
     """Y1 = S1 + S2 and Y2 = S2 + noise: each score is calibrated for its own."""
     rng = np.random.default_rng(seed)
@@ -62,71 +68,58 @@ class TestTheory:
 
 class TestMethods:
     def test_platt_is_a_logistic_regression_of_each_outcome(self):
-        X, y, _ = two_scores(1000)
-        links = logit(X[SCORES].to_numpy())
-        found = MultiObjectiveCalibrator("platt").fit(X[SCORES], y)
+        X, y = of_one_group(1000)
+        links = logit(X.to_numpy())
+        found = MultiObjectiveCalibrator("platt").fit(X, y).transform(X)
         for k, name in enumerate(SCORES):
             plain = LogisticRegression(C=np.inf, tol=1e-10).fit(links, y[name])
-            np.testing.assert_allclose(
-                found.transform(X[SCORES])[:, k],
-                plain.predict_proba(links)[:, 1],
-                atol=5e-3,  # Platt's outcomes are not quite 0 and 1
-            )
+            expected = plain.predict_proba(links)[:, 1]
+            # Platt's outcomes are not quite 0 and 1.
+            np.testing.assert_allclose(found[:, k], expected, atol=5e-3)
 
     @pytest.mark.parametrize("many", [20_000, 1000])
     def test_a_grid_is_the_smoother(self, monkeypatch, many):
         """Of many rows between the nodes of a grid, of few at each row."""
         monkeypatch.setattr(_curves, "_MANY", many)
-        X, y, _ = two_scores(6000)
-        model = MultiObjectiveCalibrator().fit(X[SCORES], y)
-        fresh = two_scores(300, 1)[0][SCORES]
+        (X, y), (fresh, _) = of_one_group(6000), of_one_group(300, 1)
+        found = MultiObjectiveCalibrator().fit(X, y).transform(fresh)
         for k, name in enumerate(SCORES):
-            smoother = NadarayaWatsonRegressor().fit(X[SCORES], y[name])
-            np.testing.assert_allclose(
-                model.transform(fresh)[:, k], smoother.predict(fresh), atol=2e-3
-            )
+            expected = NadarayaWatsonRegressor().fit(X, y[name]).predict(fresh)
+            np.testing.assert_allclose(found[:, k], expected, atol=2e-3)
 
     @pytest.mark.parametrize(
-        "calibrator",
+        ("calibrator", "at_once"),
         [
-            RandomForestRegressor(5, random_state=0),  # of several outcomes
-            GradientBoostingRegressor(n_estimators=5, random_state=0),  # of one
+            (RandomForestRegressor(5, random_state=0), True),
+            (GradientBoostingRegressor(n_estimators=5, random_state=0), False),
         ],
     )
-    def test_any_estimator(self, calibrator):
-        X, y, _ = two_scores(300)
-        found = MultiObjectiveCalibrator(calibrator).fit(X[SCORES], y)
-        data = X[SCORES].to_numpy()
-        if isinstance(calibrator, RandomForestRegressor):
-            expected = clone(calibrator).fit(data, y).predict(data)
-        else:
-            expected = np.column_stack(
-                [clone(calibrator).fit(data, y[k]).predict(data) for k in SCORES]
-            )
-        np.testing.assert_allclose(found.transform(X[SCORES]), expected)
+    def test_any_estimator(self, calibrator, at_once):
+        X, y = of_one_group()
+        found = MultiObjectiveCalibrator(calibrator).fit(X, y).transform(X)
+        data, outcomes = X.to_numpy(), [y] if at_once else [y[k] for k in SCORES]
+        expected = [clone(calibrator).fit(data, one).predict(data) for one in outcomes]
+        np.testing.assert_allclose(found, np.column_stack(expected))
         assert not hasattr(calibrator, "n_features_in_")
 
     def test_a_classifier_is_fitted_to_each_outcome(self):
-        X, y, _ = two_scores(300)
+        X, y = of_one_group()
         y["share"] = 1.0
-        found = MultiObjectiveCalibrator(LogisticRegression()).fit(X[SCORES], y)
-        plain = LogisticRegression().fit(X[SCORES].to_numpy(), y["click"])
-        np.testing.assert_allclose(
-            found.transform(X[SCORES])[:, 0],
-            plain.predict_proba(X[SCORES].to_numpy())[:, 1],
-        )
-        assert (found.transform(X[SCORES])[:, 1] == 1).all()
+        found = MultiObjectiveCalibrator(LogisticRegression()).fit(X, y).transform(X)
+        plain = LogisticRegression().fit(X, y["click"])
+        np.testing.assert_allclose(found[:, 0], plain.predict_proba(X)[:, 1])
+        assert (found[:, 1] == 1).all()
 
 
 class TestWeights:
     def test_may_change_after_the_fit(self):
-        X, y, _ = two_scores(300)
-        model = MultiObjectiveCalibrator("platt", [1, 2]).fit(X[SCORES], y)
-        parts = model.transform(X[SCORES])
-        np.testing.assert_allclose(model.predict(X[SCORES]), parts @ [1, 2])
+        X, y = of_one_group()
+        model = MultiObjectiveCalibrator("platt", [1, 2]).fit(X, y)
+        parts = model.transform(X)
+        np.testing.assert_allclose(model.predict(X), parts @ [1, 2])
         for weights in ([0.5, -3], {"share": -3, "click": 0.5}):
             model.set_params(weights=weights)
-            np.testing.assert_allclose(model.predict(X[SCORES]), parts @ [0.5, -3])
+            np.testing.assert_allclose(model.predict(X), parts @ [0.5, -3])
 
     def test_score_is_that_of_the_composite(self):
         X, y, _ = two_scores(1000)
@@ -138,11 +131,10 @@ class TestWeights:
 
 class TestGroupsAndInput:
     def test_names_of_objectives(self):
-        X, y, _ = two_scores(100)
-        model = MultiObjectiveCalibrator("platt").fit(X[SCORES], pl.from_pandas(y))
+        X, y = of_one_group(100)
+        model = MultiObjectiveCalibrator("platt").fit(X, pl.from_pandas(y))
         assert model.objectives_ == SCORES
-        model.fit(X[SCORES].to_numpy(), y.to_numpy())
-        assert model.objectives_ == ["x0", "x1"]
+        assert model.fit(X.to_numpy(), y.to_numpy()).objectives_ == ["x0", "x1"]
 
     def test_bad_input_raises(self):
         X, y, _ = two_scores(100)
@@ -196,7 +188,7 @@ class TestAudit:
         assert list(model.get_feature_names_out()) == ["objective0"]
 
     def test_without_groups_raises(self):
-        X, y, _ = two_scores(100)
-        model = MultiObjectiveCalibrator("platt").fit(X[SCORES], y)
+        X, y = of_one_group(100)
+        model = MultiObjectiveCalibrator("platt").fit(X, y)
         with pytest.raises(ValueError, match="sensitive_features must be given"):
-            model.audit_objectives(X[SCORES], y)
+            model.audit_objectives(X, y)

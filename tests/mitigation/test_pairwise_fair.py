@@ -129,22 +129,16 @@ def test_many_features_give_the_same_model(monkeypatch, model):
 
 
 @both
-def test_one_group_warns(model):
-    X, y, _, query = problem()
-    with pytest.warns(UndefinedMetricWarning, match="has one group, 'a'"):
-        fitted = model(0.05).fit(X, y, ["a"] * y.size, query)
-    np.testing.assert_array_equal(fitted.coef_, model(0).fit(X, y).coef_)
-    assert fitted.correlation_ == {}
-    assert fitted.penalty_path_.size == 0
-
-
-@both
-def test_no_comparable_pair_warns(model):
-    X, y, group, _ = problem()
-    with pytest.warns(UndefinedMetricWarning, match="no comparable pair .* groups 0:"):
-        fitted = model(0.05).fit(X, y, group, np.arange(y.size))
-    np.testing.assert_array_equal(fitted.coef_, model(0).fit(X, y).coef_)
-    assert fitted.n_pairs_ == {0: 0}
+def test_without_comparable_pairs_it_warns_and_has_no_penalty(model):
+    X, y, group, query = problem()
+    for labels, queries, message, numbers in (
+        (["a"] * y.size, query, "has one group, 'a'", {}),
+        (group, np.arange(y.size), "no comparable pair .* groups 0:", {0: 0}),
+    ):
+        with pytest.warns(UndefinedMetricWarning, match=message):
+            fitted = model(0.05).fit(X, y, labels, queries)
+        np.testing.assert_array_equal(fitted.coef_, model(0).fit(X, y).coef_)
+        assert fitted.n_pairs_ == numbers
     # Every query of one group only: "all" has pairs, but none between groups.
     with pytest.warns(UndefinedMetricWarning, match="comparison='all'"):
         model(0.05, comparison="all").fit(X, y, group, group)
