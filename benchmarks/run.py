@@ -74,11 +74,12 @@ class Problem:
 
 
 def median_time(function: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Return processor time, which other work on the machine changes little."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         function()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return float(np.median(times))
 
 
@@ -400,8 +401,8 @@ def document(
         "",
         *ANSWER,
         "",
-        "Times are ratios to L, the time of one `np.lexsort((score, query))` on the",
-        "same rows in the same process. The data have lists of about 50 items,",
+        "Processor times are ratios to L, that of one `np.lexsort((score, query))` on",
+        "the same rows in the same process. The data have lists of about 50 items,",
         "distinct shuffled scores, two groups, and queries in random order. *must* is",
         "what the project promises and *aim* what it hopes for; bytes are the peak",
         "memory beyond the inputs. Models, which learn from a sample of pairs, are",

@@ -159,6 +159,9 @@ class Places:
 
     def tie_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
         """Return the first row of the tied block of each row, and one past its last."""
+        if not self.has_ties:
+            first = np.arange(self.n_rows) if rows is None else rows
+            return first, first + 1
         first, sizes = self.tie_starts, self.tie_sizes
         if rows is None:
             return np.repeat(first, sizes), np.repeat(first + sizes, sizes)
@@ -445,6 +448,8 @@ class Memberships:
 
     def tie_starts(self, places: Places) -> Array:
         """Return the first membership of each tied block of a cell."""
+        if not places.has_ties:
+            return np.arange(self.rows.size)
         tie = places.tie[self.rows]
         new = np.ones(tie.size, dtype=bool)
         np.not_equal(tie[1:], tie[:-1], out=new[1:])
@@ -649,9 +654,11 @@ def ranked_data(
         placed_without="y_true",
         **columns,
     )
-    one_list = Codes(np.zeros(read.kept.size, dtype=np.int64), np.zeros(1, dtype=int))
-    has_queries, codes = "qid" in read.codes, {"qid": one_list, **read.codes}
-    read, shown, lists = replace(read, codes=codes), None, codes["qid"].codes
+    has_queries, shown = "qid" in read.codes, None
+    if not has_queries:
+        one_list = Codes(np.zeros(read.kept.size, dtype=int), np.zeros(1, dtype=int))
+        read = replace(read, codes={"qid": one_list, **read.codes})
+    lists = read.codes["qid"].codes
     if position is not None:
         shown = ShownPlaces.at(read.numbers["position"], lists)
     elif read.unknown.any():

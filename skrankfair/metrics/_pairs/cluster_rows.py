@@ -47,10 +47,7 @@ def bounds_around(places: Places, rows: Array | None = None) -> tuple[Array, ...
     """
     query = places.query if rows is None else places.query[rows]
     start, end = places.starts[:-1][query], places.starts[1:][query]
-    if places.has_ties:
-        return start, *places.tie_bounds(rows), end
-    first = np.arange(places.n_rows) if rows is None else rows
-    return start, first, first + 1, end
+    return start, *places.tie_bounds(rows), end
 
 
 def sums_between(values: Array | None, *bounds: Array) -> list[Array]:

@@ -137,10 +137,10 @@ class OutcomeCounts:
         for rows, bit, places in outcome_levels(self.ranking, self.codes):
             of_rows = None if weight is None else weight[rows]
             for worse, of_side in zip(sides, counts, strict=True):
-                at = np.flatnonzero(bit == worse)
+                unlike, at = bit != worse, np.flatnonzero(bit == worse)
                 target, bounds = rows[at], bounds_around(places, at)
                 for mask, (value, number) in zip(masks, of_side, strict=True):
-                    sought = times(bit != worse, None if mask is None else mask[rows])
+                    sought = times(unlike, None if mask is None else mask[rows])
                     sought = times(sought, of_rows)
                     above, tied, below = sums_between(sought, *bounds)
                     # Partners after the row, or focal rows before it.
