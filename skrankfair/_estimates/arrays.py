@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache, cached_property, wraps
 from html import escape
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -64,6 +64,14 @@ class ReadOnlyArrays(Shown):
         vars(self).update(state)
         for value in state.values():
             read_only(value)
+
+
+class AddsUp(ReadOnlyArrays):
+    """A base of results whose sum over parts of the data is that of the whole."""
+
+    def __radd__(self, other: object) -> Self:
+        """Let ``sum(results)`` start from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @cache

@@ -13,7 +13,7 @@ from .._inputs.columns import added_counts
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from . import formatting as fmt
 from . import storage
-from .arrays import ReadOnlyArrays, cached_read_only, check_memory
+from .arrays import AddsUp, cached_read_only, check_memory
 from .estimates import (
     SMALL,
     EquivalenceTest,
@@ -55,7 +55,7 @@ _MOST_CORRELATED = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class GroupEstimates(ReadOnlyArrays):
+class GroupEstimates(AddsUp):
     """A metric by group, with all that its errors need.
 
     Metric functions return such results, and `from_sums` makes one from your own sums.
@@ -1158,10 +1158,6 @@ class GroupEstimates(ReadOnlyArrays):
                 f"{len(self.groups)}: use estimate, overall or disparity()."
             )
         return float(self.estimate[0])
-
-    def __radd__(self, other: object) -> GroupEstimates:
-        """Let ``sum(results)`` start from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def plot(self, ax: Any = None, **kwargs: Any) -> GroupEstimatesDisplay:
         """Draw the estimates with their intervals, one line per group.

@@ -149,7 +149,7 @@ class AuditRows:
         with collected_warnings():  # the caller has been warned
             data = ranked_data(**others, missing="drop" if placed else "raise")
         if placed:
-            known = _of_input(data, np.ones(data.kept.size, dtype=bool))
+            known = of_input(data, np.ones(data.kept.size, dtype=bool))
             kept = np.cumsum(known)[data.kept] - 1
             data = replace(data, kept=kept, n_input=kept.size, missing={})
             given, groupings = (
@@ -161,7 +161,7 @@ class AuditRows:
         if columns["cluster"] is None:
             columns["cluster"] = given["qid"]
         if data.item_weight is not None:
-            columns["sample_weight"] = _of_input(data, np.asarray(data.pair_weight))
+            columns["sample_weight"] = of_input(data, np.asarray(data.pair_weight))
         cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
         levels = None
         if (fixed := given.get("within")) is not None:
@@ -169,10 +169,6 @@ class AuditRows:
             check_lengths(within=levels.codes.size, y_score=data.n_input)
         units = given["qid"], data, cluster
         return cls(columns, *units, given, groupings, sides, levels)
-
-    def of_input(self, values: Array) -> Array:
-        """Return a column of the ordered rows in the order of the caller's."""
-        return _of_input(self.data, values)
 
     def within(self, groups: Array, kept: Array) -> AuditRows:
         """Return some rows with other groups, which are compared within a level only.
@@ -185,13 +181,13 @@ class AuditRows:
         data, levels = self.data, self.levels
         given = {**self.given, "sensitive_features": groups, "within": None}
         if data.item_weight is not None:
-            given["item_weight"] = kept * self.of_input(data.item_weight)
+            given["item_weight"] = kept * of_input(data, data.item_weight)
         elif not kept.all():
             given["item_weight"] = kept * 1.0
         if given.get("cluster") is None:
             alone = np.arange(groups.size)
             given["cluster"] = alone if self.qid is None else given["qid"]
-        lists = self.of_input(data.ranking.query.astype(np.int64))
+        lists = of_input(data, data.ranking.query.astype(np.int64))
         lists = lists * levels.size + levels.codes
         if self.qid is not None:
             return AuditRows.of({**given, "qid": lists})
@@ -296,7 +292,7 @@ class AuditRows:
         }
 
 
-def _of_input(data: RankedData, values: Array) -> Array:
+def of_input(data: RankedData, values: Array) -> Array:
     """Return a column of ordered rows in the order of the input; others have 0."""
     column = np.zeros(data.n_input, dtype=values.dtype)
     column[data.kept] = values

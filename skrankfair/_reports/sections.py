@@ -32,7 +32,7 @@ from ..metrics import (
 from .catalog import AuditMetric, not_named, note, table
 from .findings import DIFFERENCE, MANY_GROUPS, GroupFinding, MetricFinding, is_rest
 from .html import ForestPlot
-from .rows import AuditOptions, AuditRows
+from .rows import AuditOptions, AuditRows, of_input
 
 #: More groups than this are each compared with the rest and not in pairs: of 50 groups
 #: and 5,000 rows the 1,225 pairs take 25 s, the 50 comparisons 3 s.
@@ -307,7 +307,7 @@ def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
     words = table()["rates"][kind]["low" if low else "high"]
     said = words.format(threshold=fmt.number(cut), scores=scores)
     selected = score < cut if low else score >= cut
-    return rows.of_input(selected * 1.0), rate, said
+    return of_input(rows.data, selected * 1.0), rate, said
 
 
 def _impact_table(
@@ -423,10 +423,10 @@ def _gaps(
 ) -> list[GroupFinding]:
     """Return the gap of a group within all levels, and that of each of them."""
     levels, groups = rows.levels, rows.data.groups
-    members = rows.of_input(groups.mask(groups.labels.index(row.group)))
+    members = of_input(rows.data, groups.mask(groups.labels.index(row.group)))
     others = ~members
     if (reference := finding.references.get(row.group)) is not None:
-        others = rows.of_input(groups.mask(groups.labels.index(reference)))
+        others = of_input(rows.data, groups.mask(groups.labels.index(reference)))
     # The cells of the group come first, and then those of the others.
     cell = np.where(members, 0, levels.size) + levels.codes
     result = rows.within(cell, members | others).measured(metric)

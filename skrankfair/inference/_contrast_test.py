@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from .._estimates.arrays import ReadOnlyArrays, cached_read_only
+from .._estimates.arrays import AddsUp, cached_read_only
 from .._estimates.scales import ConfidenceInterval, check_level
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.validation import Array, check_choice, check_number, generator
@@ -31,7 +31,7 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ContrastTest(ReadOnlyArrays, ABC):
+class ContrastTest(AddsUp, ABC):
     """Differences of curves of groups, tested together.
 
     Attributes
@@ -189,10 +189,6 @@ class ContrastTest(ReadOnlyArrays, ABC):
                 "be added: pass those of one, as numbers, to every part."
             )
         return replace(self, sums=self.sums + other.sums)
-
-    def __radd__(self, other: object) -> Self:
-        """Let ``sum(results)`` start from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 def largest(values: Array) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.arrays import ReadOnlyArrays, Shown
+from .._estimates.arrays import AddsUp, Shown
 from .._estimates.estimates import contrasts_of
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import warn_small
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class EqualizedOdds(ReadOnlyArrays):
+class EqualizedOdds(AddsUp):
     """True and false positive rates by group, the result of `equalized_odds`.
 
     Like the two results in it, it can be added to the result on other data.
@@ -132,10 +132,6 @@ class EqualizedOdds(ReadOnlyArrays):
         return EqualizedOdds(
             *(a + b for a, b in zip(self.rates, other.rates, strict=True))
         )
-
-    def __radd__(self, other: object) -> EqualizedOdds:
-        """Let ``sum(results)`` start from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __repr__(self) -> str:
         """Return both small tables."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
-from .._estimates.arrays import ReadOnlyArrays
+from .._estimates.arrays import AddsUp
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.scales import ConfidenceInterval, check_level
 from .._estimates.simultaneous import simultaneous
@@ -34,7 +34,7 @@ _SHARES = (0.01, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
-class MatchedPairCurve(ReadOnlyArrays):
+class MatchedPairCurve(AddsUp):
     """Matched pair calibration by group over E thresholds.
 
     Curves for parts of the data over the same grid add up, as results do.
@@ -215,10 +215,6 @@ class MatchedPairCurve(ReadOnlyArrays):
         pairs = zip(self.results, other.results, strict=True)
         return MatchedPairCurve(self.epsilon, tuple(a + b for a, b in pairs))
 
-    def __radd__(self, other: object) -> MatchedPairCurve:
-        """Let ``sum(curves)`` start from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     def plot(self, ax: Any = None, **kwargs: Any) -> MatchedPairCurveDisplay:
         """Draw one line per group with its band.
 
@@ -373,7 +369,12 @@ def _curve(
 ) -> MatchedPairCurve:
     """Return the curve of data that is validated and ordered."""
     with collected_warnings():
-        grid = _default_grid(data, options) if epsilon is None else _grid(epsilon)
+        if epsilon is None:
+            grid = _default_grid(data, options)
+        else:
+            grid = np.unique(as_numbers(epsilon, "epsilon"))
+        if grid[0] < 0:
+            raise ValueError(f"epsilon must not be negative; got {grid[0]}.")
         results = tuple(
             _kept(matched_pair_estimates(data, epsilon=float(e), **options), grid.size)
             for e in grid
@@ -387,13 +388,6 @@ def _kept(result: GroupEstimates, n_results: int) -> GroupEstimates:
     """Return a result without its table, as one of several that are kept."""
     sums = result.sums.compact_among(n_results)
     return replace(result, sums=sums, permutation=None)
-
-
-def _grid(epsilon: Any) -> Array:
-    grid = np.unique(as_numbers(epsilon, "epsilon"))
-    if grid[0] < 0:
-        raise ValueError(f"epsilon must not be negative; got {grid[0]}.")
-    return grid
 
 
 def _default_grid(data: RankedData, options: dict[str, Any]) -> Array:

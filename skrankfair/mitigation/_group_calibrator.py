@@ -752,11 +752,6 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
         positive = self.predict_proba(X, sensitive_features)[:, 1] > 0.5
         return self.classes_[positive.astype(int)]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
 
 class GroupCalibratedRegressor(ScoresByGroup, RegressorMixin, _GroupCalibrated):
     """A regressor whose predictions mean the same in every group.

@@ -802,8 +802,3 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         share = rate_shares(self.constraint, outcome, weight)
         of_all = RateCurve.of_rows(score, share, weight).threshold_at(total / 2)
         return [hull.mixture(total, ahead) for hull in hulls], of_all
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

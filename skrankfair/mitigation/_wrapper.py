@@ -445,6 +445,12 @@ class ScoresByGroup:
         measure = accuracy_score if isinstance(self, ClassifierMixin) else r2_score
         return float(measure(y, predicted, sample_weight=sample_weight))
 
+    def __sklearn_tags__(self) -> Any:
+        tags: Any = super().__sklearn_tags__()  # type: ignore[misc]
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = False
+        return tags
+
 
 def _is_known(y: Array) -> Array:
     """Return which outcomes are known."""
