@@ -33,8 +33,8 @@ class Hostile:
 
 
 NASTY = [
-    *(None, NAN, INF, -1, 0, 1, 10**400, -(10**400), 1e308, 1j, True),
-    *("abc", "", b"abc", object(), Hostile(), int, len, ..., slice(3)),
+    *(None, NAN, INF, -1, 0, 1, 10**400, -(10**400), 1e308, 1j),
+    *("abc", "", b"abc", True, object(), Hostile(), int, len, ..., slice(3)),
     # Containers
     *({"f": 1}, {"f": "x", "m": "y"}, {1, 2}, range(6), (i for i in range(6))),
     *([], [[1], [2]], [[1], [2, 3]], [[[1]]], [[1, 2]] * 6, [[1], [2, 3]] * 3),
@@ -49,8 +49,8 @@ NASTY = [
     np.array([1, 2] * 3, dtype="m8[s]"),
     np.array([1j, 2] * 3),
     np.zeros(6, dtype=[("a", int), ("b", float)]),
-    *(np.array(1.0), np.ones((6, 2)), np.ones((6, 0)), np.ones((6, 2, 2))),
-    np.ones((6, 2), dtype=bool),
+    *(np.array(1.0), np.ones((6, 2)), np.ones((6, 0))),
+    *(np.ones((6, 2), dtype=bool), np.ones((6, 2, 2))),
     np.array([2**64 - 1, 2**64 - 2] * 3, dtype=np.uint64),
     np.array([1.5, 2.5] * 3, dtype=">f8"),
     *(np.array([1, 2] * 3, dtype=kind) for kind in (np.longdouble, np.float16)),
@@ -65,8 +65,9 @@ NASTY = [
     pd.DataFrame({"a": range(6), "b": list("xyzxyz")}),
     pd.DataFrame(np.ones((6, 2)), columns=["a", "a"]),
     # polars
-    *(pl.Series([1, 2, 3]), pl.Series([[1], [2]] * 3), pl.Series([None] * 6)),
-    *(pl.Series([{"a": 1}, {"a": 2}] * 3), pl.Series([b"a", b"b"] * 3)),
+    *(pl.Series([1, 2, 3]), pl.Series([[1], [2]] * 3)),
+    pl.Series([{"a": 1}, {"a": 2}] * 3),
+    *(pl.Series([None] * 6), pl.Series([b"a", b"b"] * 3)),
     pl.Series([object() for _ in range(6)], dtype=pl.Object),
     *(pl.LazyFrame({"a": [1] * 6}), pl.DataFrame({"a": [1] * 6})),
     # Arrow
