@@ -163,7 +163,7 @@ def two_way_sums(
     users = ClusterSums.from_rows(data.groups.labels, table, supports)
     # An item that a list has twice recurs with its user too.
     crossed = cluster.crossed_units(item)
-    inner = None if crossed is None else _pairs_inside(data, item, make_pairs)
+    inner = None if crossed is None else _pairs_inside(data, crossed, make_pairs)
     of_items, of_both = (
         ClusterSums.from_rows(
             users.groups,
@@ -186,8 +186,10 @@ def _pairs_inside(
     import pandas as pd
 
     ranking, weight = data.ranking, data.query_weight
-    key = ranking.query * np.int64(cluster.size) + cluster.codes[ranking.order]
-    several = np.flatnonzero(pd.Series(key).duplicated(keep=False))
+    code = cluster.codes[ranking.order]
+    key = ranking.query * np.int64(cluster.size) + code
+    several = np.flatnonzero(np.bincount(code)[code] > 1)
+    several = several[pd.Series(key[several]).duplicated(keep=False)]
     if not several.size:
         return None
     inner = data.split_by(key, several)
@@ -216,7 +218,7 @@ def _item_table(
     """
     labels = data.kept
     # From the groups of all rows, as the pairs may be those of the last block only.
-    member: Array | None = _members(data.groups)
+    member = None if inner else _members(data.groups)
     if cluster is not None:
         code, labels = cluster.codes[data.ranking.order], cluster.labels
         rows, shared = (sum_rows(part, code, cluster.size) for part in (rows, shared))
@@ -225,7 +227,7 @@ def _item_table(
         else:
             lists, sums = inner
             inside = sum_over_queries(replace(lists, cluster=cluster), sums)
-            member, shared = None, shared - inside.shared
+            shared = shared - inside.shared
             rows[inside.row, inside.group] -= inside.values
     if data.item_weight is not None:
         # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
