@@ -116,8 +116,6 @@ def _profiles(s, q, in_group, w):
 
 def mean_profile(profiles):
     """Mean of (profile, weight), of one length."""
-    if len({len(members) for members, _ in profiles}) > 1:
-        raise ValueError("representation needs lists of one length")
     total = math.fsum(weight for _, weight in profiles)
     return [
         math.fsum(weight * members[k] for members, weight in profiles) / total
@@ -147,12 +145,9 @@ def _by_profile(s, q, member, metric, average, w):
         profiles = _profiles(s, q, in_group, w)
         if average == "queries":
             result[group] = weighted_mean([(metric(m), c) for m, c in profiles])
-        elif average == "representation":
-            n_queries = len(profiles)
-            value = metric(mean_profile(profiles))
-            result[group] = value, 0 if math.isnan(value) else n_queries
         else:
-            raise ValueError(average)
+            value = metric(mean_profile(profiles))
+            result[group] = value, 0 if math.isnan(value) else len(profiles)
     return result
 
 
@@ -287,8 +282,6 @@ def ndkl(s, q, g, average="queries", w=None):
             if weights[label] > 0 and len({g[row] for row in rows}) > 1
         ]
         return weighted_mean(values)
-    if average != "representation":
-        raise ValueError(average)
     profiles = [
         mean_profile(_profiles(s, q, [label == group for label in g], w))
         for group in sorted(set(g))
@@ -410,8 +403,6 @@ def pairwise_parity(s, q, member, average="queries", w=None, signed=False):
     and groups of one size is the pair_a of the mean profile. ``signed``:
     2 pair_a - 1, positive when the group has the advantage.
     """
-    if average not in ("queries", "representation"):
-        raise ValueError(average)
     weights = query_weights(q, w)
     result = {}
     for group, in_group in member.items():

@@ -12,11 +12,7 @@ from tests.reference.dissatisfaction import visit
 def _difference(s, i, j, direction):
     """s_j - s_i in double precision; its absolute value for "both"."""
     difference = float(s[j]) - float(s[i])
-    if direction == "both":
-        return abs(difference)
-    if direction == "below":
-        return difference
-    raise ValueError(direction)
+    return abs(difference) if direction == "both" else difference
 
 
 def ranking(s, q):
@@ -182,8 +178,6 @@ def estimate_and_pairs(
     if average == "pairs":
         estimate = _estimate(pairs, *options)
         return estimate, [] if math.isnan(estimate) else [pair[:2] for pair in pairs]
-    if average != "queries":
-        raise ValueError(average)
     values = []
     for rows in rows_by_query(q).values():
         of_query = [pair for pair in pairs if pair[0] in rows]

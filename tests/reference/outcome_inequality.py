@@ -24,9 +24,7 @@ def positions_of(q, top_k=None, pairs="adjacent"):
     n = longest if top_k is None else min(top_k, longest)
     if pairs == "adjacent":
         return [(j, j + 1) for j in range(n - 1)]
-    if pairs == "all":
-        return list(itertools.combinations(range(n), 2))
-    raise ValueError(pairs)
+    return list(itertools.combinations(range(n), 2))
 
 
 def query_moments(y, s, g, rows, positions, labels):
