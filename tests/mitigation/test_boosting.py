@@ -11,6 +11,7 @@ from sklearn.base import clone
 from skrankfair.mitigation import pairwise_fairness_objective
 from skrankfair.mitigation._pairwise_penalty import candidates, smooth_absolute
 from tests.mitigation.pairs import problem
+from tests.reference.pairwise import pairs_accuracy
 
 # LightGBM names columns that have no name, and scikit-learn then misses the names.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -94,13 +95,8 @@ def test_pairwise_loss_is_of_all_pairs():
     _, y, group, query = problem(grades=3)
     score = np.random.default_rng(0).normal(size=y.size)
     objective = objective_of(y, group, query, loss="pairwise", strength=0)
-    pairs = [
-        (i, j)
-        for i in range(y.size)
-        for j in range(y.size)
-        if query[i] == query[j] and y[i] > y[j]
-    ]
-    losses = [np.log1p(np.exp(score[j] - score[i])) for i, j in pairs]
+    pairs = list(pairs_accuracy(y, score, query, np.full(y.size, True)))
+    losses = [np.log1p(np.exp(score[j] - score[i])) for i, j, _ in pairs]
     assert objective.value(score) == pytest.approx(y.size * np.mean(losses))
     few = objective_of(y, group, query, loss="pairwise", strength=0, max_pairs=50)
     assert few.value(score) != objective.value(score)
