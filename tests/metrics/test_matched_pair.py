@@ -169,22 +169,6 @@ def test_epsilon_by_group(seeds):
             assert_close((estimate, support), expected, 1e-12, (seed, g))
 
 
-def test_without_pairs_there_is_no_epsilon():
-    rng = np.random.default_rng(0)
-    y, s = rng.normal(size=(2, 60))
-    q, member = np.repeat(np.arange(6), 10), rng.random((60, 4)) < 0.2
-    member[:, 3] = True  # nobody is outside
-    for options in (
-        {},
-        {"direction": "both", "average": "queries"},
-        {"adjacent": True},
-    ):
-        r = matched_pair_calibration(y, s, sensitive_features=member, qid=q, **options)
-        assert np.isnan(r.estimate).tolist() == [False, False, False, True]
-        assert np.isnan(r.first_pass["epsilon"][3])
-        assert r.support[3] == 0
-
-
 def jackknife(p, unit, epsilon, *, strata=False, **options):
     """Return the estimates and what every unit adds to the jackknife, (units, G)."""
     labels = list(dict.fromkeys(unit))
