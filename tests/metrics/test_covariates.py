@@ -10,7 +10,6 @@ from skrankfair.metrics import matched_pair_calibration
 from tests import seeds
 from tests.metrics.problems import make_problem, undefined_is_fine
 from tests.metrics.test_matched_pair import assert_same, jackknife, on_a_grid
-from tests.reference import matched_pairs as naive
 
 pytestmark = undefined_is_fine
 OPTIONS = {
@@ -20,20 +19,10 @@ OPTIONS = {
 }
 
 
-def of_near_items(near):
-    """The naive matched pairs, of which only those of a matrix of rows count."""
-    plain = naive.matched_pairs
-
-    def matched_pairs(*args, **kwargs):
-        return (pair for pair in plain(*args, **kwargs) if near[pair[0], pair[1]])
-
-    return matched_pairs
-
-
 @seeds.in_chunks(12, always=3)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_against_loops(seeds, options, monkeypatch):
-    known, plain = 0, naive.matched_pairs
+def test_against_loops(seeds, options):
+    known = 0
     for seed, epsilon in itertools.product(seeds, (0.0, 0.25, 0.6)):
         p = on_a_grid(make_problem(seed, (6, 20)))
         rng = np.random.default_rng(seed)
@@ -48,10 +37,8 @@ def test_against_loops(seeds, options, monkeypatch):
                 variance=variance, **options,
             )  # fmt: skip
             unit = seen.q if variance == "cluster" else range(len(seen.q))
-            monkeypatch.setattr(naive, "matched_pairs", of_near_items(near))
-            strata = {"strata": variance == "item", "direction": "both"}
-            expected = jackknife(seen, unit, epsilon, **strata, **options)
-            monkeypatch.setattr(naive, "matched_pairs", plain)
+            how = {"strata": variance == "item", "direction": "both", "near": near}
+            expected = jackknife(seen, unit, epsilon, **how, **options)
             known += np.count_nonzero(~np.isnan(r.standard_error))
             assert_same(r, expected, (seed, epsilon, variance))
     assert known > 5

@@ -38,10 +38,7 @@ def test_estimates_and_errors_are_those_of_loops(comparison):
             for g, member in seen.member.items()
             for side in ("own", "rest")
         }
-        own, rest = (
-            {g: some for (g, of), some in pairs.items() if of == side}
-            for side in ("own", "rest")
-        )
+        own, rest = ({g: pairs[g, of] for g in seen.groups} for of in ("own", "rest"))
         r = mean_position(clicked, p.s, comparison=comparison, **p.who)
         assert r.groups == seen.groups
         assert r.support.tolist() == [len(some) for some in own.values()]

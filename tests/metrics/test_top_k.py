@@ -43,22 +43,15 @@ def problem(seed, n=24):
 def test_by_definition(name, average):
     for seed in range(8):
         p, k = problem(seed), 1 + seed % 4
+        columns = [p[column].tolist() for column in "ysq"]
+        who = {"sensitive_features": p["group"], "qid": p["q"]}
         for weight in (None, p["w"]):
-            r = AT_K[name](
-                *(p["y"], p["s"]),
-                sensitive_features=p["group"],
-                qid=p["q"],
-                sample_weight=weight,
-                k=k,
-                average=average,
-            )
-            for label, value in zip(r.groups, r.estimate, strict=True):
-                member = (p["group"] == label).tolist()
-                expected = naive.at_k(
-                    *(name, p["y"].tolist(), p["s"].tolist(), p["q"].tolist()),
-                    *(member, k, average, weight),
-                )
-                np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-14)
+            options = {"sample_weight": weight, "k": k, "average": average}
+            r = AT_K[name](*columns[:2], **who, **options)
+            members = [(p["group"] == label).tolist() for label in r.groups]
+            how = k, average, weight
+            expected = [naive.at_k(name, *columns, m, *how) for m in members]
+            assert_close(r.estimate, expected, 1e-12, (seed, k))
 
 
 def test_everybody_has_the_precision_at_k_of_others():

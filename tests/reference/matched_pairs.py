@@ -160,12 +160,14 @@ def estimate_and_pairs(
     estimator="mean",
     without=(),
     v=None,
+    near=None,
 ):
     """Estimate of one group and the pairs (i, j) behind it, epsilon a number.
 
     ``without`` are rows that are left out, for the jackknife; ranks and neighbours stay
     those of all rows. ``v`` are the weights of the items, whose product is part of the
-    frequency. For averages over queries only those with an estimate have pairs.
+    frequency. ``near`` is a matrix of rows, whose pairs alone count. For averages over
+    queries only those with an estimate have pairs.
     """
     weights = query_weights(q, w)
     which = in_group, direction, adjacent
@@ -173,6 +175,7 @@ def estimate_and_pairs(
         (i, j, value, weights[q[i]] * (v[i] * v[j] if v else 1))
         for i, j, value in matched_pairs(y, s, q, *which, epsilon=epsilon)
         if weights[q[i]] and i not in without and j not in without
+        if near is None or near[i, j]
     ]
     options = s, q, epsilon, adjacent, position_weight, estimator
     if average == "pairs":
