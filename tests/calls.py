@@ -1,5 +1,7 @@
 """Calls of every metric with small good columns, one of which a test makes bad."""
 
+import inspect
+
 import pytest
 
 from skrankfair import metrics
@@ -75,6 +77,13 @@ def columns_of(metric):
     }
     names = [name for name in names if name not in unused.get(metric, [])]
     return [*names, "sample_weight"]
+
+
+def taking(parameter):
+    """Return the public metrics that have a parameter."""
+    public = (getattr(metrics, name) for name in metrics.__all__)
+    functions = filter(inspect.isfunction, public)
+    return {f for f in functions if parameter in inspect.signature(f).parameters}
 
 
 def lacking(metric):

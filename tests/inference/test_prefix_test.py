@@ -16,11 +16,6 @@ from skrankfair.inference._prefix_test import (
 )
 from tests.reference import reranking as naive
 
-
-def law_of(k, share):
-    return PrefixLaw(CountLattice.of(k, 1), np.array([[share]]), None)
-
-
 # Levels and probabilities of failure
 
 
@@ -87,7 +82,8 @@ def test_least_counts_of_several_groups_by_enumeration():
 
 
 def test_tails_are_those_of_scipy():
-    for place, tail in enumerate(law_of(30, 0.3).tails):
+    law = PrefixLaw(CountLattice.of(30, 1), np.array([[0.3]]), None)
+    for place, tail in enumerate(law.tails):
         expected = binom.cdf(np.arange(place + 2), place + 1, 0.3)
         np.testing.assert_allclose(tail[0], expected, atol=1e-14)
     lattice = CountLattice.of(12, 1)

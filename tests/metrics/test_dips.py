@@ -234,16 +234,17 @@ def test_swap_of_the_paper():
 def test_random_ranking():
     # A constant score; in the mean every pair is the wrong way round half of the time.
     rng = np.random.default_rng(0)
-    y = rng.normal(size=4000)
-    who = {
-        "sensitive_features": rng.choice(["few", "many"], p=[0.1, 0.9], size=4000),
-        "qid": np.repeat(np.arange(200), 20),
-    }
-    uniform = dips(y, np.zeros(4000), **who)
+    who = {"sensitive_features": rng.choice(["few", "many"], 4000, p=[0.1, 0.9])}
+    who["qid"], y, s = (
+        np.repeat(np.arange(200), 20),
+        rng.normal(size=4000),
+        np.zeros(4000),
+    )
+    uniform = dips(y, s, **who)
     assert uniform.estimate == pytest.approx([0.5, 0.5])
     assert uniform.test().pvalue == pytest.approx([1, 1])
     # With top-heavy weights equality is not what a blind ranker has: no test.
-    blind = dips(y, np.zeros(4000), position_weight="dcg", **who)
+    blind = dips(y, s, position_weight="dcg", **who)
     assert blind.estimate[0] > blind.estimate[1] + 0.1
     assert np.isnan(blind.pvalue).all()
     with pytest.raises(ValueError, match="dips has no value of the rest"):

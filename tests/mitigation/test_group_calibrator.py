@@ -38,22 +38,21 @@ def curve_of(calibrator, x, y, at, weight=None, **options):
     return model.transform(at[:, None])[:, 0]
 
 
-class TestTruth:
-    def test_clusters_outweigh_rows(self):
-        """One user of 20,000 rows, with outcomes 0.4 higher, among 2000 users."""
-        rng = np.random.default_rng(0)
-        user = np.concatenate([np.repeat(np.arange(2000), 5), np.full(20_000, 2000)])
-        score = rng.uniform(0.1, 0.5, user.size)
-        y = rng.random(user.size) < score + 0.4 * (user == 2000)
-        frame = pd.DataFrame({"score": score, "user": user})
-        grid = pd.DataFrame({"score": np.linspace(0.15, 0.45, 7), "user": 0})
-        for method in METHODS:
-            model = GroupCalibrator(method, cluster="user", n_bins=40)
-            by_cluster = model.fit(frame, y).transform(grid)[:, 0]
-            model.set_params(cluster_weight="row")
-            by_row = model.fit(frame, y).transform(grid)[:, 0]
-            np.testing.assert_allclose(by_cluster, grid["score"], atol=0.06)
-            assert (by_row > grid["score"] + 0.2).all()
+def test_clusters_outweigh_rows():
+    """One user of 20,000 rows, with outcomes 0.4 higher, among 2000 users."""
+    rng = np.random.default_rng(0)
+    user = np.concatenate([np.repeat(np.arange(2000), 5), np.full(20_000, 2000)])
+    score = rng.uniform(0.1, 0.5, user.size)
+    y = rng.random(user.size) < score + 0.4 * (user == 2000)
+    frame = pd.DataFrame({"score": score, "user": user})
+    grid = pd.DataFrame({"score": np.linspace(0.15, 0.45, 7), "user": 0})
+    for method in METHODS:
+        model = GroupCalibrator(method, cluster="user", n_bins=40)
+        by_cluster = model.fit(frame, y).transform(grid)[:, 0]
+        model.set_params(cluster_weight="row")
+        by_row = model.fit(frame, y).transform(grid)[:, 0]
+        np.testing.assert_allclose(by_cluster, grid["score"], atol=0.06)
+        assert (by_row > grid["score"] + 0.2).all()
 
 
 class TestMethods:

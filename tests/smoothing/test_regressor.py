@@ -14,15 +14,13 @@ from skrankfair.smoothing import NadarayaWatsonRegressor, nadaraya_watson
 from tests.reference import predictive_parity as naive
 from tests.versions import each_check
 
-ESTIMATORS = [
+
+@each_check(
     NadarayaWatsonRegressor(),
     NadarayaWatsonRegressor("cv"),
     NadarayaWatsonRegressor(1.0, cluster_weight="row", method="exact"),
     NadarayaWatsonRegressor("undersmooth", method="fast"),
-]
-
-
-@each_check(*ESTIMATORS)
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
