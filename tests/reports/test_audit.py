@@ -151,29 +151,25 @@ class TestUnitsAndWeights:
         columns["cluster"] = columns["qid"] // 3
         columns["sample_weight"] = 1.0 + columns["qid"] % 2
         columns["engagement"] = np.random.default_rng(1).random(1500)
+        expected = metrics.pairwise_accuracy(**columns, comparison="inter")
         found = audit(**columns)
-        same(
-            found.results[INTER],
-            metrics.pairwise_accuracy(**columns, comparison="inter"),
-        )
+        same(found.results[INTER], expected)
         assert found.n_clusters == 50
 
-    @pytest.mark.parametrize("metric", [metrics.brier_score, metrics.calibration_error])
-    def test_rows_of_a_query_depend_on_each_other(self, metric):
+    @pytest.mark.parametrize(
+        "name", ["brier_score", "calibration_error", "selection_rate"]
+    )
+    def test_rows_of_a_query_depend_on_each_other(self, name):
         rows, query = risks(n_rows=1200), np.arange(1200) // 8
-        name = metric.__name__
-        of_query = audit(**rows, qid=query, task="risk", metrics=name)
-        same(of_query.results[name], metric(**rows, cluster=query))
-        units = {"qid": query, "cluster": query // 3}
-        of_user = audit(**rows, **units, task="risk", metrics=name)
-        same(of_user.results[name], metric(**rows, cluster=query // 3))
+        options = {"metrics": name, "task": "risk"}
+        if name == "selection_rate":
+            options["task"], rows["y_score"] = "decision", (rows["y_score"] > 0.5) * 1.0
+        for units in ({}, {"cluster": query // 3}):
+            found = audit(**rows, qid=query, **units, **options).results[name]
+            same(found, getattr(metrics, name)(**rows, **{"cluster": query, **units}))
 
-    def test_so_they_do_in_rates_and_tests(self):
+    def test_so_they_do_in_tests(self):
         rows, query = risks(n_rows=1200), np.arange(1200) // 8
-        decided = {**rows, "y_score": (rows["y_score"] > 0.5).astype(float)}
-        found = audit(**decided, qid=query, task="decision", metrics="selection_rate")
-        expected = metrics.selection_rate(**decided, cluster=query)
-        same(found.results["selection_rate"], expected)
         (section,) = audit(**rows, qid=query, task="risk").sections
         test = predictive_parity_test(**rows, cluster=query)
         assert f"(p {fmt.pvalue(test.pvalue)})" in section.paragraphs[0]
@@ -367,11 +363,10 @@ class TestDoubts:
         assert any(says in note for note in audit(**{**columns, **changed}).notes)
         assert not any(says in note for note in audit(**columns).notes)
 
-    def test_a_ranking_may_be_reversed_too(self):
-        columns = data()
-        reversed_ = columns | {"y_score": -columns["y_score"]}
+    def test_a_ranking_may_be_reversed_too(self, report):
+        reversed_ = data() | {"y_score": -data()["y_score"]}
         assert any("pass -y_score" in note for note in audit(**reversed_).notes)
-        assert audit(**columns).notes == ()
+        assert report.notes == ()
 
 
 class TestUndefined:

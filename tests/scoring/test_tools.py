@@ -89,25 +89,24 @@ def tuned(X, y, params, **options):
     return fitted(tuned, X, y, params, **options).best_score_
 
 
+def part_of(tool, part, **fixed):
+    """Return a function that calls a tool with the model, and returns a part."""
+    return lambda *data, **options: tool(MODEL, *data, **fixed, **options)[part]
+
+
 HALVING = {"min_resources": 120, "random_state": 0}
 # Of X, y, and as options ``scoring``, ``cv`` and ``params``, the metadata.
 WITH_FRAME = {
-    "cross_validate": lambda *data, **options: cross_validate(MODEL, *data, **options)[
-        "test_score"
-    ],
-    "cross_val_score": lambda *data, **options: cross_val_score(
-        MODEL, *data, **options
-    ),
+    "cross_validate": part_of(cross_validate, "test_score"),
+    "cross_val_score": functools.partial(cross_val_score, MODEL),
     "multimetric": multimetric,
     "pipeline": functools.partial(
         cross_val_score, make_pipeline(StandardScaler(), MODEL)
     ),
-    "learning_curve": lambda *data, **options: learning_curve(
-        MODEL, *data, train_sizes=[0.5, 1.0], **options
-    )[2],
-    "validation_curve": lambda *data, **options: validation_curve(
-        MODEL, *data, param_name="C", param_range=GRID["C"], **options
-    )[1],
+    "learning_curve": part_of(learning_curve, 2, train_sizes=[0.5, 1.0]),
+    "validation_curve": part_of(
+        validation_curve, 1, param_name="C", param_range=GRID["C"]
+    ),
     "GridSearchCV": functools.partial(scores_of, GridSearchCV(MODEL, GRID)),
     "RandomizedSearchCV": functools.partial(
         scores_of, RandomizedSearchCV(MODEL, GRID, n_iter=2)
