@@ -14,6 +14,7 @@ from skrankfair._cli.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
 def blocks(language):
@@ -69,8 +70,7 @@ def test_links_are_absolute():
 
 def test_versions_agree():
     version = skrankfair.__version__
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["project"]["version"] == version
+    assert PROJECT["version"] == version
     for file, line in {
         "CITATION.cff": f"version: {version}",
         "CHANGELOG.md": f"## {version}",
@@ -81,12 +81,11 @@ def test_versions_agree():
 
 
 def test_oldest_dependencies_are_the_lower_bounds():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = dict(
         re.findall(r"(?m)^(\S+)==(\S+)$", (ROOT / "tests" / "oldest.txt").read_text())
     )
-    optional = project["project"]["optional-dependencies"]
-    bounds = [*project["project"]["dependencies"], *optional["report"]]
+    optional = PROJECT["optional-dependencies"]
+    bounds = [*PROJECT["dependencies"], *optional["report"]]
     for requirement in bounds:
         name, bound = requirement.split(">=")
         assert (pins[name] + ".").startswith(bound + "."), requirement

@@ -251,14 +251,11 @@ def test_a_wrong_file_is_one_line(make, says, tmp_path, capsys):
     assert says in complaint(["audit", str(path), *WHO], capsys)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("scores.csv.gz", b"\x1f\x8b and no more"), ("a.xlsx", b"PK\x03\x04 and no more")],
-)
-def test_a_damaged_archive(name, content, tmp_path, capsys):
-    (tmp_path / name).write_bytes(content)
-    line = complaint(["audit", str(tmp_path / name), *WHO], capsys)
-    assert "cannot be read" in line
+@pytest.mark.parametrize("name", ["scores.csv.gz", "scores.xlsx"])
+def test_a_damaged_archive(name, tmp_path, capsys):
+    start = b"PK\x03\x04" if name.endswith("xlsx") else b"\x1f\x8b"
+    (tmp_path / name).write_bytes(start + b" and no more")
+    assert "cannot be read" in complaint(["audit", str(tmp_path / name), *WHO], capsys)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,10 @@ def test_the_seed_decides(make):
         (make_biased_rankings, {"n_rankings": 0}, "n_rankings must be"),
         (make_biased_rankings, {"share": np.nan}, "share must be"),
         (make_biased_rankings, {"advantage": "much"}, "advantage must be"),
+        (make_biased_rankings, {"pattern": "rising"}, "pattern must be one of"),
+        (make_biased_rankings, {"pattern": "padded", "k": 0}, "k must be"),
+        (make_biased_rankings, {"pattern": "padded", "k": 51}, "k must leave 0 of the"),
+        (make_biased_rankings, {"pattern": "rooney", "share": 0.0}, "k must leave 1"),
         (make_confounded_queries, {"n_queries": 0}, "n_queries must be"),
         (make_confounded_queries, {"bias": [1, 1]}, r"bias .* of shape \(2, 2\)"),
         (make_confounded_queries, {"bias": "b"}, "bias must be an array"),
@@ -77,6 +81,14 @@ def test_the_seed_decides(make):
 def test_bad_options_are_refused(make, options, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         make(**options)
+
+
+def assert_columns(data, *more):
+    """Assert that data are 20 queries of 3 items, by the names of arguments."""
+    for name in ("y_true", "y_score", "sensitive_features", "qid", *more):
+        assert data[name].shape == (60,)
+    np.testing.assert_array_equal(data.qid, np.repeat(np.arange(20), 3))
+    assert "20 queries of 3 items" in data.DESCR
 
 
 def test_columns():
@@ -207,20 +219,6 @@ def test_share_of_a_constant_advantage_in_closed_form(share, advantage):
     np.testing.assert_allclose(data.position_share, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"pattern": "rising"}, "pattern must be one of"),
-        ({"pattern": "padded", "k": 0}, "k must be"),
-        ({"pattern": "padded", "k": 11}, "k must leave 0 of the first k places"),
-        ({"pattern": "rooney", "share": 0.0}, "k must leave 1 of the first"),
-    ],
-)
-def test_patterns_that_cannot_be(options, message):
-    with pytest.raises(ValueError, match=message):
-        make_biased_rankings(1, 20, **{"share": 0.5, **options})
-
-
 def relevance(s, b):
     """Equation 8."""
     return b * s if s < 0.5 else 1 - (2 - b) * (1 - s)
@@ -246,14 +244,11 @@ def _data():
 
 def test_columns_are_named_as_arguments():
     data = make_confounded_queries(20, n_items=3, random_state=0)
-    rows = ("y_true", "y_score", "sensitive_features", "qid", "query_type", "expected")
-    assert {data[name].shape for name in rows} == {(60,)}
-    np.testing.assert_array_equal(data.qid, np.repeat(np.arange(20), 3))
+    assert_columns(data, "query_type", "expected")
     assert set(data.y_true) == {0, 1}
     assert set(data.sensitive_features) == {1, 2}
     assert set(data.query_type) == {"u", "v"}
     assert all(len(set(data.query_type[data.qid == q])) == 1 for q in range(20))
-    assert "20 queries of 3 items" in data.DESCR
 
 
 def test_shares_are_those_of_the_paper(data):
@@ -349,14 +344,11 @@ def accuracy(data, **options):
 
 def test_columns_of_underranked_items():
     data = make_underranked_items(20, n_items=3, n_signals=2, random_state=0)
-    rows = ("y_true", "y_score", "sensitive_features", "qid", "engagement")
-    assert {data[name].shape for name in rows} == {(60,)}
+    assert_columns(data, "engagement")
     assert data.X.shape == (60, 4)
     assert data.feature_names == ["match", "signal_1", "signal_2", "shared"]
-    np.testing.assert_array_equal(data.qid, np.repeat(np.arange(20), 3))
     np.testing.assert_array_equal(data.engagement > 0, data.y_true == 1)
     np.testing.assert_allclose(data.X @ data.coef, data.y_score)
-    assert "20 queries of 3 items" in data.DESCR
 
 
 def test_items_of_a_group_share_their_match_with_the_query(underranked):

@@ -23,14 +23,10 @@ BERKELEY = {
 
 @pytest.fixture(scope="module")
 def berkeley():
-    cells = [
-        (department, sex, admitted, count)
-        for department, counts in BERKELEY.items()
-        for (sex, admitted), count in zip(
-            [("m", 1.0), ("m", 0.0), ("f", 1.0), ("f", 0.0)], counts, strict=True
-        )
-    ]
-    table = pd.DataFrame(cells, columns=["department", "sex", "admitted", "n"])
+    columns = ["sex", "admitted"]
+    kinds = pd.MultiIndex.from_product([["m", "f"], [1.0, 0.0]], names=columns)
+    table = pd.DataFrame(BERKELEY, index=kinds).reset_index()
+    table = table.melt(columns, var_name="department", value_name="n")
     return table.loc[table.index.repeat(table["n"])].reset_index(drop=True)
 
 
