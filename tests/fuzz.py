@@ -104,13 +104,8 @@ AMOUNTS = (
 )
 
 
-# A call is a `partial`: of its keywords some are columns of as many rows. What it gives
-# by position is part of the function.
-
-
-def but(call, **changed):
-    """Return the call with other arguments."""
-    return partial(call.func, *call.args, **{**call.keywords, **changed})
+# A call is a `partial`, some of whose keywords are columns of as many rows; a `partial`
+# of it changes them. What is given by position is part of the function.
 
 
 def chosen(parameters, rng, share):
@@ -509,7 +504,7 @@ def engines(call, rng):
             path = dask.dataframe.from_pandas(data, npartitions=3)
         elif kind == "command":
             path = as_read(path, columns)
-        actual = outcome(but(call, data=path, **options))
+        actual = outcome(partial(call, data=path, **options))
     assert (expected is None) == (actual is None)
     if expected is not None:
         assert set(map(str, expected.groups)) == set(map(str, actual.groups))
@@ -558,7 +553,7 @@ def spoilt(call, rng):
         value = spoil(call.keywords.get(key), rng)
         large = isinstance(value, int | float) and not abs(value) < 1000
         if not (key in AMOUNTS and large):
-            call = but(call, **{key: value})
+            call = partial(call, **{key: value})
     return call
 
 
@@ -629,7 +624,7 @@ def row_order(call, rng):
             for name, value in given.items()
             if isinstance(value, np.ndarray) and len(value) == order.size
         }
-        assert differences(outcome(call), outcome(but(call, **shuffled))) == []
+        assert differences(outcome(call), outcome(partial(call, **shuffled))) == []
 
 
 def threads(call, rng):

@@ -341,22 +341,20 @@ AT_MOST = {"at_most": {"gap": 0.1}}
 
 class TestRules:
     @pytest.mark.parametrize(
-        ("objective", "gap", "bound", "index"),
+        ("ratio", "objective", "gap", "bound", "index"),
         [
-            ([1, 2, 3], [[-0.1, -0.1], [-0.2, -0.2], [-0.4, -0.4]], 0.25, 1),
-            ([1, 2, 3], [[-0.1, -0.1], [-0.2, -0.4], [-0.3, -0.3]], 0.3, 2),
-            ([3, 2, 1], [[-0.1, -0.1], [-0.2, -0.2], [-0.4, -0.4]], 0.25, 0),
-            ([1, 2, 2], [[0, 0], [0, 0], [0, 0]], 0.0, 1),
-            ([1, 2], [[-0.1, -0.3], [-0.15, -0.25]], 0.2, 1),
-            # Ratios, which are bounded from below.
-            ([1, 2, 3], [[0.9, 0.9], [0.8, 0.8], [0.5, 0.5]], 0.8, 1),
-            ([1, 2], [[0.9, 0.9], [0.0, 0.0]], 0.8, 0),
-            ([1, 2], [[-0.3, -0.3], [-0.4, -0.4]], -0.35, 0),
+            (False, [1, 2, 3], [[-0.1, -0.1], [-0.2, -0.2], [-0.4, -0.4]], 0.25, 1),
+            (False, [1, 2, 3], [[-0.1, -0.1], [-0.2, -0.4], [-0.3, -0.3]], 0.3, 2),
+            (False, [3, 2, 1], [[-0.1, -0.1], [-0.2, -0.2], [-0.4, -0.4]], 0.25, 0),
+            (False, [1, 2, 2], [[0, 0], [0, 0], [0, 0]], 0.0, 1),
+            (False, [1, 2], [[-0.1, -0.3], [-0.15, -0.25]], 0.2, 1),
+            (True, [1, 2, 3], [[0.9, 0.9], [0.8, 0.8], [0.5, 0.5]], 0.8, 1),
+            (True, [1, 2], [[0.9, 0.9], [0.0, 0.0]], 0.8, 0),
+            (True, [1, 2], [[-0.3, -0.3], [-0.4, -0.4]], -0.35, 0),
         ],
     )
-    def test_the_best_within_the_bound(self, objective, gap, bound, index):
+    def test_the_best_within_the_bound(self, ratio, objective, gap, bound, index):
         """Scores that are disparities are negated, and their bound is not."""
-        ratio = bound < 0 or gap[0][0] > 0
         choose = constrain(bound, ratio=ratio)
         assert choose(make_results(objective, gap)) == index
         mean = np.mean(gap, axis=1) if ratio else np.abs(gap).mean(axis=1)
