@@ -178,10 +178,7 @@ AUDITED = {
     "ranking/item_weight": (columns, {"item_weight": WEIGHT}),
     "ranking/list": (partial(columns, n=120, ranked=False), {"task": "ranking"}),
     "risk/plain": (risk, {"threshold": 0.5}),
-    "risk/clusters": (
-        risk,
-        {"cluster": PERSONS, "threshold": 0.5, "favorable": "low"},
-    ),
+    "risk/clusters": (risk, {"cluster": PERSONS, "threshold": 0.5, "favorable": "low"}),
     "decision/plain": (decided, {"favorable": "high", "impact_ratio": True}),
     "decision/clusters": (decided, {"cluster": PERSONS}),
 }

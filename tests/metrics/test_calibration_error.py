@@ -137,10 +137,7 @@ def test_lattice_is_the_loop():
     own = group == "a"
     assert own.sum() ** 2 > 1 << 22
     curve = nadaraya_watson(
-        *(y[own], s[own], s[own]),
-        bandwidth=0.05,
-        cluster=cluster[own],
-        method="exact",
+        *(y[own], s[own], s[own]), bandwidth=0.05, cluster=cluster[own], method="exact"
     )
     sizes = np.bincount(cluster[own])[cluster[own]]
     expected = np.average((s[own] - curve.estimate) ** 2, weights=1 / sizes)

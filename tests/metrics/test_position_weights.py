@@ -86,10 +86,7 @@ def test_name_function_and_array(metric, case):
         ({"position_weight": "log"}, "^position_weight must be one of 'uniform', "),
         ({"position_weight": "browsing"}, "got 'browsing'"),
         ({"position_weight": [0.5, -1]}, "not negative at every rank; it is -1.0 at"),
-        (
-            {"position_weight": [1.0, 1e308]},
-            "^position_weight must be between",
-        ),
+        ({"position_weight": [1.0, 1e308]}, "^position_weight must be between"),
         ({"position_weight": lambda r: r - 2.0}, "it is -1.0 at rank 1"),
         ({"position_weight": [0.5, np.nan]}, "^position_weight must be finite"),
         ({"position_weight": {"a": 1}}, "^position_weight must"),

@@ -15,11 +15,7 @@ from tests.mitigation.pairs import naive_correlation, problem
 from tests.seeds import one_in
 
 MODELS = (PairwiseFairRegressor, PairwiseFairClassifier)
-MATRICES = {
-    "dense": np.asarray,
-    "array": sparse.csr_array,
-    "matrix": sparse.csr_matrix,
-}
+MATRICES = {"dense": np.asarray, "array": sparse.csr_array, "matrix": sparse.csr_matrix}
 both = pytest.mark.parametrize("model", MODELS)
 each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])
 
