@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -37,11 +38,14 @@ def test_each_point_is_the_metric_there(options):
     options = dict(options)
     found, grid = curve(**options), options.pop("epsilon", GRID)
     assert found.estimate.shape == (len(grid), 3)
+    frame = found.to_frame(0.9).set_index(["epsilon", "group"])
     for i, epsilon in enumerate(grid):
         single = matched_pair_calibration(
             **{**columns(), "epsilon": epsilon, **options}
         )
         assert found.groups == single.groups
+        expected = single.to_frame(0.9)
+        pd.testing.assert_frame_equal(frame.loc[epsilon], expected, check_names=False)
         np.testing.assert_array_equal(found.estimate[i], single.estimate)
         np.testing.assert_allclose(
             found.standard_error[i], single.standard_error, rtol=1e-12
