@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import Memberships, Places, Ranking, order_rows
+from ..._inputs.ranking import Memberships, Places, Ranking, order_rows, stable_order
 from ..._inputs.validation import Array
 from .cluster_rows import REST, Pairs, bounds_around, count_dtype, sums_between, times
 
@@ -78,26 +78,20 @@ def outcome_levels(
             new[1:] = tie[1:] != tie[:-1]
             new[starts[:-1]] = True
         bit = None if place < 0 else (codes >> place & 1).astype(bool)
-        yield Level(rows, bit, Places(starts, np.flatnonzero(new)))
+        places = Places(starts, np.flatnonzero(new))
+        yield Level(rows, bit, places)
         if bit is None or place == last:
             return
-        moved, starts = _split(bit, starts)
+        moved, starts = _split(bit, places)
         rows, codes, tie = rows[moved], codes[moved], tie[moved]
 
 
-def _split(bit: Array, starts: Array) -> tuple[Array, Array]:
+def _split(bit: Array, places: Places) -> tuple[Array, Array]:
     """Return the rows with the zeros of each block before its ones, and new starts."""
-    ones, zeros, sizes = np.flatnonzero(bit), np.flatnonzero(~bit), np.diff(starts)
-    before = np.searchsorted(ones, starts)
-    moved = np.empty(bit.size, dtype=np.int64)
-    shift = np.repeat(before[:-1], sizes)[zeros]
-    moved[np.arange(zeros.size) + shift] = zeros
-    shift = np.repeat(starts[1:] - before[1:], sizes)[ones]
-    moved[np.arange(ones.size) + shift] = ones
-    halves = np.empty(2 * starts.size - 1, dtype=np.int64)
-    halves[::2] = starts
-    np.subtract(starts[1:], np.diff(before), out=halves[1::2])
-    return moved, halves[np.append(halves[1:] > halves[:-1], True)]
+    half = 2 * places.query + bit
+    moved = stable_order(half)
+    first = np.flatnonzero(np.diff(half[moved], prepend=-1))
+    return moved, np.append(first, bit.size)
 
 
 @dataclass(frozen=True)
