@@ -302,6 +302,14 @@ class Rows:
         )
         return self._with_entries_of(zeros, 0, self.shared, self.labels)
 
+    def completed(self) -> Rows:
+        """Return the table with an entry for every row and group, if only of zeros."""
+        member = None
+        if self.member is not None:
+            member = np.zeros((self.n_rows, self.n_groups), dtype=bool)
+            member[self.row, self.group] = self.member
+        return Rows.of_all(self.by_group, self.shared, self.labels, member)
+
     def renumbered(self, to: Layout) -> Rows:
         """Return the table with its groups and columns renumbered."""
         entries = np.flatnonzero(to.groups[self.group] >= 0)
