@@ -80,12 +80,9 @@ class Lists(Places):
         """Return the expected shares of cells in the first k rows, shape (E, K)."""
         members, cell = self.members, cell[:, None]
         ends = self.starts[self.cells.query[cell]] + k
-        # Memberships are sorted by cell and row: one search finds those above a row.
-        key = members.cell * np.int64(self.n_rows + 1) + members.rows
-        base = cell * np.int64(self.n_rows + 1)
 
         def above(row: Array) -> Array:
-            return np.searchsorted(key, base + row) - members.starts[cell]
+            return members.first_at(cell, row) - members.starts[cell]
 
         if not self.has_ties:
             return above(ends) / k

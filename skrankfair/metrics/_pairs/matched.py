@@ -128,7 +128,7 @@ class MatchedPairs(NearPairs):
         of_all = PartnerRanges(slice(None), lambda place: place, low, high, rows, group)
         of_cell = PartnerRanges(
             of_members,
-            lambda place: matching.own(place, cell),
+            lambda place: matching.members.first_at(cell, place),
             own_low,
             own_high,
             rows,
@@ -198,7 +198,7 @@ class MatchedPairs(NearPairs):
         columns = self._range_columns(
             PartnerRanges(
                 members.rows,
-                lambda place: matching.own(place, cell),
+                lambda place: matching.members.first_at(cell, place),
                 low,
                 high,
                 rows,

@@ -197,16 +197,6 @@ class Matching:
         """Return the partners whose score is at least that of the member."""
         return replace(ranges, high=self.level.high, own_high=self.level.own_high)
 
-    @cached_property
-    def _numbers(self) -> Array:
-        """A number for the cell and row of each membership, in increasing order."""
-        return self.members.cell * np.int64(self.ranking.n_rows + 1) + self.members.rows
-
-    def own(self, place: Array, cell: Array) -> Array:
-        """Return the first membership of each cell at row `place` or later."""
-        begin = cell * np.int64(self.ranking.n_rows + 1)
-        return np.searchsorted(self._numbers, begin + place)
-
     def members_before(self, ends: Array, cell: Array, rows: Array) -> Array:
         """Return the first membership of each cell whose end is after the row.
 
@@ -261,7 +251,7 @@ class Matching:
                 near = reach(ranking.score, near, bound, origin, limits[some], step) + 1
             moved = first + np.flatnonzero(near != start[some])
             end[some] = near
-            own[moved] = self.own(end[moved], self.members.cell[moved])
+            own[moved] = self.members.first_at(self.members.cell[moved], end[moved])
         return end, own
 
     def _guess(self, limits: Array, step: int, start: Array) -> Array:
