@@ -204,7 +204,8 @@ class ShareScale(PlainScale):
         with np.errstate(divide="ignore", invalid="ignore"):
             shift = special.logit(self.estimate) - special.logit(null_value)
             statistic = np.where(shift == 0, 0.0, shift / self._logit_error)
-            chance = np.where(self.estimate >= 1, null_value, 1 - null_value)
+            share = np.clip(null_value, 0.0, 1.0)
+            chance = np.where(self.estimate >= 1, share, 1 - share)
             exact = np.minimum(1.0, 2 * chance**self.n_effective)
             at_an_end = side * quantile_of(exact / 2, df)
         ends = (self.estimate <= 0) | (self.estimate >= 1)

@@ -180,7 +180,7 @@ def _boost_estimates(
     by_cell = np.ones((cells.query.size, 2))
     for group in range(len(groups)):
         some = cells.group == group
-        raised = ranking.score + boost * groups.mask(group)
+        raised = ranking.score + float(boost) * groups.mask(group)
         after = Ranking.from_scores(raised, ranking.query.astype(np.int64))
         value = _values_of(after, gains[after.order], discounts, normalize)
         by_cell[some, 0] = (value - before)[cells.query[some], 0]

@@ -354,3 +354,11 @@ class TestByGroup:
 
 def test_of_a_permutation_test():
     assert metrics.ndkl(**columns()).equivalence_test(5.0).equivalent.all()
+
+
+def test_shares_of_one_and_none_are_within_any_margin():
+    score, group = np.tile([1.0, 0.0], 20), np.tile(["a", "b"], 20)
+    query = np.repeat(np.arange(20), 2)
+    r = metrics.pairwise_exposure(None, score, sensitive_features=group, qid=query)
+    np.testing.assert_array_equal(r.estimate, [1, 0])
+    assert r.equivalence_test(1e200).equivalent.all()

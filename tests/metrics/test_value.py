@@ -78,3 +78,11 @@ def test_equations_3_and_4():
         swapped = in_group[:, None] & ~in_group & (above > 0) & (above < boost)
         gained.append(((y_[:, None] - y_) * swapped).sum())
     assert r.estimate[0] == pytest.approx(np.mean(gained))
+
+
+def test_a_boost_may_be_a_large_integer():
+    rng = np.random.default_rng(0)
+    y, s, query = rng.random(40), rng.random(40), np.repeat(np.arange(8), 5)
+    who = {"sensitive_features": np.tile(["a", "b"], 20), "qid": query}
+    one, other = (boost_value(y, s, boost=boost, **who) for boost in (1e30, 10**30))
+    np.testing.assert_array_equal(one.estimate, other.estimate)
