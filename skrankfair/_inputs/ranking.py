@@ -404,15 +404,18 @@ class Memberships:
         """Cell of each membership."""
         return np.repeat(np.arange(self.sizes.size), self.sizes)
 
+    def numbers_of(self, cell: Array, rows: Array) -> Array:
+        """Return numbers of cells and ranked rows, which order by cell, then by row."""
+        return cell * np.int64(self.groups.n_rows + 1) + rows
+
     @cached_property
     def _numbers(self) -> Array:
-        """A number for the cell and row of each membership, in increasing order."""
-        return self.cell * np.int64(self.groups.n_rows + 1) + self.rows
+        """The number of each membership, in increasing order."""
+        return self.numbers_of(self.cell, self.rows)
 
     def first_at(self, cell: Array, rows: Array) -> Array:
         """Return the first membership of each cell at a ranked row or later."""
-        begin = cell * np.int64(self.groups.n_rows + 1)
-        return np.searchsorted(self._numbers, begin + rows)
+        return np.searchsorted(self._numbers, self.numbers_of(cell, rows))
 
     def contain(self, rows: Array, group: Array) -> Array:
         """Return whether ranked rows are of these groups."""

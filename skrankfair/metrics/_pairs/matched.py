@@ -198,7 +198,7 @@ class MatchedPairs(NearPairs):
         columns = self._range_columns(
             PartnerRanges(
                 members.rows,
-                lambda place: matching.members.first_at(cell, place),
+                lambda place: members.first_at(cell, place),
                 low,
                 high,
                 rows,

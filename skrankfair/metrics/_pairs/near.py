@@ -202,9 +202,9 @@ class Matching:
 
         `ends` is a row per membership, which does not decrease within a cell.
         """
-        width = np.int64(self.ranking.n_rows + 1)
-        numbers = self.members.cell * width + ends
-        return np.searchsorted(numbers, cell * width + rows, side="right")
+        members = self.members
+        numbers = members.numbers_of(members.cell, ends)
+        return np.searchsorted(numbers, members.numbers_of(cell, rows), side="right")
 
     @np.errstate(over="ignore")  # infinitely far apart is far
     def windows(
