@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import Counter
 
+from benchmarks import fuzz_files
 from tests import fuzz
 
 #: One call may take so long (s), and all of them so much memory.
@@ -41,7 +42,7 @@ def rounds(first, only, check):
     """Yield what is called, with a new seed in each round."""
     chosen = [
         (name, how)
-        for name, how in fuzz.tasks()
+        for name, how in [*fuzz.tasks(), ("measure", "engines")]
         if only in (None, name) and check in (None, how)
     ]
     seed = first
@@ -54,6 +55,14 @@ def rounds(first, only, check):
         seed += 1
 
 
+def attempt(name, check, seed):
+    """Make one call with its check."""
+    if check == "engines":
+        fuzz_files.attempt(seed)
+    else:
+        fuzz.attempt(name, check, seed)
+
+
 def main() -> int:
     """Call everything in turn, and print each failure with its reproducer."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -61,7 +70,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int)
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--only")
-    parser.add_argument("--check", choices=fuzz.CHECKS)
+    parser.add_argument("--check", choices=[*fuzz.CHECKS, "engines"])
     asked = parser.parse_args()
     most = asked.calls or (10_000 if asked.minutes == float("inf") else 10**12)
     if asked.only and asked.check and not asked.calls:
@@ -76,7 +85,7 @@ def main() -> int:
         signal.alarm(LONGEST)
         start = time.perf_counter()
         try:
-            fuzz.attempt(name, check, seed)
+            attempt(name, check, seed)
         except Exception:  # noqa: BLE001
             failures += 1
             traceback.print_exc()

@@ -187,13 +187,23 @@ COVERED = (
 )
 
 
+def drawn_often(design: Design, rng: np.random.Generator, times: int) -> Rows:
+    """Draw the columns of several data sets, one after the other."""
+    parts = [design.draw(rng) for _ in range(times)]
+    offset = 0
+    for part in parts:
+        part["qid"] += offset
+        offset = part["qid"].max() + 1
+    return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+
 def large(design: Design, seed: int = 1) -> dict[str, float]:
     """Return the true values of the group, from a very large sample."""
     rng = np.random.default_rng([seed, 10**6])
     rows_once = sum(np.asarray(design.sizes(rng)).astype(int))
     n_rows = 400_000 if design.present is None else 4_000_000
     times = int(np.clip(n_rows // rows_once, 2, 20_000))
-    rows = design.draw(rng, times)
+    rows = drawn_often(design, rng, times)
     rows["set"] = np.zeros(rows["qid"].size, dtype=int)
     with quiet():
         found = results_of(design, rows)
@@ -428,7 +438,8 @@ def gaps(key: str) -> dict[str, float]:
     design = DESIGNS[key]
     rng = np.random.default_rng([2, 10**6])
     rows_once = sum(np.asarray(design.sizes(rng)).astype(int))
-    rows = design.draw(rng, int(np.clip(400_000 // rows_once, 2, 20_000)))
+    times = int(np.clip(400_000 // rows_once, 2, 20_000))
+    rows = drawn_often(design, rng, times)
     rows["set"] = np.zeros(rows["qid"].size, dtype=int)
     who = columns_of(design, rows)
     found = {}

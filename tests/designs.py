@@ -62,16 +62,8 @@ class Design:
                 columns["sample_weight"] = rows["sample_weight"]
         return columns
 
-    def draw(self, rng: np.random.Generator, times: int = 1) -> Rows:
-        """Draw the columns, `times` data sets one after the other."""
-        parts = [self._queries(rng) for _ in range(times)]
-        offset = 0
-        for part in parts:
-            part["qid"] += offset
-            offset = part["qid"].max() + 1
-        return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-
-    def _queries(self, rng: np.random.Generator) -> Rows:
+    def draw(self, rng: np.random.Generator) -> Rows:
+        """Draw the columns."""
         lengths = np.asarray(self.sizes(rng), dtype=int)
         n_queries = lengths.size
         query = np.repeat(np.arange(n_queries), lengths)

@@ -8,15 +8,12 @@ some calls, `benchmarks/fuzz.py` makes as many as there is time for.
 import copy
 import inspect
 import pickle
-import tempfile
 import traceback
 import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from pathlib import Path
 
-import dask.dataframe
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
@@ -28,7 +25,6 @@ from sklearn.utils import check_array
 import skrankfair
 from skrankfair import (
     datasets,
-    distributed,
     inference,
     metrics,
     mitigation,
@@ -38,7 +34,6 @@ from skrankfair import (
     scoring,
     smoothing,
 )
-from skrankfair._cli.input import read_arguments
 from skrankfair.metrics import GroupEstimates
 from tests.calls import OPTIONS as OF_METRICS
 from tests.test_model_selection import make_results
@@ -427,93 +422,6 @@ def method_call(name, rng):
     return partial(function, **given)
 
 
-# Files and engines
-
-#: Labels that readers take for one another, or for something else.
-NASTY = (
-    *("1.1", "1.10", "7", "07", "100", "1e2", "12:30", "12:30:00", "NA", "nan", "0"),
-    *("True", "1", "01", " 1", "é", "2020-01-01", "a,b", 'say "x"', "None", "0x10"),
-    *("1_000", "-0", "+7", "null", "1e400", "#x", "=1+1", "'", ";", "9" * 20),
-)
-MEASURED = (
-    *("pairwise_accuracy", "pairwise_exposure", "dips", "exposure", "brier_score"),
-    *("group_mean", "log_loss"),
-)
-#: The columns of a log by what they are for.
-LOG = {"y_true": "y", "y_score": "s", "qid": "q", "cluster": "u", "sample_weight": "w"}
-
-
-def log_of(rng):
-    """Return a log of queries, its columns as measure takes them, and their values."""
-    n = int(rng.integers(20, 80))
-    labels = np.array(NASTY, dtype=object)
-    names = np.array([a + b for a in NASTY for b in NASTY], dtype=object)
-    if rng.random() < 0.2:
-        labels, names = np.arange(40), np.arange(900)
-    query = np.sort(rng.integers(0, max(2, n // 5), n))
-    data = pd.DataFrame({"q": rng.permutation(names)[query]})
-    data["u"] = rng.permutation(names)[query // 2]
-    data["y"] = (rng.random(n) < 0.4).astype(int)
-    data["s"] = np.where(np.arange(n) < n // 2, 0, np.round(rng.random(n), 3))
-    data["w"] = 10.0 ** rng.integers(-4, 4, query.max() + 1)[query]
-    columns = {key: name for key, name in LOG.items() if rng.random() < 0.7}
-    columns |= {"y_true": "y", "y_score": "s", "qid": "q"}
-    some = int(rng.choice([2, 3, 9, 40]))
-    if rng.random() < 0.3:  # groups that overlap
-        for i in range(some):
-            data[f"g{i}"] = (rng.random(n) < 0.3) | (np.arange(n) % some == i)
-        columns["sensitive_features"] = [f"g{i}" for i in range(some)]
-    else:
-        data["g"] = rng.choice(rng.permutation(labels)[:some], n)
-        columns["sensitive_features"] = "g"
-    return data, columns
-
-
-def measured(data, columns, metric, **options):
-    """Measure a table of any kind."""
-    return distributed.measure(data, metric, **columns, **options)[metric]
-
-
-def file_call(rng):
-    """Return a call that measures a log in memory."""
-    data, columns = log_of(rng)
-    metric = MEASURED[int(rng.integers(len(MEASURED)))]
-    return partial(measured, data=data, columns=columns, metric=metric)
-
-
-def as_read(path, columns):
-    """Return the table that the command line reads of a file."""
-    groups = columns["sensitive_features"]
-    joined = groups if isinstance(groups, str) else ",".join(groups)
-    values = read_arguments(path, {**columns, "sensitive_features": joined})
-    frames = [pd.DataFrame(value) for value in values.values() if value is not None]
-    return pd.concat(frames, axis=1)
-
-
-def engines(call, rng):
-    """Files and engines find what memory finds, and call groups by the same names."""
-    data, columns = call.keywords["data"], call.keywords["columns"]
-    kind = ("csv", "csv.gz", "parquet", "command", "dask")[int(rng.integers(5))]
-    options = {"n_partitions": int(rng.integers(1, 4))}
-    expected = outcome(call)
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / f"log.{kind.replace('command', 'csv')}")
-        write = data.to_parquet if kind == "parquet" else data.to_csv
-        write(path, index=False)
-        if kind == "dask":
-            path = dask.dataframe.from_pandas(data, npartitions=3)
-        elif kind == "command":
-            path = as_read(path, columns)
-        actual = outcome(partial(call, data=path, **options))
-    assert (expected is None) == (actual is None)
-    if expected is not None:
-        assert set(map(str, expected.groups)) == set(map(str, actual.groups))
-        order = [[*map(str, actual.groups)].index(str(g)) for g in expected.groups]
-        for field in ("estimate", "standard_error", "support"):
-            one, two = getattr(expected, field), getattr(actual, field)[order]
-            np.testing.assert_allclose(two, one, rtol=1e-6, atol=1e-9, err_msg=kind)
-
-
 # All of them, and what must hold
 
 
@@ -522,8 +430,6 @@ def call_of(name, rng):
     by_name = {make.__name__: make for make in ESTIMATORS}
     if name in by_name:
         return estimator_call(by_name[name], rng)
-    if name == "measure":
-        return file_call(rng)
     if "." in name:
         return method_call(name, rng)
     return column_call(name, rng) if name in of_columns() else others(rng)[name]
@@ -645,7 +551,6 @@ def tasks():
     first = np.random.default_rng(0)
     named = [*(make.__name__ for make in ESTIMATORS), *others(first), *methods()]
     tasks = [(name, check) for name in of_columns() for check in CHECKS]
-    tasks.append(("measure", "engines"))
     return tasks + [(name, "polite") for name in named]
 
 
@@ -654,7 +559,7 @@ def attempt(name, check, seed):
     rng = np.random.default_rng([seed, zlib.crc32(f"{name} {check}".encode())])
     call = call_of(name, rng)
     try:
-        {**CHECKS, "engines": engines}[check](call, rng)
+        CHECKS[check](call, rng)
     except Exception as error:
         error.add_note(f"{name}({call.keywords})")
         error.add_note(f"benchmarks.fuzz --only {name} --check {check} --seed {seed}")

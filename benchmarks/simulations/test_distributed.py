@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from benchmarks import fuzz_files
 from skrankfair.distributed import measure
 from skrankfair.metrics import ndcg, pairwise_exposure
 from tests.distributed.logs import METRICS, WHO, assert_same, click_log, written
@@ -111,7 +112,8 @@ def test_a_full_temporary_directory(frame, tmp_path, folder):
     code = f"""
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    from skrankfair.distributed import measure
+    from benchmarks import fuzz_files
+from skrankfair.distributed import measure
     try:
         measure({data!r}, "pairwise_exposure", temp_directory={str(folder)!r},
                 n_partitions=2, **{WHO!r})
@@ -134,7 +136,8 @@ def test_an_interrupt_leaves_nothing_behind(n_jobs, frame, tmp_path, folder):
     code = f"""
     import os, sys
     sys.path.insert(0, {str(ROOT)!r})
-    from skrankfair.distributed import measure
+    from benchmarks import fuzz_files
+from skrankfair.distributed import measure
     from benchmarks.simulations.test_distributed import _waits
     if {n_jobs} > 1:  # the first part does not wait
         os.environ["SKRANKFAIR_PARENT"] = str(os.getpid())
@@ -191,3 +194,8 @@ def members(group):
         if int(fields[2]) == group and fields[0] != "Z":
             found.append(folder.name)
     return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_odd_logs_are_measured_from_files_as_in_memory(seed):
+    fuzz_files.attempt(seed)

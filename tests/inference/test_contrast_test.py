@@ -10,7 +10,6 @@ from skrankfair.inference import (
     predictive_parity_test,
     score_order_test,
 )
-from skrankfair.smoothing import nadaraya_watson
 from tests.inference.test_predictive_parity import FIXED, GRID, PAPER, rows
 
 RESTS = {"contrasts": "rest"}
@@ -21,16 +20,12 @@ TESTS = [
     (marginal_outcome_test, AT),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore:.*'nadaraya_watson' rejects")
-OF_CURVE = ("estimate", "covariance", "effective_clusters")
-OF_TEST = ("difference", "df", "pvalues")
 
 
-def of_rows(test, columns, part=slice(None), *, clustered=True, **options):
-    """Return a test, or a curve, of some of the rows."""
+def of_rows(test, columns, part=slice(None), **options):
+    """Return a test of some of the rows."""
     y, s, group, cluster = (column[part] for column in columns)
-    if test is not nadaraya_watson:
-        options["sensitive_features"] = group
-    return test(y, s, cluster=cluster if clustered else None, **options)
+    return test(y, s, sensitive_features=group, cluster=cluster, **options)
 
 
 @pytest.mark.filterwarnings("ignore:predictive_parity_test is undefined")
