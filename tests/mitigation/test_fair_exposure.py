@@ -308,15 +308,6 @@ class TestOptimumOfRandomRankings:
 
 
 class TestFeasible:
-    def test_all_merit_in_one_group(self):
-        """The best share of the first of two is 1 / (1 + 1/log2(3)), not 1."""
-        mixture = mixed(
-            np.array([1.0, 0.0]), np.array([0, 1]), np.zeros(2, int), DCG, "treatment"
-        )
-        reached = 1 / (1 + 1 / np.log2(3))
-        assert 1 - mixture[2][0] / 2 == pytest.approx(reached, abs=1e-12)
-        assert mixture[1][:, 0].max() == pytest.approx(1, abs=1e-9)
-
     def test_without_merit_exposure_is_equal(self):
         score, group = np.zeros(4), np.array([0, 1, 1, 1])
         mixture = mixed(score, group, np.zeros(4, int), DCG, "treatment")

@@ -1,12 +1,12 @@
 """Thresholds by group with equal marginal outcomes."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from skrankfair.mitigation import GroupCalibrator, GroupThresholdClassifier
+from tests.mitigation.common import FEATURES, problem
 from tests.mitigation.data import scores, thresholds_of, uniform
 
 # f_a(s) = s and f_b(s) = s², scores uniform, groups of one size, threshold 1/2. With
@@ -144,22 +144,15 @@ COLUMNS["drop_metadata_columns"] = True
 
 
 class TestModel:
-    def problem(self, n=1000, seed=0):
-        rng = np.random.default_rng(seed)
-        X = pd.DataFrame({"x": rng.normal(size=n), "group": rng.choice(["a", "b"], n)})
-        X["user"] = rng.integers(0, n // 3, n)
-        level = X["x"] - 1.2 * (X["group"] == "b")
-        return X, np.where(level + rng.logistic(size=n) > 0, "yes", "no")
-
     def test_one_group_keeps_its_threshold(self):
         """And a score at it is accepted, by the sign of the decisions too."""
-        X, y = self.problem()
-        proba = LogisticRegression().fit(X[["x"]], y).predict_proba(X[["x"]])[:, 1]
+        X, y = problem(1000, columns=FEATURES)
+        proba = LogisticRegression().fit(X, y).predict_proba(X)[:, 1]
         for threshold in (0.6, float(proba[0])):
             model = GroupThresholdClassifier(LogisticRegression(), threshold=threshold)
-            predicted = model.fit(X[["x"]], y).predict(X[["x"]])
-            np.testing.assert_array_equal(predicted == "yes", proba >= threshold)
-            decisions = model.decision_function(X[["x"]])
+            predicted = model.fit(X, y).predict(X)
+            np.testing.assert_array_equal(predicted == 1, proba >= threshold)
+            decisions = model.decision_function(X)
             np.testing.assert_array_equal(decisions > 0, proba >= threshold)
 
     @pytest.mark.parametrize(
@@ -171,32 +164,32 @@ class TestModel:
         ],
     )
     def test_any_classifier(self, estimator, options):
-        X, y = self.problem(3000)
+        X, y = problem(3000)
         model = GroupThresholdClassifier(estimator, **COLUMNS, **options)
-        positive = model.fit(X, y).predict(X) == "yes"
+        positive = model.fit(X, y).predict(X) == 1
         assert model.thresholds_["a"] < model.thresholds_["b"]
         assert abs(model.positive_rate_ - model.positive_rate_before_) < 0.01
         assert 0.1 < positive.mean() < 0.7
         np.testing.assert_array_equal(model.decision_function(X) > 0, positive)
 
     def test_missing_outcomes_do_not_train_the_model(self):
-        X, y = self.problem()
+        X, y = problem(1000)
         known = np.random.default_rng(0).random(1000) < 0.7
-        outcome = np.where(known, (y == "yes").astype(float), np.nan)
+        outcome = np.where(known, y, np.nan)
         model = GroupThresholdClassifier(LogisticRegression(), **COLUMNS)
         model.fit(X, outcome)
-        plain = LogisticRegression().fit(X.loc[known, ["x"]], outcome[known])
+        plain = LogisticRegression().fit(X.loc[known, FEATURES], outcome[known])
         np.testing.assert_array_equal(model.estimator_.coef_, plain.coef_)
         assert set(model.predict(X)) == {0.0, 1.0}
 
     def test_bad_input_raises(self):
-        X, y = self.problem(100)
+        X, y = problem(100, columns=FEATURES)
         model = GroupThresholdClassifier(LogisticRegression())
         with pytest.raises(ValueError, match="contains NaN in all rows"):
-            model.fit(X[["x"]], np.full(100, np.nan))
+            model.fit(X, np.full(100, np.nan))
         svc = GroupThresholdClassifier(LinearSVC(), response_method="predict_proba")
         with pytest.raises(ValueError, match="estimator must have predict_proba"):
-            svc.fit(X[["x"]], y)
+            svc.fit(X, y)
 
 
 RATES = ("demographic_parity", "equal_opportunity", "equalized_odds")

@@ -2,18 +2,16 @@
 
 import inspect
 import pickle
-import re
 from functools import partial
 
 import numpy as np
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import get_scorer as sklearn_scorer
 from sklearn.metrics import precision_score, recall_score
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -125,15 +123,6 @@ class TestNumber:
         renamed = np.array(labels)[Y]
         expected = scorer(LogisticRegression().fit(X, Y), X, Y)
         assert scorer(LogisticRegression().fit(X, renamed), X, renamed) == expected
-
-    def test_fold_of_one_class_keeps_the_direction(self):
-        """Of the labels "no" and "yes" only "no" is there; it stays the lower one."""
-        renamed = np.array(["no", "yes"])[Y]
-        fitted = LogisticRegression().fit(X, renamed)
-        rows = np.flatnonzero(Y == 0)
-        scorer = make_fairness_scorer(pairwise_exposure, **COLUMNS)
-        expected = scorer(LogisticRegression().fit(X, Y), X.iloc[rows], Y[rows])
-        assert scorer(fitted, X.iloc[rows], renamed[rows]) == expected
 
     def test_a_function_around_a_metric_must_say_its_disparity(self, model):
         def exposure(y_true, y_score, *, sensitive_features, qid):
@@ -263,17 +252,6 @@ class TestRequests:
         with pytest.raises(ValueError, match="not a name"):
             scorer.set_score_request(qid="not a name")
         assert self.request(scorer)["qid"] is True
-
-    def test_alias_reaches_the_scorer(self):
-        plain, aliased = metadata_scorer(), metadata_scorer()
-        aliased.set_score_request(sensitive_features="gender", qid="session")
-        options, scores = {"cv": DATA.splits()}, []
-        renamed = {"gender": DATA.group, "session": DATA.query}
-        with sklearn.config_context(enable_metadata_routing=True):
-            for scorer, params in ((plain, DATA.metadata), (aliased, renamed)):
-                options |= {"scoring": scorer, "params": params}
-                scores.append(cross_val_score(LogisticRegression(), X, Y, **options))
-        np.testing.assert_array_equal(*scores)
 
 
 @pytest.mark.parametrize(
@@ -423,17 +401,6 @@ class TestErrors:
     def test_of_the_call(self, model, scorer, metadata, message):
         with pytest.raises(ValueError, match=message):
             scorer(model, X, Y, **metadata)
-
-    def test_of_columns_of_an_array(self):
-        fitted = LogisticRegression().fit(DATA.numpy, Y)
-        message = (
-            "sensitive_features='group' names a column, but X arrives here without "
-            "column names (ndarray): transformers before it in a Pipeline return "
-            'frames after .set_output(transform="pandas") of the Pipeline; or pass it '
-            "as metadata"
-        )
-        with pytest.raises(ValueError, match=re.escape(message)):
-            column_scorer()(fitted, DATA.numpy, Y)
 
     def test_text_of_three_classes(self):
         target = np.array(["a", "b", "c"])[np.arange(len(Y)) % 3]
