@@ -1,7 +1,6 @@
 """Simulated data: the seed decides, bad options are refused, the bias is known."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 from scipy.integrate import dblquad
@@ -15,14 +14,10 @@ from skrankfair.datasets import (
     make_underranked_items,
     rankings_to_columns,
 )
-from skrankfair.distributed import measure
 from skrankfair.metrics import (
-    expected_advantage,
     matched_pair_calibration,
     pairwise_accuracy,
-    pairwise_parity,
 )
-from tests.reference import advantage as naive
 from tests.seeds import rarely
 
 SMALL = {
@@ -105,53 +100,8 @@ def test_nothing_to_rank(rankings):
         rankings_to_columns(rankings)
 
 
-def test_are_what_metrics_take():
-    rng = np.random.default_rng(0)
-    lists = [rng.choice(list("ab"), 7).tolist() for _ in range(9)]
-    columns = rankings_to_columns(lists)
-    s, g, q = (list(columns[n]) for n in ("y_score", "sensitive_features", "qid"))
-    expected = naive.pairwise_parity(s, q, {x: [y == x for y in g] for x in "ab"})
-    r = pairwise_parity(**columns)
-    np.testing.assert_allclose(r.estimate, [value for value, _ in expected.values()])
-    names = {name: name for name in columns}
-    results = measure(pd.DataFrame(columns), ["ndkl", "pairwise_parity"], **names)
-    np.testing.assert_allclose(results["pairwise_parity"].estimate, r.estimate)
-
-
-def test_position_probabilities_of_lists():
-    # R of equation 10 from lists of items, which gives the metrics of the mean shares.
-    rng = np.random.default_rng(0)
-    items = [rng.permutation(list("pqrstu")).tolist() for _ in range(20)]
-    group = dict(zip("pqrstu", "aabbab", strict=True))
-    frame = pd.DataFrame(rankings_to_columns(items))
-    place = frame.groupby("qid").cumcount()
-    matrix = pd.crosstab(place, frame["sensitive_features"]) / len(items)
-    labels = [group[item] for item in matrix.columns]
-    table = expected_advantage(matrix, sensitive_features=labels, step=2, k=2)
-    r = pairwise_parity(
-        y_score=frame["y_score"],
-        sensitive_features=frame["sensitive_features"].map(group),
-        qid=frame["qid"],
-        average="representation",
-    )
-    np.testing.assert_allclose(table["pairwise_parity"], r.estimate)
-
-
 def protected(data):
     return data.sensitive_features.reshape(-1, data.position_share.size) == "protected"
-
-
-def test_is_filled_from_the_top():
-    # The law, item by item, from the same draws.
-    rng = np.random.default_rng(3)
-    draws = rng.random((50, 15)) < 0.4
-    data = make_biased_rankings(50, 15, 0.3, 0.4, random_state=3)
-    for row, found in zip(draws, protected(data), strict=True):
-        left = {True: data.n_protected, False: 15 - data.n_protected}
-        for drawn, taken in zip(row, found, strict=True):
-            wanted = bool(drawn) if left[True] and left[False] else left[True] > 0
-            assert taken == wanted
-            left[wanted] -= 1
 
 
 def test_columns_of_biased_rankings():
@@ -321,10 +271,6 @@ def test_matched_pairs_measure_the_truth(data, epsilon, boost):
     result = matched(data, boost, epsilon=epsilon)
     truth = [pair_mean(item, boost, epsilon) for item in (1, 2)]
     assert np.all(np.abs(result.estimate - truth) < 4 * result.standard_error)
-
-
-def test_limit_of_small_epsilon():
-    assert pair_mean(1, 0.0, 1e-4) == pytest.approx(0.06875, abs=1e-4)
 
 
 @pytest.fixture(name="underranked", scope="module")

@@ -29,14 +29,6 @@ def test_slopes_against_differences(metric, scale):
         np.testing.assert_allclose(slopes[:, column], expected, rtol=1e-6, atol=1e-8)
 
 
-def test_slopes_of_a_ratio_are_exact():
-    by_group, _ = design(n_shared=0).totals()
-    slopes = slopes_at(METRICS["ratio"], by_group[None], np.zeros((1, 0)))[0]
-    numerator, denominator = by_group.T[:2]
-    expected = [1 / denominator, -numerator / denominator**2]
-    np.testing.assert_allclose(slopes[:, :2].T, expected, rtol=1e-15)
-
-
 def test_functions_of_a_user_have_slopes_by_differences():
     def of_user(totals):
         if np.iscomplexobj(totals):

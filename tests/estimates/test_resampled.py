@@ -72,14 +72,6 @@ class TestBootstrap:
             errors = resampler._errors(counts, values, slopes, of_sides)
             np.testing.assert_allclose(errors**2, expected, atol=1e-10)
 
-    def test_seeds_decide(self):
-        result = metrics.brier_score(**columns())
-        first, again, other = (
-            result.resampled(50, random_state=seed) for seed in (0, 0, 1)
-        )
-        np.testing.assert_array_equal(first, again)
-        assert not np.array_equal(first, other)
-
     def test_of_what_is_not_resampled(self):
         given = columns()
         compact = metrics.brier_score(**given).compact()

@@ -150,19 +150,6 @@ def test_bootstrap_interval_is_studentised(n_clusters):
     np.testing.assert_allclose(interval, (low, high), rtol=1e-9)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_bootstrap_error_is_near_the_delta_error(weighted):
-    data = columns(n_queries=400)
-    if weighted:
-        weight = np.random.default_rng(0).integers(1, 4, 400)
-        data["sample_weight"] = np.repeat(weight, 6)
-    result = metrics.pairwise_accuracy(**data)
-    n = 2000
-    ratio = result.resampled(n, 0).std(0) / result.standard_error
-    # The simulation's error, and one in sqrt(400) for the delta method's.
-    assert np.all(np.abs(ratio - 1) < 4 / np.sqrt(2 * n) + 1 / np.sqrt(400))
-
-
 @pytest.mark.parametrize("method", ["bootstrap", "percentile"])
 def test_bootstrap_of_a_group_that_resamples_miss(method):
     data = columns()

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.inference import compare, compare_independent
+from skrankfair.inference import compare_independent
 from skrankfair.metrics import (
     GroupEstimates,
     calibration_error,
@@ -81,18 +81,6 @@ def test_replicates_of_both_are_kept():
     interval = result.confidence_interval(method="bootstrap")
     t = result.confidence_interval()
     np.testing.assert_allclose(interval.high - interval.low, t.high - t.low, rtol=0.25)
-
-
-def test_antisymmetric_and_nothing_against_itself():
-    a, b = weeks("accuracy")
-    forth, back = compare_independent(a, b), compare_independent(b, a)
-    np.testing.assert_allclose(forth.estimate, -back.estimate)
-    np.testing.assert_allclose(forth.standard_error, back.standard_error)
-    same = compare_independent(a, a)
-    assert not same.estimate.any()
-    # The same data twice are not two samples: paired, nothing is left.
-    np.testing.assert_allclose(same.standard_error, np.sqrt(2) * a.standard_error)
-    assert not compare(a, a).standard_error.any()
 
 
 def test_shares_of_one_have_an_interval_inside_the_scale():

@@ -54,6 +54,8 @@ def test_against_the_reference(adjacent, chunk, monkeypatch):
                 tested[name] = moment
         statistic = reference.max_statistic(tested)
         assert t.statistic == pytest.approx(statistic, rel=1e-9, nan_ok=True)
+        if np.isfinite(statistic):
+            assert t.violation[t.worst] == t.statistic
 
 
 def test_groups_that_overlap_stand_against_their_rest():
@@ -147,40 +149,23 @@ def test_critical_value_of_two_uncorrelated_moments():
     assert abs(t.pvalue - p) < tolerance(p, n_resamples)
 
 
-def test_finds_who_is_undervalued():
-    data = columns(n_queries=2000, labels="ab")
-    low = data["y_score"] - 2.0 * (data["sensitive_features"] == "a")
-    t = outcome_inequality_test(**{**data, "y_score": low})
-    assert t.pvalue < 0.01
-    assert t.statistic > t.critical_value
-    assert t.groups[t.worst] == ("b", "a")
-    fair = outcome_inequality_test(**data)
-    assert fair.pvalue > 0.5
-    assert fair.statistic < fair.critical_value
-
-
 # Invariances
 
 
 @pytest.mark.parametrize("adjacent", [True, False])
 @pytest.mark.parametrize("ties", [False, True])
-def test_invariances(adjacent, ties):
+def test_a_shift_of_outcomes_changes_nothing(adjacent, ties):
     data = columns(3)
     if ties:
         data["y_score"] = np.round(data["y_score"])
     data["cluster"] = data["qid"] // 2
     first = outcome_inequality_test(**data, adjacent=adjacent)
-    for changes in (
-        {"qid": [f"q{-q}" for q in data["qid"]]},
-        {"y_score": np.exp(data["y_score"])},
-        {"y_true": data["y_true"] + 1e6},
-        {"sensitive_features": [f"group {g}" for g in data["sensitive_features"]]},
-    ):
-        other = outcome_inequality_test(**{**data, **changes}, adjacent=adjacent)
-        for name in ("estimate", "standard_error", "violation", "support"):
-            one, two = getattr(first, name), getattr(other, name)
-            np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
-        assert other.statistic == pytest.approx(first.statistic, rel=1e-9)
+    data["y_true"] = data["y_true"] + 1e6
+    other = outcome_inequality_test(**data, adjacent=adjacent)
+    for name in ("estimate", "standard_error", "violation", "support"):
+        one, two = getattr(first, name), getattr(other, name)
+        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
+    assert other.statistic == pytest.approx(first.statistic, rel=1e-9)
 
 
 # What cannot be tested

@@ -99,25 +99,6 @@ def test_sweep_by_hand(y, s, bins):
     assert r.first_pass["bins"]["all"] == bins == naive.sweep_bins(y, list(s))
 
 
-@pytest.mark.parametrize(
-    ("y", "s", "bins", "squares"),
-    [
-        # Bins of 3 and 2: floor(r * 2 / 5) = 0, 0, 0, 1, 1.
-        ([0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.8], 2, [3 * (1 / 3 - 0.2) ** 2, 0.18]),
-        # More bins than rows: every row by itself.
-        ([0, 1, 1], [0.1, 0.2, 0.6], 15, [0.1**2, 0.8**2, 0.4**2]),
-        # One row at 0.2 and two of the four tied, of mean 3/4, in the first of two.
-        (
-            *([0, 1, 1, 0, 1, 1], [0.5, 0.5, 0.5, 0.2, 0.9, 0.5], 2),
-            [3 * (1.5 / 3 - 1.2 / 3) ** 2, 3 * (2.5 / 3 - 1.9 / 3) ** 2],
-        ),
-    ],
-)
-def test_bins_by_hand(y, s, bins, squares):
-    r = calibration_error(y, s, method="binned", bins=bins)
-    assert r.estimate[0] == pytest.approx(np.sqrt(sum(squares) / len(y)))
-
-
 @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
 def test_statsmodels_has_the_same_smooth_error():
     from statsmodels.nonparametric.kernel_regression import KernelReg

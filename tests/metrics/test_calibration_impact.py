@@ -13,20 +13,6 @@ from tests.reference import predictive_parity as naive
 from tests.seeds import one_in
 
 
-@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
-def test_by_hand():
-    # Two groups far from each other's curves: calibrated, a score is its outcome.
-    y, s, who = [1, 0, 0.5, 0.25], [0.2, 0.9, 0.4, 0.6], (list("aabb"), None)
-    for threshold, expected in ((0.45, [0, 0]), (0.3, [0, -0.5])):
-        r = decisions(y, s, *who, threshold=threshold, bandwidth=0.01)
-        assert r.estimate.tolist() == expected
-    # Ranks 4 1 3 2 become 1 4 2 3; of the first two 3 1 3 2 become 1 3 2 3.
-    for query, expected in (([0] * 4, [0, 0]), ([0, 1, 0, 2], [0.5, -0.5])):
-        for k in (None, 2):
-            r = ranks(y, s, *who, query, bandwidth=0.01, k=k)
-            assert r.estimate.tolist() == expected
-
-
 def calibrated(y, s, group, cluster, *options):
     """Return who is in which group, and the naive calibrated scores."""
     member = {g: (group == g).tolist() for g in "ab"}

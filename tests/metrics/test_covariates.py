@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 from skrankfair.metrics import matched_pair_calibration
 from tests import seeds
@@ -52,16 +51,6 @@ def made(seed=0, n_queries=400):
     price = rng.random(query.size) - 0.5 * group
     y = score - price + 0.1 * group + rng.normal(0, 0.2, query.size)
     return y, score, price, {"sensitive_features": group, "qid": query}
-
-
-def test_what_covariates_that_say_nothing_new_change():
-    y, score, _, who = made()
-    plain = matched_pair_calibration(y, score, direction="both", epsilon=0.1, **who)
-    for x in (np.ones(y.size), score, np.stack([score, -score], axis=1)):
-        r = matched_pair_calibration(y, score, covariates=x, epsilon=0.1, **who)
-        assert_allclose(r.estimate, plain.estimate, rtol=1e-12)
-        assert_allclose(r.standard_error, plain.standard_error, rtol=1e-9)
-        assert_allclose(r.support, plain.support)
 
 
 def test_the_truth_at_equal_prices():

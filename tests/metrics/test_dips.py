@@ -11,7 +11,6 @@ from skrankfair.metrics import (
     dips,
     exposure_gap,
     item_dissatisfaction,
-    pairwise_accuracy,
 )
 from tests import seeds
 from tests.metrics.common import assert_same
@@ -81,19 +80,6 @@ def test_estimate_and_covariance(seeds, position_weight):
             columns = table.loc[[side]]
             assert_close(columns["estimate"], estimate, 1e-10, hint)
             assert_close(columns["standard_error"], error, 1e-8, hint)
-
-
-@undefined_is_fine
-@in_chunks
-def test_uniform_weight_is_one_minus_inter_group_accuracy(seeds):
-    for seed, average in itertools.product(seeds, AVERAGES):
-        p = make_problem(seed)
-        options = {"average": average, "cluster": p.cluster, **p.who}
-        r = dips(p.y, p.s, **options)
-        options |= {"comparison": "inter", "variance": "cluster"}
-        accuracy = pairwise_accuracy(p.y, p.s, **options)
-        assert_close(r.estimate, 1 - accuracy.estimate, 1e-12, seed)
-        assert_close(r.covariance, accuracy.covariance, 1e-12, seed)
 
 
 @undefined_is_fine

@@ -99,31 +99,6 @@ def test_exposure_of_relevant_items_is_their_dcg(ties):
     assert r.estimate[1] == pytest.approx(expected)
 
 
-def test_by_hand():
-    # Reciprocal visits 1, 1/2, 1/3 and 1, 1/2. Group a first and last, then last.
-    columns = {"sensitive_features": list("abaab"), "qid": [0, 0, 0, 1, 1]}
-    y, s = [2, 1, 1, 3, 1], [3, 2, 1, 0, 1]
-    shares = [(4 / 3) / (11 / 6), (1 / 2) / (3 / 2)]
-    visits = {"position_weight": "reciprocal"}
-    r = exposure(None, s, **visits, **columns)
-    assert r.estimate == pytest.approx([np.mean(shares), 1 - np.mean(shares)])
-    amortized = (4 / 3 + 1 / 2) / (11 / 6 + 3 / 2)
-    r = exposure(None, s, average="amortized", **visits, **columns)
-    assert r.estimate[0] == pytest.approx(amortized)
-    for target, (first, second), together in (
-        # In the first query the ideal has a, then the other two in either order.
-        ("expected", ((17 / 12) / (11 / 6), 2 / 3), (29 / 12) / (10 / 3)),
-        ("relevance", (3 / 4, 3 / 4), 6 / 8),
-        ("population", (2 / 3, 1 / 2), 3 / 5),
-    ):
-        r = exposure_gap(y, s, target=target, **visits, **columns)
-        gap = np.mean(shares) - (first + second) / 2
-        assert r.estimate == pytest.approx([gap, -gap])
-        assert r.disparity() == pytest.approx(2 * abs(gap))
-        r = exposure_gap(y, s, target=target, average="amortized", **visits, **columns)
-        assert r.estimate[0] == pytest.approx(amortized - together)
-
-
 def test_group_without_items_in_a_query_that_counts():
     # "b" is only in the second query, where nothing is relevant.
     columns = {"sensitive_features": list("acabcca"), "qid": [0, 0, 1, 1, 1, 2, 2]}

@@ -324,12 +324,6 @@ def test_calibration_is_of_differences_of_outcomes(case, make):
     np.testing.assert_allclose(r.covariance, 4 * expected.covariance, rtol=1e-12)
 
 
-@cases_where(lambda case: case.options.get("gain") == "linear")
-def test_ndcg_with_linear_gain_has_no_scale(case):
-    c = labelled()
-    assert_same(case(c.but(y=4 * c.y)), case(c))
-
-
 def may_average_clusters(case):
     averages = "average" in inspect.signature(case.metric).parameters
     pooled = case.options.get("average") != "queries" and not case.by_item

@@ -52,24 +52,6 @@ class TestByHand:
         )
         return r.estimate[0], r.support[0], r.first_pass["epsilon"][0]
 
-    @pytest.mark.parametrize(
-        ("options", "expected"),
-        [
-            # Pairs below: (0, 1) of value 2 at a difference of 0, (0, 2) of 3 at 1/4.
-            ({}, (2, 1, 0)),
-            ({"epsilon": 0.25}, (2.5, 2, 0.25)),
-            ({"n_pairs": 1}, (2, 1, 0)),
-            ({"n_pairs": 99}, (2.5, 2, 0.25)),
-            ({"quantile": 0.5}, (2, 1, 0)),
-            ({"quantile": 0.51}, (2.5, 2, 0.25)),
-            # Pairs tied at epsilon are all kept: (0, 3) of value 1, from above.
-            ({"n_pairs": 2, "direction": "both"}, (2, 3, 0.25)),
-        ],
-    )
-    def test_threshold(self, options, expected):
-        y, s = [3, 1, 0, 2], [0.5, 0.5, 0.75, 0.25]
-        assert self.measured(y, s, [0], **options) == expected
-
     def test_example_of_the_paper(self):
         # Korevaar et al. section 4.1.4, in binary fractions of about the same size.
         s, y = [0.75, 0.734375, 0.71875], [1, 0, 1]

@@ -100,15 +100,6 @@ def test_default_grid_with_many_ties():
 # The result
 
 
-def test_repr_is_a_table():
-    lines = repr(curve()).split("\n")
-    assert lines[0] == "matched_pair_curve(direction='below', average='pairs')"
-    assert lines[1].split() == ["epsilon", "a", "b", "c"]
-    assert lines[2].split()[0] == "0.05"
-    assert lines[-1] == "60 clusters; fair value 0"
-    assert len(lines) == 7
-
-
 def test_curves_add_up():
     data = columns()
     parts = [

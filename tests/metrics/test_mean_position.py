@@ -93,10 +93,3 @@ def test_by_hand_of_the_papers_example():
         assert r.estimate.tolist() == positions
         r = pairwise_accuracy(clicked, score, comparison=comparison, **who)
         assert r.estimate == pytest.approx(won)
-
-
-def test_a_group_without_a_click_has_no_position():
-    clicked, score, query = [1, 0, 1, 0], [1, 2, 3, 4], [0, 0, 1, 1]
-    with pytest.warns(UserWarning, match="without clicked items: b"):
-        r = mean_position(clicked, score, sensitive_features=list("abab"), qid=query)
-    assert np.isnan(r.estimate).tolist() == [False, True]

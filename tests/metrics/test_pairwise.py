@@ -132,30 +132,6 @@ def test_clusters_of_items_of_one_list(name, seeds):
         assert_covariance(r.covariance, matrix(expected, pairs), (seed, weighted))
 
 
-def test_by_hand():
-    # Query u: rows 0-2, pairs 0>1 (tie in s), 0>2 (won). Query v: rows 3-4, lost.
-    y, s = [2, 0, 0, 1, 0], [0.5, 0.5, 0.1, 0.2, 0.3]
-    member = np.array([[True], [True], [False], [True], [False]])
-    who = {"sensitive_features": member, "qid": list("uuuvv")}
-    weighted = {"sample_weight": [1, 1, 1, 3, 3]}
-    by_query = {"average": "queries"}
-    for options, estimate, n_pairs in (
-        ({}, 0.5, 3),
-        (by_query, 0.375, 3),
-        ({"comparison": "intra"}, 0.5, 1),
-        ({"comparison": "inter"}, 0.5, 2),
-        (weighted, 1.5 / 5, 3),
-        ({**by_query, **weighted}, 0.75 / 4, 3),
-        ({"engagement": [7, 7, 7, 9, 9], "bins": [7, 8, 9]}, 0.375, 3),
-    ):
-        r = pairwise_accuracy(y, s, **who, **options)
-        assert (r.estimate, r.support) == (pytest.approx([estimate]), n_pairs), options
-    # Exposure: (0, 2) won, (1, 2) won, (3, 4) lost; (1, 2) ties in y.
-    assert pairwise_exposure(None, s, **who).estimate == pytest.approx([2 / 3])
-    r = pairwise_preference(y, **who)
-    assert (r.estimate, r.support) == (1, 2)
-
-
 # Strata of engagement
 
 EDGES = (-np.inf, 0.25, 0.5, 0.75, np.inf)

@@ -8,8 +8,6 @@ from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
     boost_value,
     dips,
-    matched_pair_calibration,
-    ndcg,
     pairwise_accuracy,
 )
 from tests.calls import (
@@ -42,58 +40,34 @@ def test_group_without_rows_in_a_membership_matrix(metric):
     assert repr(r).splitlines()[4].split()[:2] == ["nobody", "–"]
 
 
-@pytest.mark.parametrize(
-    ("metric", "changed"),
-    [
-        (pairwise_accuracy, {"y_true": [0, 1, 0, 1, 0, 0]}),
-        (pairwise_accuracy, {"y_true": [0, 1, 0, 1, 0, 0], "average": "queries"}),
-        (pairwise_accuracy, {"y_true": [0, 1, 0, 1, 0, 0], "engagement": [1] * 6}),
-        (matched_pair_calibration, {"y_score": [2, 1, 2, 1, 2, 1]}),
-        (matched_pair_calibration, {"y_score": [2, 1, 2, 1, 2, 1], "quantile": 0.5}),
-    ],
-)
-def test_group_without_pairs(metric, changed):
-    if "quantile" in changed:
-        changed = {"epsilon": None, **changed}
-    with pytest.warns(UndefinedMetricWarning, match="groups without pairs: f"):
-        r = call(metric, **changed)
-    assert np.isnan(r.estimate[0])
-    assert r.support[0] == 0
-    assert np.isfinite(r.estimate[1])
+#: Columns whose groups have nothing to be compared with.
+ALONE = {
+    "one group": {"sensitive_features": ["x"] * 6},
+    "one item per query": {"qid": range(6)},
+    "one row": {**{name: column[:1] for name, column in GOOD.items()}, "qid": None},
+}
 
 
 @each_that_needs_others
-def test_one_group(metric):
-    only = {"sensitive_features": ["x"] * 6}
+@pytest.mark.parametrize("case", ALONE)
+def test_nothing_to_be_compared_with(metric, case):
+    changed = {n: ALONE[case][n] for n in columns_of(metric) if n in ALONE[case]}
     if metric is pairwise_accuracy:
-        # There are others to be compared with, but no group outside.
-        assert np.isfinite(call(metric, **only).estimate).all()
-        assert np.isnan(call(metric, **only).test().pvalue).all()
-        only["comparison"] = "inter"
-    with pytest.warns(
-        UndefinedMetricWarning, match=rf"without {lacking(metric)}: x\.$"
-    ):
-        r = call(metric, **only)
-    assert r.groups == ("x",)
+        changed["comparison"] = "inter"
+    groups = tuple(sorted({*changed.get("sensitive_features", "fm")}))
+    message = rf"without {lacking(metric)}: {', '.join(groups)}\.$"
+    with pytest.warns(UndefinedMetricWarning, match=message):
+        r = call(metric, **changed)
+    assert r.groups == groups
     assert np.isnan(r.estimate).all()
     assert np.isnan(r.covariance).all()
-
-
-@each_that_needs_others
-@pytest.mark.parametrize("qid", [range(6), None], ids=["one item a query", "one row"])
-def test_queries_of_one_item(metric, qid):
-    changed = {"qid": qid}
-    names = "f, m"
-    if qid is None:
-        changed |= {n: GOOD[n][:1] for n in columns_of(metric)[:3] if n in GOOD}
-        names = "f"
-        changed["qid"] = None
-    with pytest.warns(
-        UndefinedMetricWarning, match=rf"without {lacking(metric)}: {names}\.$"
-    ):
-        r = call(metric, **changed)
-    assert np.isnan(r.estimate).all()
     assert (r.support == 0).all()
+
+
+def test_one_group_has_pairs_of_its_own_but_no_rest():
+    r = call(pairwise_accuracy, sensitive_features=["x"] * 6)
+    assert np.isfinite(r.estimate).all()
+    assert np.isnan(r.test().pvalue).all()
 
 
 @each_of([*WITH_VARIANCE, dips, *OF_ITEMS])
@@ -107,14 +81,3 @@ def test_one_cluster_has_no_error(metric, options):
         assert np.isfinite(r.estimate).all()
         assert np.isnan(r.standard_error).all()
         assert r.n_clusters == 1
-
-
-def test_ndcg_without_relevance():
-    with pytest.warns(UndefinedMetricWarning, match=r"without queries: all\.$"):
-        r = call(ndcg, y_true=[0] * 6)
-    assert np.isnan(r.estimate).all()
-    assert r.support == 0
-    with pytest.warns(UndefinedMetricWarning, match="no standard error"):
-        r = call(ndcg, y_true=[0, 0, 1, 0, 0, 0])
-    assert r.support == 1
-    assert np.isfinite(r.estimate).all()
