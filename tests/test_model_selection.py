@@ -14,6 +14,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     HalvingGridSearchCV,
+    KFold,
     cross_val_score,
 )
 
@@ -421,16 +422,6 @@ class TestRules:
         with pytest.raises(ValueError, match=f"^{key} is undefined .* every fold"):
             constrain(0.1)(results)
 
-    def test_a_category_without_rows_is_no_silent_choice(self):
-        data = Data(40)
-        data.X["group"] = pd.Categorical(data.X["group"], ["a", "b", "unused"])
-        with (
-            pytest.warns(UndefinedMetricWarning, match="no pairs of unused"),
-            pytest.warns(UserWarning, match="One or more of the test scores"),
-            pytest.raises(ValueError, match="a category without rows"),
-        ):
-            search(data, constrain(0.2))
-
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
@@ -508,20 +499,13 @@ class TestSearches:
             GRID,
             scoring=with_errors({"quality": quality, "gap": GAP}),
             refit=constrain(0.25, confidence_level=0.95),
-            cv=OnQueries(2),
+            cv=KFold(2),
         )
         scores = cross_val_score(
             inner, LARGE.X, LARGE.y, scoring=GAP, cv=LARGE.splits(2), n_jobs=n_jobs
         )
         assert (scores > -0.25).all()
         assert not hasattr(inner.refit, "table_")
-
-
-class OnQueries(GroupKFold):
-    """Folds of whole queries, which are a column of X."""
-
-    def split(self, X, y=None, groups=None):
-        return super().split(X, y, X["query"])
 
 
 class TestParetoFront:

@@ -65,13 +65,6 @@ class TestRecommender:
         content = json.loads(numbers.read_text(encoding="utf-8"))
         rows = {row["group"]: row["n_rows"] for row in content["groups"]}
         assert rows == {"little-known": few.sum(), "well-known": (~few).sum()}
-
-    def test_by_genre(self, capsys):
-        assert main(["demo", "--story", "genres", "--json", "-"]) == 0
-        content = json.loads(capsys.readouterr().out)
-        assert (content["n_rows"], content["n_queries"]) == (18_733, 671)
-        assert len(content["groups"]) == 19
-        assert content["overlapping"]
         assert any("Harper" in note for note in content["notes"])
 
     def test_of_an_archive(self, tmp_path, capsys):

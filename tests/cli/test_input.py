@@ -63,9 +63,6 @@ def test_two_columns_of_one_name_are_refused(kind, tmp_path, capsys):
             measure(path, "group_mean", y_score="score")
 
 
-CROSSED = [["NA", "007"], ["NA", "12"], ["south", "007"], ["south", "12"]]
-
-
 class TestLabels:
     def labels(self, file, columns, tmp_path):
         arguments = [*REQUIRED[:-1], columns, "--metrics", "pairwise_exposure"]

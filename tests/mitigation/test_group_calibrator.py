@@ -319,16 +319,6 @@ class TestClassifier:
             assert not each.users_ & each.scored_
             assert each.users_ | each.scored_ == set(X["user"])
 
-    def test_splits_may_be_lists_or_masks(self):
-        X, y = problem(400, columns=["x", "z", "group"])
-        splits = list(KFold(4).split(X))
-        masks = [[np.isin(np.arange(400), part) for part in two] for two in splits]
-        lists = [tuple(part.tolist() for part in two) for two in splits]
-        model, found = GroupCalibratedClassifier(LogisticRegression(), **COLUMNS), []
-        for cv in (KFold(4), splits, masks, lists):
-            found.append(model.set_params(cv=cv).fit(X, y).predict_proba(X))
-            np.testing.assert_array_equal(found[0], found[-1])
-
     def test_a_fold_without_a_group_says_so(self):
         X, y = problem(400, columns=["x", "z", "group"])
         order = np.argsort(X["group"].to_numpy(), kind="stable")

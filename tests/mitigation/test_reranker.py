@@ -119,18 +119,6 @@ def test_det_const_sort_of_aif360():
     assert found[:8] == [14, 1, 15, 6, 12, 13, 17, 10]
 
 
-def test_aif360_counts_the_wrong_group():
-    """Its greedy methods number the groups among those allowed.
-
-    The count of another group goes up, and an item is placed again: for "Greedy" and
-    shares of 1/2, version 0.6.1 returns the rows 0, 4, 4, 4 here.
-    """
-    score, group = [9, 8, 7, 6, 5, 4, 3, 2], [0, 0, 0, 0, 1, 1, 1, 1]
-    for method in ("det_greedy", "det_cons", "det_relaxed"):
-        found = new_order(score, group, method=method, target="equal", k=4)
-        assert found == [0, 4, 1, 5, 2, 3, 6, 7]
-
-
 def test_shares_times_places_are_whole_numbers():
     """0.29 * 100 is 28.999999999999996, which others round down to a floor of 28."""
     group = np.r_[np.zeros(100), np.ones(50)]

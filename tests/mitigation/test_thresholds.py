@@ -5,9 +5,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from skrankfair.mitigation import GroupCalibrator, GroupThresholdClassifier
+from skrankfair.mitigation import GroupThresholdClassifier
 from tests.mitigation.common import FEATURES, problem
-from tests.mitigation.data import scores, thresholds_of, uniform
+from tests.mitigation.data import thresholds_of, uniform
 
 # f_a(s) = s and f_b(s) = s², scores uniform, groups of one size, threshold 1/2. With
 # the level c: t_a = c, t_b = √c, and (1 - c + 1 - √c) / 2 = 1/2: √c = (√5 - 1) / 2.
@@ -51,16 +51,6 @@ class TestClosedForm:
         assert 0.6 < np.sqrt(np.mean(np.square(deviations))) < 1.5
         few = thresholds_of(*uniform(200, 0)[:2]).marginal_outcome_errors_
         assert all(few[g] > 2 * errors[g] for g in "ab")
-
-    def test_is_to_calibrate_and_take_one_threshold(self):
-        X, y, _ = scores(20_000, 0)
-        fresh = scores(20_000, 1)[0]
-        model = thresholds_of(X, y, threshold=0.6)
-        options = {"sensitive_features": "group", "monotonic": True}
-        calibrator = GroupCalibrator(**options, shrinkage=None).fit(X, y)
-        calibrated = calibrator.transform(fresh)[:, 0]
-        level = np.mean(list(model.marginal_outcomes_.values()))
-        assert np.mean((calibrated >= level) != (model.predict(fresh) == 1)) < 1e-3
 
     @pytest.mark.parametrize(
         ("options", "expected"),

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import get_scorer as sklearn_scorer
-from sklearn.metrics import precision_score, recall_score
+from sklearn.metrics import precision_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -321,16 +321,6 @@ class TestByName:
         exposure = pairwise_exposure(Y, Y, **DATA.metadata)
         with pytest.raises(ValueError, match="kind=.worst. needs a metric of which"):
             exposure.disparity("worst")
-
-    def test_decisions_are_those_of_predict(self):
-        classes = np.array([-1, 1])[Y]
-        labelled = LogisticRegression().fit(X, classes)
-        gap = get_scorer("neg_equal_opportunity_difference", sensitive_features="group")
-        expected = [
-            recall_score(Y[rows], labelled.predict(X)[rows] == 1)
-            for rows in (DATA.group == 0, DATA.group == 1)
-        ]
-        assert gap(labelled, X, classes) == pytest.approx(-abs(np.subtract(*expected)))
 
     def test_columns_of_a_made_metric(self, model):
         cost = make_metric(

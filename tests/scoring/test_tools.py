@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 import sklearn
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.inspection import permutation_importance
@@ -14,7 +13,6 @@ from sklearn.linear_model import (
     LogisticRegression,
     LogisticRegressionCV,
     RidgeClassifierCV,
-    RidgeCV,
 )
 from sklearn.model_selection import (
     GridSearchCV,
@@ -187,13 +185,6 @@ def test_columns_in_the_sequential_selector_say_what_to_do():
     """It scores with ``error_score=nan``, which makes any error a warning."""
     with pytest.warns(UserWarning, match=f"(?s)Scoring failed.*{MESSAGE}"):
         with_columns(selected, DATA.pandas)
-
-
-@pytest.mark.parametrize("tool", [RidgeCV, HistGradientBoostingClassifier])
-def test_columns_in_tools_that_score_arrays_raise(tool):
-    options = {} if tool is RidgeCV else {"early_stopping": True, "max_iter": 1}
-    with pytest.raises(ValueError, match=MESSAGE):
-        tool(scoring=column_scorer(), **options).fit(DATA.pandas, DATA.y)
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")

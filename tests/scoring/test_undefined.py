@@ -90,15 +90,6 @@ def test_a_metric_of_one_value():
     assert messages == [undefined("ndcg", "no queries that count")]
 
 
-def test_nothing_to_say_of_a_missing_standard_error():
-    """One query has a number and no error; a score needs none."""
-    X, y = make_rows(["a", "b"])
-    one = X["query"] == 0
-    score, messages = caught(column_scorer(), X[one], y[one])
-    assert np.isfinite(score)
-    assert messages == []
-
-
 def test_an_infinite_score_is_said():
     """No item of b is in the first place of any query: its skew is -inf."""
     X, y = make_rows(["a", "b"])
