@@ -103,10 +103,8 @@ class TestAudit:
         arguments = [*REQUIRED[:-1], "drama,nobody", "--metrics", "pairwise_exposure"]
         assert main(["audit", file, *arguments]) == 0
         (line,) = capsys.readouterr().err.splitlines()
-        assert line == (
-            "skrankfair: warning: pairwise_exposure is undefined (NaN) for groups "
-            "without pairs: nobody."
-        )
+        assert line.startswith("skrankfair: warning: pairwise_exposure is undefined")
+        assert line.endswith("for groups without pairs: nobody.")
 
     def test_json_on_standard_output_is_all_there_is(self, file, capsys):
         assert main(["audit", file, *FAST, "--json", "-"]) == 0

@@ -34,13 +34,8 @@ def test_hiring_is_by_race_and_sex_of_names(capsys):
     assert main(["demo", "--story", "hiring", "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["n_rows"], found["n_clusters"]) == (4870, 1323)
-    assert found["headline"].startswith(
-        "Who is selected? Selected less often: race=black"
-    )
-    ratio = (
-        "By race, below four fifths of the rate of white, beyond chance: black (0.668)."
-    )
-    assert ratio in found["headline"]
+    assert "Who is selected? Selected less often: race=black" in found["headline"]
+    assert "of the rate of white, beyond chance: black (0.668)." in found["headline"]
     frame = known_frame("openintro/resume")
     rates = frame.groupby("race")["received_callback"].mean()
     by_race = {row[0]: row for row in found["sections"][0]["rows"]}

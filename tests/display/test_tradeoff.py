@@ -104,9 +104,8 @@ class TestBound:
 def test_labels_are_plain_text_and_long_ones_are_cut():
     found = results()
     found["params"][1] = {"model__columns": "$x_1$", "alpha": "\x1b[31m\n"}
-    assert legend(draw(found, chosen=1))[0] == (
-        r"chosen: columns=$x_1$, alpha=\x1b[31m\n"
-    )
+    (name, *_) = legend(draw(found, chosen=1))
+    assert name == r"chosen: columns=$x_1$, alpha=\x1b[31m\n"
     found["params"][1] = {"x": "y" * 200}
     (name, *_) = legend(draw(found, chosen=1))
     assert len(name) < 80

@@ -90,10 +90,6 @@ class TestResults:
         frame = report.to_frame()
         assert list(frame.columns) == COLUMNS
         assert tuple(dict.fromkeys(frame["metric"])) == NAMES
-        rows = [row for finding in report.findings for row in finding.rows]
-        for name in COLUMNS[1:-1]:
-            expected = [getattr(row, name) for row in rows]
-            np.testing.assert_equal(frame[name].tolist(), expected)
         result = report.results["pairwise_exposure"].to_frame()
         of_result = frame[frame.metric == "pairwise_exposure"].set_index("group")
         for name in COLUMNS[2:8]:

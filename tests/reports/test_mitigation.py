@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss as sklearn_log_loss
 from sklearn.metrics import roc_auc_score
@@ -20,6 +19,7 @@ from skrankfair.metrics import (
     ndcg,
     pairwise_accuracy,
 )
+from tests.scoring.data import GroupShift
 
 
 def problem(n_queries=200, seed=0, size=10):
@@ -189,24 +189,14 @@ class TestVerdicts:
             assert costs.tolist() == [verdict] * 3
 
 
-class Means(RegressorMixin, BaseEstimator):
-    """Predicts a column, a little higher in a group that it is told of."""
-
-    def fit(self, X, y=None):
-        self.fitted_ = True
-        return self
-
-    def predict(self, X, sensitive_features=None):
-        return X["fair"] + 0.1 * (np.asarray(sensitive_features) == "a")
-
-
 class TestInput:
     def test_a_regressor_gets_the_group_that_it_wants(self):
-        data = problem(50)
+        data = problem(50).rename(columns={"unfair": "x"})
+        model = GroupShift(column="group").fit(data, data["y"])
         who = {"sensitive_features": "group", "qid": "query", "X": data}
-        found = report_of(data, data["fair"], Means().fit(data), **who)
-        data["higher"] = data["fair"] + 0.1 * (data["group"] == "a")
-        expected = report_of(data, "fair", "higher")
+        found = report_of(data, data["fair"], model, **who)
+        data["shifted"] = model.predict(data, data["group"])
+        expected = report_of(data, "fair", "shifted")
         pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame())
 
     def test_classifiers_are_scored_by_the_probability_of_the_second_class(self):

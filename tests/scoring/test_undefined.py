@@ -97,11 +97,8 @@ def test_an_infinite_score_is_said():
     options = {**COLUMNS, "k": 1}
     score, messages = caught(get_scorer("neg_skew_at_k", **options), X, y)
     assert score == -np.inf
-    message = (
-        "The score of skew_at_k is infinite (inf) on this test set: it has infinite "
-        "estimates of b (groups there: a, b)."
-    )
-    assert messages == [message]
+    (message,) = messages
+    assert message.endswith("it has infinite estimates of b (groups there: a, b).")
     strict = get_scorer("neg_skew_at_k", **options, on_undefined="raise")
     with pytest.raises(ValueError, match=re.escape(message)):
         strict(MODEL, X, y)
