@@ -235,14 +235,6 @@ class TestFoldsTogether:
 
 
 class TestConfidence:
-    def test_is_more_cautious_than_the_mean(self):
-        """The mean of candidate 2 is within the bound, which chance could have done."""
-        limit = search(SMALL, constrain(9)).refit.table_["gap"][2] + 0.01
-        assert search(SMALL, constrain(limit)).best_params_ == {"candidate": 2}
-        refit = constrain(limit, confidence_level=0.95)
-        assert search(SMALL, refit).best_params_["candidate"] < 2
-        assert refit.table_["gap_bound"][2] > limit
-
     @pytest.mark.parametrize("name", DISPARITIES)
     def test_the_bound_has_the_errors_of_the_folds(self, name):
         """The variances of the folds add up; Satterthwaite's degrees of freedom."""

@@ -37,9 +37,6 @@ class Recorder(BaseEstimator):
         self.X_, self.y_, self.group_ = X, y, group
         return self
 
-    def predict(self, X):
-        return np.asarray(X)[:, 0].astype(float)
-
 
 class GroupIdRecorder(Recorder):
     def fit(self, X, y, group_id=None, sample_weight=None):
@@ -54,17 +51,6 @@ def test_scikit_learn_checks(estimator, check):
 
 
 class TestFit:
-    def test_sorts_the_rows_and_counts_the_queries(self):
-        X, y = problem()
-        X["row"] = np.arange(len(X))
-        fitted = QueryRanker(Recorder(), qid="query").fit(X, y).estimator_
-        order = np.argsort(X["query"], kind="stable")
-        assert list(fitted.X_.columns) == ["group", "seen", "other", "row"]
-        np.testing.assert_array_equal(fitted.X_["row"], order)
-        np.testing.assert_array_equal(fitted.y_, y[order])
-        sizes = X["query"].value_counts().sort_index()
-        np.testing.assert_array_equal(fitted.group_, sizes)
-
     def test_as_an_argument_or_a_function(self):
         X, y = problem()
         X["query"] = "q" + X["query"].astype(str)

@@ -87,6 +87,22 @@ def recidivism():
     return pd.DataFrame({"score": score, "group": group}), y
 
 
+# Queries
+
+
+WHO = {"sensitive_features": "group", "qid": "query"}
+
+
+def ranking(n_queries=100, size=8, seed=0):
+    """Scores of which the group "b" has less."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"score": rng.random(n_queries * size)})
+    X["group"] = rng.choice(["a", "b"], len(X))
+    X["query"] = np.repeat(np.arange(n_queries), size)
+    X["score"] *= np.where(X["group"] == "b", 0.6, 1.0)
+    return X
+
+
 # Two scores
 
 

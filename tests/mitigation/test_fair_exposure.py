@@ -21,6 +21,7 @@ from skrankfair.mitigation._fair_exposure import (
     exposure_mixture,
 )
 from skrankfair.mitigation._floors import QueryLists
+from tests.mitigation.data import WHO, ranking
 from tests.reference.reranking_exposure import (
     dcg,
     equations,
@@ -29,18 +30,7 @@ from tests.reference.reranking_exposure import (
     most_useful_policy,
 )
 
-WHO = {"sensitive_features": "group", "qid": "query"}
 DCG = 1 / np.log2(np.arange(2, 102))
-
-
-def frame(n_queries=100, size=8, seed=0):
-    """Scores of which the group "b" has less."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"score": rng.random(n_queries * size)})
-    X["group"] = rng.choice(["a", "b"], len(X))
-    X["query"] = np.repeat(np.arange(n_queries), size)
-    X["score"] *= np.where(X["group"] == "b", 0.6, 1.0)
-    return X
 
 
 def gap(X, score):
@@ -58,7 +48,7 @@ amortized = partial(FairReranker, method="amortized", **WHO)
 @pytest.mark.filterwarnings("ignore:Exposure in proportion")
 class TestExposure:
     def test_seed_and_copy(self):
-        X = frame()
+        X = ranking()
         fair = in_draws().fit(X)
         np.testing.assert_array_equal(fair.predict(X), clone(fair).fit(X).predict(X))
         other = in_draws(random_state=1).fit(X)
@@ -66,7 +56,7 @@ class TestExposure:
 
     @pytest.mark.parametrize("make", [in_draws, amortized])
     def test_scores_of_a_query_change_hands_and_k_limits_them(self, make):
-        X = frame()
+        X = ranking()
         new = X.assign(new=make(k=3).fit(X).predict(X))
         for _, rows in new.groupby("query"):
             np.testing.assert_array_equal(np.sort(rows["score"]), np.sort(rows["new"]))
@@ -74,7 +64,7 @@ class TestExposure:
             assert rest.is_monotonic_decreasing
 
     def test_groups_that_fit_has_not_seen_are_as_good_as_others(self):
-        X = frame()
+        X = ranking()
         fair, renamed = in_draws().fit(X), X.assign(group=X["group"] + "!")
         np.testing.assert_array_equal(fair.predict(X), fair.predict(renamed))
 
@@ -88,7 +78,7 @@ class TestExposure:
         assert "by up to 77.4% of the way" in str(caught[0].message)
 
     def test_weights_of_places(self):
-        X = frame(20)
+        X = ranking(20)
         of_name, *others = (
             in_draws(position_weight=weight, k=3).fit(X).predict(X)
             for weight in ("top", [1.0, 1.0, 1.0], lambda rank: 1.0 * (rank <= 3))
@@ -99,7 +89,7 @@ class TestExposure:
 
 class TestAmortized:
     def test_gap_closes_over_the_sequence(self):
-        X = frame(200)
+        X = ranking(200)
         fair = amortized(quality=0).fit(X)
         assert abs(gap(X, fair.predict(X))) < abs(gap(X, X["score"])) / 10
         fair.partial_fit(X)
@@ -107,7 +97,7 @@ class TestAmortized:
             assert fair.attention_[g][0] == pytest.approx(fair.relevance_[g][0], abs=1)
 
     def test_parts_continue_and_the_state_is_json(self):
-        X = frame(30)
+        X = ranking(30)
         whole = amortized(quality=0.97).fit(X)
         online, parts = clone(whole).fit(X), []
         for start in (0, 10, 20):
@@ -124,12 +114,12 @@ class TestAmortized:
             np.testing.assert_allclose(first.attention_[g], online.attention_[g])
 
     def test_queries_come_in_the_order_of_their_first_rows(self):
-        X = frame(12)
+        X = ranking(12)
         fair, renamed = amortized().fit(X), X.assign(query=(7 * X["query"] + 5) % 12)
         np.testing.assert_array_equal(fair.predict(X), fair.predict(renamed))
 
     def test_columns_of_scores_have_books_of_their_own(self):
-        X = frame(20)
+        X = ranking(20)
         both = X.assign(other=X["score"].to_numpy()[::-1])
         fair, alone = (amortized().partial_fit(table) for table in (both, X))
         for g in "ab":
@@ -137,7 +127,7 @@ class TestAmortized:
             assert len(fair.attention_[g]) == 2
 
     def test_around_a_model_and_in_a_pipeline(self):
-        X = frame(30)
+        X = ranking(30)
         y = X["score"] ** 2 + 1  # The model's scores are not negative.
         score = FunctionTransformer(lambda table: table[["score"]])
         model = make_pipeline(score, LinearRegression())
@@ -158,7 +148,7 @@ class TestErrors:
         ],
     )
     def test_relevance_is_not_negative(self, options):
-        X = frame(2)
+        X = ranking(2)
         fair = FairReranker(**options, **WHO).fit(X)
         wrong = X.assign(score=X["score"] - 2)
         for call in (fair.transform, fair.fit):

@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 import sklearn
@@ -14,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skrankfair.inference import prefix_test
 from skrankfair.mitigation import FairReranker
 from skrankfair.rankers import QueryRanker
+from tests.mitigation.data import WHO, ranking
 from tests.reference import reranking as naive
 
 GREEDY = ("det_greedy", "det_cons", "det_relaxed", "det_const_sort")
@@ -211,23 +211,9 @@ def test_targets():
     assert found == {"a": 0.25, "b": pytest.approx(0.15), "c": 0.6}
 
 
-WHO = {"sensitive_features": "group", "qid": "query"}
-
-
-def candidates(n_queries=30, n=12, seed=0):
-    """Films of two groups; the scores of group b are lower."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"score": rng.normal(size=n_queries * n)})
-    X["group"] = np.tile(["a", "b"], len(X) // 2)
-    X["query"] = np.repeat(np.arange(n_queries), n)
-    X["score"] -= X["group"] == "b"
-    y = (X["score"] + (X["group"] == "b") + rng.normal(size=len(X)) > 0).astype(int)
-    return X, y.to_numpy()
-
-
 def test_candidates_are_the_pool_of_each_query():
-    X, _ = candidates(2)
-    X.loc[:11, "group"] = ["a"] * 10 + ["b"] * 2
+    X = ranking(2, 12)
+    X["group"] = [*"aaaaaaaaaabb", *"abababababab"]
     new = FairReranker(target="candidates", k=6, **WHO).fit_transform(X).ravel()
     for q, least in ((0, 1), (1, 3)):
         rows = np.flatnonzero(X["query"] == q)
@@ -236,7 +222,7 @@ def test_candidates_are_the_pool_of_each_query():
 
 
 def test_unseen_groups_keep_their_scores():
-    X, _ = candidates()
+    X = ranking(30, 12)
     fair, unseen = FairReranker(k=4, **WHO).fit(X), np.arange(len(X)) % 5 == 0
     mixed = X.assign(group=np.where(unseen, "c", X["group"]))
     with pytest.warns(UserWarning, match=r"not seen .*'c' \(seen: 'a', 'b'\)"):
@@ -281,7 +267,7 @@ BAD = [
 
 @pytest.mark.parametrize(("options", "message"), BAD)
 def test_bad_options_raise(options, message):
-    X, _ = candidates(2)
+    X = ranking(2, 12)
     with pytest.raises(ValueError, match=message):
         FairReranker(**WHO).set_params(**options).fit(X)
 
@@ -303,7 +289,7 @@ def test_too_many_counts_raise():
 
 
 def test_columns_metadata_functions_and_libraries_agree():
-    X, _ = candidates()
+    X = ranking(30, 12)
     options = {"method": "fa_ir", "k": 6, "target": "equal"}
     fair = FairReranker(**options, **WHO)
     expected = fair.fit_transform(X)
@@ -323,7 +309,8 @@ def test_columns_metadata_functions_and_libraries_agree():
 
 
 def test_last_step_of_a_model_and_metadata():
-    X, y = candidates()
+    X = ranking(30, 12)
+    y = X["score"] ** 2
     who = {name: X[column] for name, column in WHO.items()}
     alone = LinearRegression().fit(X[["score"]], y).predict(X[["score"]])
     expected = FairReranker(k=5).fit_transform(alone[:, None], **who)[:, 0]

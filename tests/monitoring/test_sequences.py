@@ -43,10 +43,8 @@ def test_is_the_asymptotic_sequence_of_gbstats(case):
     actual = boundary(np.array(n_rows / best), alpha) * error
     assert actual == pytest.approx(half, rel=1e-12)
     # One start alone, whose weight is undone, is the e-value of the same package.
-    ratio = np.array([[n_rows / best]])
-    scan = Scan(np.array([[estimate]]), np.array([[error]]), np.array([[1e12]]), ratio)
-    scale = best_ratio(alpha) / best_ratio(alpha / 2)
-    scan = Scan(scan.estimate, scan.error, scan.df, ratio * scale)
+    ratio = n_rows / best * best_ratio(alpha) / best_ratio(alpha / 2)
+    scan = Scan(*(np.array([[number]]) for number in (estimate, error, 1e12, ratio)))
     log, _ = scan.log_evidence(0.0, alpha)
     evidence = 2 * (np.exp(log[0]) - 0.5)
     assert min(1.0, 1 / evidence) == pytest.approx(pvalue, rel=1e-6)

@@ -41,15 +41,11 @@ class Data:
 
     @property
     def polars(self):
-        return pl.DataFrame({name: self.pandas[name].to_numpy() for name in self.names})
+        return pl.from_pandas(self.pandas)
 
     @property
     def numpy(self):
         return self.pandas.to_numpy(dtype=float)
-
-    @property
-    def names(self):
-        return list(self.pandas.columns)
 
     @cached_property
     def y(self):
