@@ -174,16 +174,6 @@ def relevance(s, b):
     return b * s if s < 0.5 else 1 - (2 - b) * (1 - s)
 
 
-def matched(data, boost=0.0, **options):
-    return matched_pair_calibration(
-        data.y_true,
-        data.y_score + boost * (data.sensitive_features == 1),
-        sensitive_features=data.sensitive_features,
-        qid=data.qid,
-        **options,
-    )
-
-
 @pytest.fixture(name="data", scope="module")
 def _data():
     return make_confounded_queries(200_000, random_state=0)
@@ -268,7 +258,9 @@ def pair_mean(item, boost, epsilon):
 @pytest.mark.parametrize("epsilon", [0.1, *rarely(0.01, 0.3)])
 @pytest.mark.parametrize("boost", [0.0, 0.1])
 def test_matched_pairs_measure_the_truth(data, epsilon, boost):
-    result = matched(data, boost, epsilon=epsilon)
+    score = data.y_score + boost * (data.sensitive_features == 1)
+    who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+    result = matched_pair_calibration(data.y_true, score, epsilon=epsilon, **who)
     truth = [pair_mean(item, boost, epsilon) for item in (1, 2)]
     assert np.all(np.abs(result.estimate - truth) < 4 * result.standard_error)
 
@@ -279,13 +271,8 @@ def _underranked():
 
 
 def accuracy(data, **options):
-    return pairwise_accuracy(
-        data.y_true,
-        data.y_score,
-        sensitive_features=data.sensitive_features,
-        qid=data.qid,
-        **options,
-    )
+    who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+    return pairwise_accuracy(data.y_true, data.y_score, **who, **options)
 
 
 def test_columns_of_underranked_items():

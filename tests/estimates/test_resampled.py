@@ -266,14 +266,10 @@ def shift_of(given, times=None, power=1):
     times = np.ones(given["cluster"].size, dtype=int) if times is None else times
     row = np.repeat(np.arange(times.size), times)
     copy = np.arange(row.size) - np.repeat(np.cumsum(times) - times, times)
-    return metrics.positive_rate_shift(
-        given["y_true"][row],
-        given["y_score"][row] ** power,
-        sensitive_features=given["sensitive_features"][row],
-        cluster=given["cluster"][row] + 1000 * copy,
-        bandwidth=0.2,
-        threshold=0.4,
-    )
+    rows = {name: column[row] for name, column in given.items()}
+    rows["y_score"] = rows["y_score"] ** power
+    rows["cluster"] += 1000 * copy
+    return metrics.positive_rate_shift(**rows, bandwidth=0.2, threshold=0.4)
 
 
 @pytest.fixture(scope="module", name="results")

@@ -162,13 +162,9 @@ class TestBound:
         # Of means no error is known; of shares there is that of a binomial.
         result = result_of(np.full((8, 2), [0.5, 0.7]))
         assert np.isnan(disparity_bound(result, "difference", 0.95))
-        query = np.repeat(np.arange(40), 2)
-        won = pairwise_accuracy(
-            np.arange(80) % 2,
-            np.arange(80) % 2,
-            sensitive_features=np.where(query % 2, "a", "b"),
-            qid=query,
-        )
+        good, query = np.arange(80) % 2, np.repeat(np.arange(40), 2)
+        who = {"sensitive_features": np.where(query % 2, "a", "b"), "qid": query}
+        won = pairwise_accuracy(good, good, **who)
         assert won.disparity() == 0
         assert 0.1 < won.disparity_bound() < 0.3
         assert 0.7 < won.disparity_bound(kind="ratio") < 0.9

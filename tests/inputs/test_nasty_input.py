@@ -11,7 +11,6 @@ import pytest
 
 from skrankfair._inputs.columns import OneWayError
 from skrankfair.metrics import (
-    matched_pair_calibration,
     mean_position,
     ndcg,
     pairwise_accuracy,
@@ -19,7 +18,6 @@ from skrankfair.metrics import (
     pairwise_preference,
 )
 from tests.calls import CLICKED, ENGAGEMENT, GOOD, INF, METRICS, NAN, call, columns_of
-from tests.metrics.test_near import all_differences, expected_epsilon
 from tests.seeds import one_in
 
 
@@ -122,24 +120,3 @@ def test_only_the_order_of_extreme_numbers_counts(qid):
             expected = metric(**{**options, name: small})
             np.testing.assert_array_equal(r.estimate, expected.estimate)
             np.testing.assert_array_equal(r.covariance, expected.covariance)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@pytest.mark.parametrize(
-    "option",
-    [{"epsilon": 1e-320}, {"epsilon": 1.7e308}, {"n_pairs": 2}, {"quantile": 1.0}],
-)
-@pytest.mark.parametrize("direction", ["below", "both"])
-def test_matching_extreme_scores(option, direction):
-    # A difference may be larger than any float; no finite epsilon reaches it.
-    scores = [1e308, -1e308, 5e-324, -0.0, 0.0, -1e308]
-    options = {"epsilon": None, **option, "direction": direction, "qid": None}
-    r = call(matched_pair_calibration, y_score=scores, **options)
-    for place, g in enumerate("fm"):
-        focal = np.array(GOOD["sensitive_features"]) == g
-        columns = np.array(scores), np.zeros(6), focal
-        with np.errstate(over="ignore"):
-            differences = all_differences(*columns, direction)
-        epsilon = option.get("epsilon") or expected_epsilon(*differences, **option)
-        assert r.first_pass["epsilon"][g] == epsilon
-        assert r.support[place] == np.count_nonzero(differences[0] <= epsilon)

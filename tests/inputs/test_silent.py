@@ -11,37 +11,28 @@ from skrankfair._inputs.validation import weighted_quantile
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test, predictive_parity_test
 from tests.calls import GOOD, WITH_VARIANCE, call
+from tests.metrics.common import columns
 
 
 class TestOneQueryPerPart:
     """Whether a part has one query or many, its sums are of queries."""
 
-    N_QUERIES, SIZE = 60, 8
-
-    def rows(self):
-        rng = np.random.default_rng(3)
-        query = np.repeat(np.arange(self.N_QUERIES), self.SIZE)
-        bias = rng.normal(size=self.N_QUERIES)[query]
-        group = rng.choice(["f", "m"], query.size)
-        score = rng.normal(size=query.size) + bias * (group == "f")
-        y = rng.integers(0, 3, query.size).astype(float)
-        return y, score, group, query
-
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
     @pytest.mark.parametrize("metric", WITH_VARIANCE, ids=lambda m: m.__name__)
     @pytest.mark.parametrize("n_queries", [1, 2])
     def test_adds_up(self, metric, n_queries):
-        y, score, group, query = self.rows()
-        user = query // n_queries
+        data = columns(3, size=8)
+        user = data["qid"] // n_queries
+        if metric is metrics.pairwise_exposure:
+            del data["y_true"]
+        if n_queries > 1:
+            data["cluster"] = user
 
         def measure(rows):
-            who = {"sensitive_features": group[rows], "qid": query[rows]}
-            outcome = None if metric is metrics.pairwise_exposure else y[rows]
-            who |= {"y_true": outcome, "cluster": user[rows] if n_queries > 1 else None}
-            return call(metric, y_score=score[rows], **who)
+            return call(metric, **{name: values[rows] for name, values in data.items()})
 
         total = sum(measure(user == part).compact() for part in np.unique(user))
-        whole = measure(np.ones(query.size, dtype=bool))
+        whole = measure(slice(None))
         assert total.variance == whole.variance == "cluster"
         np.testing.assert_allclose(total.estimate, whole.estimate, rtol=1e-12)
         np.testing.assert_allclose(total.covariance, whole.covariance, rtol=1e-9)
@@ -72,9 +63,9 @@ class TestOneQueryPerPart:
             assert "leave out qid" not in str(said[0].message)
 
     def test_items_of_one_list_may_have_clusters(self):
-        y, score, group, query = self.rows()
-        columns = {"sensitive_features": group, "cluster": query}
-        assert metrics.pairwise_accuracy(y, score, **columns).variance == "item"
+        data = columns()
+        data["cluster"] = data.pop("qid")
+        assert metrics.pairwise_accuracy(**data).variance == "item"
 
 
 @pytest.mark.parametrize("n_rows", [2, 3, 4, 100])

@@ -236,16 +236,10 @@ def test_regression_takes_nothing_from_pairs_at_the_threshold(copies):
     rows = np.repeat(np.arange(6), copies)
     y = np.array([0.0, 0.25, 0.25, 0.75, 0.0, 1.0])[rows]
     s = np.array([0.7, 0.0, 0.5, 0.3, 0.2, 1.0])[rows]
-    q = np.tile(np.arange(copies), 6)
+    group, q = np.array(list("bababb"))[rows], np.tile(np.arange(copies), 6)
+    who = {"sensitive_features": group, "qid": q}
+    who["sample_weight"] = np.full(rows.size, 2.0 / copies)
     for options in ({"position_weight": "dcg"}, {}, {"direction": "both"}):
-        r = matched_pair_calibration(
-            y,
-            s,
-            sensitive_features=np.array(list("bababb"))[rows],
-            qid=q,
-            sample_weight=np.full(rows.size, 2.0 / copies),
-            epsilon=0.2,
-            estimator="local_linear",
-            **options,
-        )
+        options |= {"epsilon": 0.2, "estimator": "local_linear"}
+        r = matched_pair_calibration(y, s, **who, **options)
         assert np.isnan(r.estimate).all(), (r.estimate, options)

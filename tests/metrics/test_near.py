@@ -70,6 +70,7 @@ SCORES = {
 CHOICES = [
     *({"quantile": share} for share in (1e-9, 0.001, 0.01, 0.3, 0.5, 0.97, 1.0)),
     *({"n_pairs": k} for k in (1, 1000, 10**6, 10**12)),
+    *({"epsilon": distance} for distance in (1e-320, 1.7e308)),
 ]
 
 
@@ -81,7 +82,7 @@ def assert_exact(s, focal, direction, choices):
         r = matched_pair_calibration(
             np.zeros(s.size), s, sensitive_features=focal, direction=direction, **chosen
         )
-        epsilon = expected_epsilon(values, weights, **chosen)
+        epsilon = chosen.get("epsilon") or expected_epsilon(values, weights, **chosen)
         assert r.first_pass["epsilon"][True] == epsilon, chosen
         # Pairs tied at the threshold are all kept, up to rounding.
         assert r.support[1] == np.count_nonzero(values <= epsilon * (1 + 1e-9)), chosen

@@ -94,15 +94,10 @@ def test_degrees_of_freedom_of_a_dominant_cluster_are_one(size):
     cluster = np.repeat(np.r_[np.zeros(20, dtype=int), 1 + np.arange(size)], 2)
     group = np.arange(cluster.size) % 2
     y = np.arange(cluster.size) % 3 == 0
+    who = {"sensitive_features": group, "cluster": cluster}
     for exponent in (-5, -6, -7, -8):
         weight = np.where(cluster == 0, 1.0, 10.0**exponent)
-        result = metrics.selection_rate(
-            y_score=y,
-            threshold=0.5,
-            sensitive_features=group,
-            cluster=cluster,
-            sample_weight=weight,
-        )
+        result = metrics.selection_rate(None, y, sample_weight=weight, **who)
         np.testing.assert_allclose(result.df, 1, atol=2e-3)
         assert result.contrast(*result.groups).df >= 1
 

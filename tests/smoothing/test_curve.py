@@ -41,15 +41,9 @@ def test_curve_and_covariance_are_those_of_the_loops(kernel, method):
             *(cluster_weight, w),
         )
         covariance = naive.covariance(psi, psi)
-        r = nadaraya_watson(
-            *(y, s, GRID[::3]),
-            bandwidth=0.3,
-            kernel=kernel,
-            cluster=cluster,
-            cluster_weight=cluster_weight,
-            sample_weight=w,
-            method=method,
-        )
+        options = {"bandwidth": 0.3, "kernel": kernel, "method": method}
+        weights = {"cluster_weight": cluster_weight, "sample_weight": w}
+        r = nadaraya_watson(y, s, GRID[::3], cluster=cluster, **weights, **options)
         assert_close(r.estimate, f, METHODS[method])
         assert_close(r.covariance, covariance, METHODS[method])
         assert_close(r.standard_error**2, np.diag(covariance), METHODS[method])
