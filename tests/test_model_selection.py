@@ -57,14 +57,10 @@ class Data:
     def X(self):  # noqa: N802
         rng = np.random.default_rng(self.seed)
         n = 8 * self.n_queries
-        return pd.DataFrame(
-            {
-                "x": rng.normal(size=n),
-                "noise": rng.normal(size=n),
-                "group": rng.choice(list("abcd"[: self.n_groups]), n),
-                "query": np.repeat(np.arange(self.n_queries), 8),
-            }
-        )
+        X = pd.DataFrame({"x": rng.normal(size=n), "noise": rng.normal(size=n)})
+        X["group"] = rng.choice(list("abcd"[: self.n_groups]), n)
+        X["query"] = np.repeat(np.arange(self.n_queries), 8)
+        return X
 
     @cached_property
     def y(self):
@@ -100,10 +96,7 @@ DISPARITIES = {
         CALIBRATION,
         lambda c: np.abs(true_model(c).matched_pairs(EPSILON)).max(),
     ),
-    "ratio": (
-        RATIO,
-        lambda c: np.divide(*np.sort(true_model(c).inter_accuracy())),
-    ),
+    "ratio": (RATIO, lambda c: np.divide(*np.sort(true_model(c).inter_accuracy()))),
 }
 
 
@@ -486,13 +479,9 @@ class TestSearches:
 
     @pytest.mark.parametrize("n_jobs", [None, 2])
     def test_inside_cross_validation(self, n_jobs):
-        inner = GridSearchCV(
-            Candidate(),
-            GRID,
-            scoring=with_errors({"quality": quality, "gap": GAP}),
-            refit=constrain(0.25, confidence_level=0.95),
-            cv=KFold(2),
-        )
+        scoring = with_errors({"quality": quality, "gap": GAP})
+        options = {"scoring": scoring, "refit": constrain(0.25, confidence_level=0.95)}
+        inner = GridSearchCV(Candidate(), GRID, cv=KFold(2), **options)
         scores = cross_val_score(
             inner, LARGE.X, LARGE.y, scoring=GAP, cv=LARGE.splits(2), n_jobs=n_jobs
         )

@@ -67,14 +67,9 @@ class TestPairs:
         sizes = {"rate": 0.4, "share": 0.3, "n_items": 12}
         query = np.repeat(np.arange(n_users * queries), 12)
         group, good = (rng.random(query.size) < sizes[x] for x in ("share", "rate"))
-        result = pairwise_accuracy(
-            good,
-            rng.exponential(size=query.size) * np.where(good, 2.0, 1.0),
-            sensitive_features=group,
-            qid=query,
-            cluster=query // queries,
-            comparison="inter",
-        )
+        score = rng.exponential(size=query.size) * np.where(good, 2.0, 1.0)
+        who = {"sensitive_features": group, "qid": query, "cluster": query // queries}
+        result = pairwise_accuracy(good, score, **who, comparison="inter")
         # Of two exponential scores, the one with twice the mean wins in 2 of 3.
         plan = plan_pairs(2 / 3, **sizes, queries_per_cluster=queries)
         assert_is_of_data(plan, n_users, result, (0.04, 0.06))
@@ -156,10 +151,8 @@ class TestPowerCurve:
         assert curve.power.shape == (3, 2, curve.n_clusters.size)
         frame = curve.to_frame()
         assert list(frame) == ["group", "gap", "n_clusters", "power"]
-        np.testing.assert_array_equal(
-            frame.set_index(["group", "gap"]).loc[("b", 0.1), "power"],
-            curve.power[1, 1],
-        )
+        of_b = frame.set_index(["group", "gap"]).loc[("b", 0.1), "power"]
+        np.testing.assert_array_equal(of_b, curve.power[1, 1])
         assert "Power by number of clusters" in repr(curve)
 
     def test_a_group_without_an_error_is_unknown(self):
@@ -221,13 +214,9 @@ class TestDrawnPairs:
         totals = np.zeros((2, 2))
         for seed in range(200):
             pairs = draw_pairs(query, random_state=seed)
-            r = pairwise_accuracy(
-                y[pairs.rows],
-                score[pairs.rows],
-                sensitive_features=group[pairs.rows],
-                qid=pairs.qid,
-                sample_weight=pairs.sample_weight,
-            )
+            rows, weight = pairs.rows, pairs.sample_weight
+            drawn = {"sensitive_features": group[rows], "qid": pairs.qid}
+            r = pairwise_accuracy(y[rows], score[rows], **drawn, sample_weight=weight)
             totals += r.sums.by_group[:, :2]
         np.testing.assert_allclose(totals[:, 0] / totals[:, 1], every, atol=0.03)
         by_query = pairwise_accuracy(y, score, **who, average="queries").estimate

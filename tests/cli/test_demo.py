@@ -86,14 +86,9 @@ def make_ratings(n_users=60, n_movies=40, share=0.4, seed=0):
     user, movie = np.nonzero(rng.random((n_users, n_movies)) < share)
     taste = rng.normal(size=(n_users, 3)) @ rng.normal(size=(3, n_movies))
     rating = 3 + taste[user, movie] + rng.normal(scale=0.5, size=len(user))
-    ratings = pd.DataFrame(
-        {
-            "user_id": 7 * user + 3,
-            "movie_id": 1000 - 5 * movie,
-            "rating": (np.clip(np.round(2 * rating), 1, 10) / 2).astype(np.float32),
-            "timestamp": rng.integers(0, 50, len(user)),
-        }
-    )
+    ratings = pd.DataFrame({"user_id": 7 * user + 3, "movie_id": 1000 - 5 * movie})
+    ratings["rating"] = (np.clip(np.round(2 * rating), 1, 10) / 2).astype(np.float32)
+    ratings["timestamp"] = rng.integers(0, 50, len(user))
     return ratings.sample(frac=1, random_state=seed)
 
 

@@ -71,10 +71,8 @@ class TestFromEstimates:
         result = metrics.selection_rate(None, ranked["y_score"] > 0, **groups)
         display = from_estimates(result)
         assert colors(display) == [DIFFERENT, DIFFERENT]
-        assert legend(display) == [
-            "lower, corrected p < 0.05",
-            "higher, corrected p < 0.05",
-        ]
+        sides = [f"{side}, corrected p < 0.05" for side in ("lower", "higher")]
+        assert legend(display) == sides
         assert [point.get_marker() for point in display.points_] == ["^", "v"]
         assert colors(from_estimates(result, worse="below")) == [BETTER, WORSE]
 

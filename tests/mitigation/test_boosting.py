@@ -159,15 +159,11 @@ def test_other_ways_to_pass_it_give_the_same_model():
     objective = objective_of(y, group, query, loss="logistic")
     xgboost = pytest.importorskip("xgboost")
     options = {"max_depth": 2, "learning_rate": 0.3, "base_score": 0.5}
-    native = xgboost.train(
-        {"nthread": 1, **options},
-        xgboost.DMatrix(X, label=y),
-        num_boost_round=5,
-        obj=objective,
-    )
+    data = xgboost.DMatrix(X, label=y)
+    native = xgboost.train({"nthread": 1, **options}, data, 5, obj=objective)
     options |= {"objective": objective, "n_estimators": 5, "n_jobs": 1}
     score = xgboost.XGBRegressor(**options).fit(X, y).predict(X)
-    np.testing.assert_allclose(native.predict(xgboost.DMatrix(X)), score, rtol=1e-6)
+    np.testing.assert_allclose(native.predict(data), score, rtol=1e-6)
     classifier = xgboost.XGBClassifier(**options).fit(X, y)
     margin = classifier.predict(X, output_margin=True)
     np.testing.assert_allclose(classifier.predict_proba(X)[:, 1], expit(margin))

@@ -348,16 +348,9 @@ class TestClassifier:
 
     def test_options_of_the_calibrator(self):
         X, y = problem(500)
-        options = {
-            "n_bins": 3,
-            "min_group_size": 400,
-            "sensitive_features": "no column",
-        }
-        model = GroupCalibratedClassifier(
-            LogisticRegression(),
-            calibrator=GroupCalibrator("binning", **options),
-            **COLUMNS,
-        )
+        options = {"min_group_size": 400, "sensitive_features": "no column"}
+        model = GroupCalibratedClassifier(LogisticRegression(), **COLUMNS)
+        model.set_params(calibrator=GroupCalibrator("binning", n_bins=3, **options))
         with pytest.warns(UserWarning, match="fewer than min_group_size=400") as caught:
             model.fit(X, y)
         assert len(caught) == 1

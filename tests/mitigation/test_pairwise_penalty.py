@@ -111,14 +111,11 @@ def test_strata_of_engagement_are_terms_that_count_as_one():
     score, z = rng.normal(size=y.size), rng.random(y.size)
     z[y == 0] = np.nan
     penalty = penalty_of(y, group, query, engagement=z, bins=[0, 0.5, 1])
-    expected = {
-        (0, bucket): naive_correlation(
-            y[rows], score[rows], query[rows], group[rows] == 0, "inter"
-        )
-        for bucket, rows in enumerate(
-            (y == 0) | chosen for chosen in (z < 0.5, z >= 0.5)
-        )
-    }
+    expected = {}
+    for bucket, chosen in enumerate((z < 0.5, z >= 0.5)):
+        rows = (y == 0) | chosen
+        columns = y[rows], score[rows], query[rows], group[rows] == 0
+        expected[0, bucket] = naive_correlation(*columns, "inter")
     assert penalty.correlation(score) == pytest.approx(expected, rel=1e-9)
     value, gradient = penalty(score)
     mean = np.mean([smooth_absolute(r)[0] for r in expected.values()])

@@ -42,11 +42,9 @@ class TestClosedForm:
         for seed in range(30):
             model = thresholds_of(*uniform(2000, seed)[:2])
             errors = model.marginal_outcome_errors_
-            deviations += [
-                (model.marginal_outcomes_[g] - SQUARE[g](model.thresholds_[g]))
-                / errors[g]
-                for g in "ab"
-            ]
+            for g in "ab":
+                away = model.marginal_outcomes_[g] - SQUARE[g](model.thresholds_[g])
+                deviations.append(away / errors[g])
         # The outcomes are one level in both groups, so some of the noise cancels.
         assert 0.6 < np.sqrt(np.mean(np.square(deviations))) < 1.5
         few = thresholds_of(*uniform(200, 0)[:2]).marginal_outcome_errors_

@@ -28,13 +28,8 @@ def blocks(value, variance=None, weight=None, df=1e9):
     """Return one block per update."""
     value = np.asarray(value, dtype=float)
     ones = np.ones(value.size)
-    return Blocks(
-        value,
-        ones if variance is None else variance,
-        ones if weight is None else weight,
-        df * ones,
-        np.arange(value.size),
-    )
+    variance, weight = (ones if x is None else x for x in (variance, weight))
+    return Blocks(value, variance, weight, df * ones, np.arange(value.size))
 
 
 @pytest.mark.parametrize("case", GBSTATS, ids=[str(case[0]) for case in GBSTATS])

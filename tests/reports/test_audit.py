@@ -31,10 +31,8 @@ MATCHED = "matched_pair_calibration"
 def test_errors_of_users_and_items_where_metrics_take_both():
     y, score, columns = lists(n_users=60, n_items=40)
     report = audit(y, score, **columns)
-    same(
-        report.results["pairwise_exposure"],
-        metrics.pairwise_exposure(y, score, **columns),
-    )
+    exposure = metrics.pairwise_exposure(y, score, **columns)
+    same(report.results["pairwise_exposure"], exposure)
     users = {"qid": columns["qid"], "cluster": columns["cluster"][:, 0]}
     same(report.results["ndcg"], metrics.ndcg(y, score, **users))
     assert report.notes[-1].endswith("hold for no other items: NDCG.")
@@ -242,10 +240,8 @@ class TestMissing:
         top = {"position_weight": "top", "k": 4, "missing": "drop"}
         with pytest.warns(UserWarning, match="left out"):
             expected = [
-                *(
-                    metric(**lacking, **top)
-                    for metric in (metrics.dips, metrics.exposure_gap)
-                ),
+                metrics.dips(**lacking, **top),
+                metrics.exposure_gap(**lacking, **top),
                 metrics.precision_at_k(**lacking, k=4, missing="drop"),
             ]
         for result in expected:

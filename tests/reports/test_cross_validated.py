@@ -40,14 +40,10 @@ def problem(n_queries=60, size=8, seed=0, groups="abc"):
     """A frame with queries, three groups and clusters of three queries."""
     rng = np.random.default_rng(seed)
     n = n_queries * size
-    X = pd.DataFrame(
-        {
-            "query": np.repeat(np.arange(n_queries), size) + 1000,
-            "group": rng.choice(list(groups), n),
-            "x": rng.normal(size=n),
-            "engagement": rng.gamma(2, size=n),
-        }
-    )
+    X = pd.DataFrame({"query": np.repeat(np.arange(n_queries), size) + 1000})
+    X["group"] = rng.choice(list(groups), n)
+    X["x"] = rng.normal(size=n)
+    X["engagement"] = rng.gamma(2, size=n)
     X["user"] = "u" + (X["query"] // 3).astype(str)
     X["seen"] = X["x"] - 0.5 * (X["group"] == "a")
     y = (X["x"] + rng.normal(size=n) > 0).astype(int)
@@ -71,15 +67,11 @@ def scores_by_fold(X, y, splits):
 
 def sum_of_folds(metric, X, y, folds, who, **options):
     """The sum of the results of the folds, each of which is a plain call."""
-    return sum(
-        metric(
-            y.iloc[rows],
-            score,
-            **{a: X[c].iloc[rows] for a, c in who.items()},
-            **options,
-        )
-        for rows, score in folds
-    )
+    results = []
+    for rows, score in folds:
+        columns = {a: X[c].iloc[rows] for a, c in who.items()}
+        results.append(metric(y.iloc[rows], score, **columns, **options))
+    return sum(results)
 
 
 QUERIES, CLUSTERS = {"qid": "query"}, {"cluster": "user"}

@@ -168,11 +168,9 @@ class TestVerdicts:
         frame = frame[frame["kind"] == "disparity"]
         once = np.array(once)
         assert 2 < once.sum() < once.size
-        np.testing.assert_allclose(
-            frame["pvalue_corrected"][once],
-            multipletests(np.array(changed)[once], method="holm")[1],
-            rtol=1e-8,
-        )
+        expected = multipletests(np.array(changed)[once], method="holm")[1]
+        found = frame["pvalue_corrected"][once]
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
         shown = multipletests(np.array(unequal)[once], method="holm")[1] < 0.05
         told = frame["verdict"][once].isin(["closer to fair", "further from fair"])
         assert told.tolist() == shown.tolist()

@@ -28,14 +28,9 @@ class Data:
     def pandas(self):
         rng = np.random.default_rng(self.seed)
         n = self.n_queries * self.size
-        frame = pd.DataFrame(
-            {
-                "x": rng.normal(size=n),
-                "z": rng.normal(size=n),
-                "group": rng.integers(0, self.n_groups, n),
-                "query": np.repeat(np.arange(self.n_queries), self.size),
-            }
-        )
+        frame = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
+        frame["group"] = rng.integers(0, self.n_groups, n)
+        frame["query"] = np.repeat(np.arange(self.n_queries), self.size)
         frame["z"] -= frame["group"]
         return frame
 

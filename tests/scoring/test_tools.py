@@ -203,13 +203,8 @@ def test_ridge_classifier_with_folds_and_metadata():
 @pytest.mark.parametrize("labels", [(-1, 1), (1, 2), ("no", "yes")])
 def test_tuned_threshold_reads_any_labels_as_0_and_1(labels):
     """It calls the metric with class labels, whose distance must not matter."""
-    scorer = make_fairness_scorer(
-        matched_pair_calibration,
-        sensitive_features=True,
-        qid=True,
-        epsilon=1.0,
-        direction="both",
-    )
+    options = {"sensitive_features": True, "qid": True, "direction": "both"}
+    scorer = make_fairness_scorer(matched_pair_calibration, epsilon=1.0, **options)
     scores = []
     with METADATA():
         for y in (DATA.y, np.array(labels)[DATA.y]):

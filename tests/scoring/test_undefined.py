@@ -39,13 +39,8 @@ MODEL = Identity()
 def make_rows(groups, n=24):
     """Rows of 4 queries whose groups take turns, and outcomes."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "score": rng.normal(size=n),
-            "group": np.resize(groups, n),
-            "query": np.repeat(np.arange(4), n // 4),
-        }
-    )
+    frame = pd.DataFrame({"score": rng.normal(size=n), "group": np.resize(groups, n)})
+    frame["query"] = np.repeat(np.arange(4), n // 4)
     return frame, frame["score"] + rng.normal(size=n)
 
 
