@@ -22,6 +22,7 @@ from skrankfair.metrics import (
     positive_rate_shift,
 )
 from skrankfair.mitigation import GroupCalibratedClassifier, GroupCalibrator
+from tests.calls import GOOD
 
 
 def masked(values):
@@ -33,15 +34,7 @@ def masked(values):
     ["y_true", "y_score", "sensitive_features", "qid", "cluster", "sample_weight"],
 )
 def test_masked_values_are_missing(name):
-    query = np.repeat(np.arange(8), 2)
-    columns = {
-        "y_true": np.tile([0, 1, 1, 0], 4),
-        "y_score": np.tile([0.1, 0.2, 0.3, 0.4], 4),
-        "sensitive_features": np.tile(["a", "b"], 8),
-        "qid": query,
-        "cluster": query,
-        "sample_weight": np.ones(16),
-    }
+    columns = {**GOOD, "cluster": GOOD["qid"], "sample_weight": np.ones(6)}
     whole = {**columns, name: np.ma.array(columns[name])}
     with pytest.raises(ValueError, match=rf"^{name} must .*row 1 "):
         pairwise_accuracy(**{**columns, name: masked(columns[name])})

@@ -103,9 +103,7 @@ def test_default_grid_with_many_ties():
 def test_curves_add_up():
     data = columns()
     parts = [
-        matched_pair_curve(
-            **{name: column[rows] for name, column in data.items()}, epsilon=GRID
-        )
+        curve(**{name: column[rows] for name, column in data.items()})
         for rows in (data["qid"] < 20, data["qid"] >= 20)
     ]
     total, whole = sum(parts), curve()
