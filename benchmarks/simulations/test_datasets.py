@@ -9,8 +9,7 @@ from scipy.stats import f as f_distribution
 from benchmarks.simulations.common import slices, tolerance
 from skrankfair.datasets import make_confounded_queries
 from skrankfair.inference import compare
-from skrankfair.metrics import ndcg
-from tests.datasets.test_make import matched
+from skrankfair.metrics import matched_pair_calibration, ndcg
 
 pytestmark = pytest.mark.simulation
 
@@ -32,6 +31,13 @@ def calibration_test(residual, group, score, n_bins=5):
         scaled = t2 * (n_queries - size) / (size * (n_queries - 1))
         pvalues.append(f_distribution.sf(scaled, size, n_queries - size))
     return np.array(pvalues)
+
+
+def matched(data, boost=0.0, **options):
+    """Return matched pair calibration with a boost of the first type of items."""
+    score = data.y_score + boost * (data.sensitive_features == 1)
+    who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
+    return matched_pair_calibration(data.y_true, score, **who, **options)
 
 
 def test_calibration_by_type_finds_nothing_and_matched_pairs_do():
