@@ -90,9 +90,10 @@ def _moments(
     samples of the matrices of a group. The shapes are (C, G), (G,) and (m,): the last
     is of pairs of groups, or without `pairs` of each group with itself.
     """
-    n_strata, n_groups = sums.support.shape[1:]
+    supports = [sums.size_of(k)[0] for k in needs_of(finalize)]
+    n_strata, n_groups = supports[0].shape
     samples = [(k, s) for k in needs_of(finalize) for s in range(n_strata)]
-    total = np.stack([sums.support[k, s] for k, s in samples])
+    total = np.concatenate(supports)
     with np.errstate(divide="ignore"):
         scale = np.where(total > 0, 1 / total, 0.0)
     first, second = (np.arange(n_groups),) * 2 if pairs is None else pairs

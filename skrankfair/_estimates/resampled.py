@@ -594,7 +594,7 @@ def wild_scale(scale: PlainScale, df: Array, resampler: Resampler) -> PlainScale
     # Shares of counted rows are not the leverages of a metric that a user made.
     if isinstance(sums.supports[needs_of(finalize)[0]], LastColumn):
         return scale
-    number = sums.active[list(needs_of(finalize)), 0].min(axis=0)[sides].min(axis=1)
+    number = sums.active(finalize)[:, 0].min(axis=0)[sides].min(axis=1)
     with np.errstate(invalid="ignore"):
         chosen = np.flatnonzero(
             (df < np.minimum(_UNEQUAL * (number - 1), _MOST_DF))
@@ -632,12 +632,12 @@ def _clusters(
     place, needs = place.reshape(sides.shape), needs_of(finalize)
     some = sums.of_groups(used).compact_among(1)
     jackknife = np.concatenate([rows.dense() for rows in some.influence(finalize)])
-    number = some.active[list(needs), 0].max(axis=0)
+    number = some.active(finalize)[:, 0].max(axis=0)
     jackknife *= -np.sqrt(number / np.maximum(number - 1, 1))
     share, linear = np.zeros(jackknife.shape), some.slopes(finalize)
     slopes = np.stack([linear, np.zeros(linear.shape)])
     for k in needs:
-        support, total = some.supports[k], len(needs) * some.support[k, 0]
+        support, total = some.supports[k], len(needs) * some.size_of(k)[0, 0]
         share += some.exact_rows.support_by_stratum(support)[0].dense() / total
         by_column = slopes_at(support, some.by_group[None], some.shared[None])[0]
         slopes[1] += by_column / total[:, None]

@@ -135,28 +135,35 @@ class ClusterSums:
     @property
     def support(self) -> Array:
         """Sums of the supports by stratum and group, shape (S, M, G)."""
-        return self._support_and_active[0]
+        return np.stack([self.size_of(k)[0] for k in range(len(self.supports))])
 
-    @property
-    def active(self) -> Array:
-        """Number of rows behind each support, shape (S, M, G)."""
-        return self._support_and_active[1]
+    def active(self, finalize: Finalize) -> Array:
+        """Return the number of rows behind each support of a metric, (S, M, G)."""
+        return np.stack([self.size_of(k)[1] for k in needs_of(finalize)])
+
+    def size_of(self, number: int) -> Array:
+        """Return the sum of one support, and its number of rows, (2, M, G)."""
+        if number not in self._sizes:
+            self._sizes[number] = self._size_of(number)
+        return self._sizes[number]
 
     @cached_property
-    def _support_and_active(self) -> tuple[Array, Array]:
+    def _sizes(self) -> dict[int, Array]:
+        return {}
+
+    def _size_of(self, number: int) -> Array:
         n_strata = 1 if self.rows.member is None else 2
-        support, active = np.zeros((2, len(self.supports), n_strata, len(self.groups)))
+        sizes = np.zeros((2, n_strata, len(self.groups)))
         for rows in self.rows.blocks():
-            for i, finalize in enumerate(self.supports):
-                for j, sample in enumerate(rows.support_by_stratum(finalize)):
-                    support[i, j] += sample.sum()
-                    active[i, j] += sample.positive().sum()
-        active = np.rint(active)
-        support[active == 0] = 0.0  # no row has any: it is rounding
+            strata = rows.support_by_stratum(self.supports[number])
+            for size, sample in zip(sizes.swapaxes(0, 1), strata, strict=True):
+                size += sample.sum(), sample.positive().sum()
+        sizes[1] = np.rint(sizes[1])
+        sizes[0, sizes[1] == 0] = 0.0  # no row has any: it is rounding
         if self.remainder is not None:
-            support = support + self.remainder.support[..., :-1]
-            active = active + self.remainder.active[..., :-1]
-        return support, active
+            folded = self.remainder.support[number], self.remainder.active[number]
+            sizes += np.stack(folded)[..., :-1]
+        return sizes
 
     @cached_property
     def exact_rows(self) -> Rows:
@@ -259,7 +266,7 @@ class ClusterSums:
         shared = np.broadcast_to(self.shared, (len(self.groups), self.shared.size))
         terms = np.nan_to_num(slopes) * np.hstack([self.by_group, shared])
         noise = _NOISE * np.abs(terms).sum(1)
-        number = self.active[list(needs_of(finalize))].max(axis=0)
+        number = self.active(finalize).max(axis=0)
         factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
         right = -factor[-1][:, None] * slopes[:, self.by_group.shape[1] :]
         for rows in self.exact_rows.blocks():
@@ -285,7 +292,7 @@ class ClusterSums:
             blocks = self.influence(finalize)
             total = np.sum([rows.products(rows, pairs) for rows in blocks], axis=0)
             if self.remainder is not None:
-                number = self.active[list(needs_of(finalize))].max(axis=(0, 1))
+                number = self.active(finalize).max(axis=(0, 1))
                 factor = np.sqrt(number / np.maximum(number - 1, 1))
                 slopes = factor[:, None] * self.slopes(finalize)
                 total = total + self.remainder.scatter.products(slopes, slopes, pairs)
@@ -345,7 +352,7 @@ class ClusterSums:
 
     def undefined(self, finalize: Finalize) -> Array:
         """Return which groups have no standard error, shape (G,)."""
-        active = self.active[list(needs_of(finalize))]
+        active = self.active(finalize)
         few = (active.sum(axis=1) < 2).any(axis=0)
         alone = ((active > 0) & (active < 2)).any(axis=(0, 1))
         return few | alone | np.isnan(self.estimate(finalize))

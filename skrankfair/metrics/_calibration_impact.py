@@ -176,7 +176,7 @@ def _in_too_few_clusters(
     They have rows in one cluster only, or in so few that some resample has none of
     these clusters. No curve is fitted to find them.
     """
-    if sums.active.min() >= _SURELY_DRAWN:
+    if sums.active(finalize).min() >= _SURELY_DRAWN:
         return np.zeros(len(sums.groups), dtype=bool)
     plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
     return np.isnan(plain.variance(finalize))

@@ -153,8 +153,7 @@ def test_folded_rows_are_sums_of_powers(name, monkeypatch):
             shared = np.repeat(rows.shared[:, None], rows.n_groups, axis=1)
             both = np.concatenate([rows.by_group, shared], axis=2)
             linear = np.einsum("qgc,gc->qg", both, slopes)
-            needs = list(needs_of(finalize))
-            number = whole.active[needs].max(axis=(0, 1))
+            number = whole.active(finalize).max(axis=(0, 1))
             linear *= np.sqrt(number / np.maximum(number - 1, 1))
             expected = linear.T @ linear
             known = ~whole.undefined(finalize)
@@ -162,18 +161,18 @@ def test_folded_rows_are_sums_of_powers(name, monkeypatch):
             assert_allclose(sums.covariance(finalize), expected, atol=1e-11)
             variance = np.diag(expected)
             assert_allclose(sums.variance(finalize), variance, atol=1e-11)
-            check_folded_leverages(sums, rows, needs, finalize)
+            check_folded_leverages(sums, rows, finalize)
             twice = (sums + sums).variance(finalize)
             assert_allclose(twice, (whole + whole).compact().variance(finalize))
 
 
-def check_folded_leverages(sums, rows, needs, finalize):
+def check_folded_leverages(sums, rows, finalize):
     """Compare degrees of freedom with those of matrices of powers of the shares."""
     member = np.ones((rows.n_rows, rows.n_groups), dtype=bool)
     if rows.member is not None:
         member[rows.row, rows.group] = rows.member
     squares = []
-    for k in needs:
+    for k in needs_of(finalize):
         size = SUPPORTS[k](rows.by_group, rows.shared)
         strata = [size * member, size * ~member][: 1 + (rows.member is not None)]
         for of_stratum in strata:

@@ -50,17 +50,23 @@ def bounds_around(places: Places, rows: Array | None = None) -> tuple[Array, ...
     return start, *places.tie_bounds(rows), end
 
 
+def cumulated(values: Array) -> Array:
+    """Return the sums of the values before each row, and of all, shape (..., n + 1)."""
+    n = values.shape[-1]
+    dtype: type = count_dtype(n) if values.dtype == bool else float
+    before = np.zeros((*values.shape[:-1], n + 1), dtype)
+    np.cumsum(values, axis=-1, out=before[..., 1:])
+    return before
+
+
 def sums_between(values: Array | None, *bounds: Array) -> list[Array]:
     """Return the sums of values over rows from each bound to the next, (..., k).
 
     `values` are columns of rows, (..., n); None counts rows.
     """
-    ends = list(bounds)
+    ends: Sequence[Array] = bounds
     if values is not None:
-        n = values.shape[-1]
-        dtype: type = count_dtype(n) if values.dtype == bool else float
-        before = np.zeros((*values.shape[:-1], n + 1), dtype)
-        np.cumsum(values, axis=-1, out=before[..., 1:])
+        before = cumulated(values)
         ends = [before[..., bound] for bound in bounds]
     return [high - low for low, high in itertools.pairwise(ends)]
 
@@ -253,10 +259,9 @@ def sums_by_block(
     """Return the pairs of the last block of queries, and the sums of all blocks."""
     parts = []
     for _, _, block in data.blocks():
-        ranking = block.ranking
-        chance = np.ones(ranking.n_rows) if k is None else ranking.chance_of_top(k)
+        chance = np.ones(1) if k is None else block.ranking.chance_of_top(k)
         pairs, sums = _sums_of_top(block, make_pairs, chance)
-        if block.item_weight is not None or (chance % 1).any():
+        if block.item_weight is not None or ((chance > 0) & (chance < 1)).any():
             # Pairs that have no chance to be in the first places never count.
             some_chance = (chance > 0).astype(float)
             _, exact = _sums_of_top(block.with_equal_items, make_pairs, some_chance)
@@ -273,11 +278,11 @@ def _sums_of_top(
 ) -> tuple[Pairs, QuerySums]:
     """Return the pairs, and the sums over those with an item in the first places.
 
-    `chance` is the probability of each item to be in the first places. Two items of
-    different scores are both below with the product of their (1 - chance). Two items of
-    one tied block of m items, for which t places are left, are both below with
-    probability ``(m - t)(m - t - 1) / (m (m - 1))``. That is less than the product by
-    ``(1 - chance) t / (m (m - 1))``, which is added again.
+    `chance` is the probability of each item to be in the first places, or one of all of
+    them. Two items of different scores are both below with the product of their
+    (1 - chance). Two items of one tied block of m items, for which t places are left,
+    are both below with probability ``(m - t)(m - t - 1) / (m (m - 1))``. That is less
+    than the product by ``(1 - chance) t / (m (m - 1))``, which is added again.
     """
     pairs = make_pairs(block)
     sums, tied = pairs.sums(block.memberships), chance * (1 - chance)

@@ -14,9 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import Memberships, Places, Ranking, order_rows, stable_order
+from ..._inputs.ranking import Memberships, Places, Ranking, order_rows
 from ..._inputs.validation import Array
-from .cluster_rows import REST, Pairs, bounds_around, count_dtype, sums_between, times
+from .cluster_rows import (
+    REST,
+    Pairs,
+    bounds_around,
+    count_dtype,
+    cumulated,
+    sums_between,
+    times,
+)
 
 _FEW_GRADES = 64
 _SAMPLE = 1000
@@ -70,28 +78,35 @@ def outcome_levels(
 
     With `equal` the last level has the blocks of equal outcomes.
     """
-    starts, tie, rows = ranking.starts, ranking.tie, np.arange(ranking.n_rows)
+    places, rows = Places(ranking.starts, ranking.tie_starts), np.arange(codes.size)
+    tie = ranking.tie if ranking.has_ties else None
     last = -1 if equal else 0
     for place in range(int(codes.max()).bit_length() - 1, last - 1, -1):
-        new = np.ones(ranking.n_rows, dtype=bool)
-        if ranking.has_ties:
-            new[1:] = tie[1:] != tie[:-1]
-            new[starts[:-1]] = True
         bit = None if place < 0 else (codes >> place & 1).astype(bool)
-        places = Places(starts, np.flatnonzero(new))
         yield Level(rows, bit, places)
         if bit is None or place == last:
             return
-        moved, starts = _split(bit, places)
-        rows, codes, tie = rows[moved], codes[moved], tie[moved]
+        moved, starts = _split(bit, places.starts)
+        rows, codes = rows[moved], codes[moved]
+        tie_starts = places.tie_starts
+        if tie is not None:
+            tie = tie[moved]
+            new = np.diff(tie, prepend=-1) != 0
+            new[starts[:-1]] = True
+            tie_starts = np.flatnonzero(new)
+        places = Places(starts, tie_starts)
 
 
-def _split(bit: Array, places: Places) -> tuple[Array, Array]:
+def _split(bit: Array, starts: Array) -> tuple[Array, Array]:
     """Return the rows with the zeros of each block before its ones, and new starts."""
-    half = 2 * places.query + bit
-    moved = stable_order(half)
-    first = np.flatnonzero(np.diff(half[moved], prepend=-1))
-    return moved, np.append(first, bit.size)
+    ones = np.add.reduceat(bit, starts[:-1], dtype=np.int64)
+    # Zeros come in the same order as before over all blocks, and ones as well.
+    halves = np.append(np.column_stack([starts[:-1], starts[1:] - ones]), bit.size)
+    sizes = np.diff(halves)
+    is_one = np.repeat(np.arange(sizes.size) % 2 == 1, sizes)
+    moved = np.empty(bit.size, dtype=np.int64)
+    moved[~is_one], moved[is_one] = np.flatnonzero(~bit), np.flatnonzero(bit)
+    return moved, halves[np.append(sizes > 0, True)]
 
 
 @dataclass(frozen=True)
@@ -126,21 +141,27 @@ class OutcomeCounts:
         is False the better rows (focal rows). The shape is (sides, masks, 2, n): values
         of the pairs, one half for tied scores, and their numbers.
         """
-        counts = np.zeros((len(sides), len(masks), 2, self.ranking.n_rows))
-        weight = self.item_weight
+        n, weight = self.ranking.n_rows, self.item_weight
+        sought = [weight if mask is None else times(mask, weight) for mask in masks]
+        # Twice the value is an integer.
+        dtype: type = count_dtype(n) if weight is None else float
+        counts: Array = np.zeros((len(sides), len(masks), 2, n), dtype)
         for rows, bit, places in outcome_levels(self.ranking, self.codes):
-            of_rows = None if weight is None else weight[rows]
+            in_order = [None if w is None else w[rows] for w in sought]
             for worse, of_side in zip(sides, counts, strict=True):
                 unlike, at = bit != worse, np.flatnonzero(bit == worse)
-                target, bounds = rows[at], bounds_around(places, at)
-                for mask, (value, number) in zip(masks, of_side, strict=True):
-                    sought = times(unlike, None if mask is None else mask[rows])
-                    sought = times(sought, of_rows)
-                    above, tied, below = sums_between(sought, *bounds)
+                # The row itself is not sought: where no rows are tied, none are.
+                first, last = places.tie_bounds(at) if places.has_ties else (at, at)
+                target, block = rows[at], places.query[at]
+                for partner, (value, number) in zip(in_order, of_side, strict=True):
+                    before = cumulated(times(unlike, partner))
+                    edges = before[places.starts]
+                    start, end = edges[block], edges[1:][block]
+                    around = before[first] + before[last]
                     # Partners after the row, or focal rows before it.
-                    value[target] += (below if worse else above) + tied / 2
-                    number[target] += above + tied + below
-        return times(counts, weight)
+                    value[target] += 2 * end - around if worse else around - 2 * start
+                    number[target] += end - start
+        return times(counts * [[0.5], [1.0]], weight)
 
     def within(self, members: Memberships) -> OutcomeCounts:
         """Return the counts of each cell as a list of its own."""
@@ -174,20 +195,20 @@ class OutcomePairs(Pairs):
         The sums over all pairs, over pairs with the focal item in the group, with the
         partner in it, and with both give the sums of the group and of the rest.
         """
-        rows, cell, n_cells = members.rows, members.cell, members.sizes.size
-        of_group = self._focal_sums(self.counts.all_worse[:, rows], cell, n_cells, rows)
+        of_group = members.sums_of_rows(self._partners)
         of_rest = -of_group
-        if self.comparison != "all" and rows.size:
+        if self.comparison != "all":
             inside, (some, several) = np.zeros(of_group.shape), members.in_company()
             if some.size:
-                inner = self.counts.within(several).count([None], True)[0, 0]
-                inside = self._focal_sums(inner, cell[some], n_cells, rows[some])
-            partner = np.moveaxis(members.sums_of_rows(self._all_better), 0, -1)
+                inner = self.counts.within(several).count([None], True)[0]
+                inner = self._in_strata(inner, several.rows)
+                inside[..., members.sizes > 1] = several.sums(inner)
+            partner = members.sums_of_rows(self._all_better)
             if self.comparison == "intra":
                 of_group, of_rest = inside, inside - of_group - partner
             else:
                 of_group, of_rest = of_group - inside, partner - inside
-        out = np.concatenate([of_group, of_rest]).transpose(1, 0, 2)
+        out = np.concatenate([of_group, of_rest], axis=1).transpose(2, 1, 0)
         if self.has_shared:
             out[:, REST] += self.query_sums()[members.cells.query]
         return out
@@ -196,18 +217,8 @@ class OutcomePairs(Pairs):
         """Return value and number of all pairs of each query, shape (Q, 2 or 0, B)."""
         if not self.has_shared:
             return super().query_sums()
-        query, every = self.ranking.query.astype(np.int64), self.counts.all_worse
-        return self._focal_sums(every, query, self.ranking.n_queries).swapaxes(0, 1)
-
-    def _focal_sums(
-        self, counts: Array, code: Array, size: int, rows: Array | slice = slice(None)
-    ) -> Array:
-        """Sum the counts of focal rows by code and stratum, shape (2, size, B)."""
-        if self.bucket is not None:
-            code = code * self.n_buckets + self.bucket[rows]
-        length = size * self.n_buckets
-        sums = [np.bincount(code, column, length) for column in counts]
-        return np.array(sums, dtype=float).reshape(2, size, self.n_buckets)
+        first = self.ranking.starts[:-1]
+        return np.add.reduceat(self._partners, first, axis=-1).transpose(2, 1, 0)
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the pairs of group and rest, (4, B, n)."""
@@ -245,11 +256,12 @@ class OutcomePairs(Pairs):
         strata = [self.bucket == bucket for bucket in range(self.n_buckets)]
         return [s if mask is None else s & mask for s in strata]
 
-    def _in_strata(self, counts: Array) -> Array:
-        """Return counts of focal rows, (1, 2, n), put in their stratum, (B, 2, n)."""
+    def _in_strata(self, counts: Array, rows: Array | slice = slice(None)) -> Array:
+        """Return counts of focal rows, (1, 2, k), put in their stratum, (B, 2, k)."""
         if self.bucket is None:
             return counts
-        return counts * np.array(self._strata(None))[:, None]
+        strata = self.bucket[rows] == np.arange(self.n_buckets)[:, None]
+        return counts * strata[:, None]
 
     @cached_property
     def _partners(self) -> Array:

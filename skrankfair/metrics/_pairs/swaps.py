@@ -14,7 +14,7 @@ import numpy as np
 from ..._estimates.finalize import NOTHING
 from ..._inputs.ranking import RankedData, Ranking
 from ..._inputs.validation import Array
-from .cluster_rows import QuerySums, bounds_around, sums_between, times
+from .cluster_rows import QuerySums, cumulated, sums_between, times
 from .pairwise import outcome_codes, outcome_levels
 
 
@@ -96,18 +96,18 @@ def _of_members(
     visits, start = rule.visits, np.zeros(1, dtype=np.int64)
     if ranking.shown is not None:
         visits, start = ranking.values_held(visits), ranking.starts[ranking.query[rows]]
-    cumulated = np.concatenate(([0.0], np.cumsum(visits)))
-    below, out[7] = cumulated[start + smaller + equal], smaller + equal + larger
+    of_first = cumulated(visits)  # the visits to the first places, by their number
+    below, out[7] = of_first[start + smaller + equal], smaller + equal + larger
     if rule.comparison == "all" and not by_item:
         # The worst ranking has the members last among the items of equal outcomes.
-        first, sums = start + smaller + equal - alike + 1, np.cumsum([0.0, *cumulated])
+        first, sums = start + smaller + equal - alike + 1, np.cumsum([0.0, *of_first])
         below = (sums[first + alike] - sums[first]) / alike
         equal = equal - (alike - 1) / 2  # a pair within the group counts once
-    out[1] = (1 - tie_cost) * cumulated[start + smaller] + tie_cost * below
-    out[1] -= cumulated[start]
+    out[1] = (1 - tie_cost) * of_first[start + smaller] + tie_cost * below
+    out[1] -= of_first[start]
     # The worst ranking has the members j in increasing order of their outcomes.
     lowest = start + lowest
-    visited = (cumulated[lowest + alike] - cumulated[lowest]) / alike
+    visited = (of_first[lowest + alike] - of_first[lowest]) / alike
     out[3] = (larger + tie_cost * equal) * visited
     ties = equal if tie_cost > 0 else 0
     out[4], out[5] = smaller + ties, larger + ties
@@ -176,12 +176,13 @@ def _swaps(
         for better, total in zip(sides, out, strict=True):
             at = np.flatnonzero(every if bit is None else bit == better)
             others = times(every if bit is None else bit != better, allowed)
-            target = rows[at]
-            start, first, last, end = bounds_around(places, at)
+            target, block = rows[at], places.query[at]
+            first, last = places.tie_bounds(at)
+            before = cumulated(single * others if better else others)
             if better:
-                [value] = sums_between(single * others, start, first)
+                value = before[first] - before[places.starts][block]
             else:
-                value = single[at] * sums_between(others, last, end)[0]
+                value = single[at] * (before[places.starts][1:][block] - before[last])
             if visits.tied is not None:
                 [number] = sums_between(others, first, last)
                 value += visits.tied[target] * (number - others[at])
