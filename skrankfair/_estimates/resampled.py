@@ -29,7 +29,7 @@ does not depend on labels, on the order of clusters or on the number of parts.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Self
 
@@ -234,12 +234,6 @@ class ResampledSums(ClusterSums):
     bias: float = 1.0
     finalize: Finalize | None = None
     deviations: Array | None = None
-
-    @classmethod
-    def of_sums(cls, sums: ClusterSums, **resamples: Any) -> Self:
-        """Return sums whose errors are those of resamples."""
-        given = {each.name: getattr(sums, each.name) for each in fields(ClusterSums)}
-        return cls(**given | resamples)
 
     @classmethod
     def of_replicates(cls, a: ClusterSums, b: ClusterSums) -> Self:

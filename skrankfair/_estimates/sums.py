@@ -122,6 +122,12 @@ class ClusterSums:
             unweighted=rows.unweighted,
         )
 
+    @classmethod
+    def of_sums(cls, sums: ClusterSums, **others: Any) -> Self:
+        """Return sums of this class with the fields of `sums`, but for the others."""
+        given = {each.name: getattr(sums, each.name) for each in fields(ClusterSums)}
+        return cls(**given | others)
+
     @property
     def ways(self) -> tuple[ClusterSums, ...]:
         """The sums over each kind of independent unit: clusters, or users and items."""

@@ -11,7 +11,7 @@ stands in the rows of both its items.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -47,16 +47,13 @@ class TwoWaySums(ClusterSums):
         cls, users: ClusterSums, items: ClusterSums, crossed: ClusterSums
     ) -> Self:
         """Return the sums of users together with those of their items."""
-        given = {each.name: getattr(users, each.name) for each in fields(ClusterSums)}
         items = replace(items, kind="item")
-        ways = {"kind": "two-way", "items": items, "crossed": crossed}
-        return cls(**given | ways)
+        return cls.of_sums(users, kind="two-way", items=items, crossed=crossed)
 
     @cached_property
     def users(self) -> ClusterSums:
         """The sums over users alone."""
-        given = {each.name: getattr(self, each.name) for each in fields(ClusterSums)}
-        return ClusterSums(**given | {"kind": "cluster"})
+        return ClusterSums.of_sums(self, kind="cluster")
 
     @property
     def ways(self) -> tuple[ClusterSums, ...]:
