@@ -457,7 +457,7 @@ class Memberships:
 
     def sums_of_rows(self, values: Array) -> Array:
         """Return the sums by cell of columns of ranked rows, shape (..., E)."""
-        return self.sums(values[..., self.rows])
+        return self.sums(values.take(self.rows, axis=-1))
 
     def tie_starts(self, places: Places) -> Array:
         """Return the first membership of each tied block of a cell."""

@@ -41,11 +41,11 @@ def _position_sums(data: RankedData, comparison: str, clicked: Array) -> QuerySu
     """
     ranking = data.ranking
     members = Memberships.of(ranking, data.groups)
-    rows, own = members.rows, clicked[:, members.rows]
+    rows, own = members.rows, clicked.take(members.rows, axis=1)
     position, below = _places(ranking, clicked)
     within, below_within = _places(members.ranking(ranking), own)
     number, of_all = members.sums(own), members.sums(own * position[rows])
-    inside, across = members.sums(own * within), below[:, rows] - below_within
+    inside, across = members.sums(own * within), below.take(rows, axis=1) - below_within
     across = members.sums(across)
     value, rest = {
         "all": (of_all, -of_all),

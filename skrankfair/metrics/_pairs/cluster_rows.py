@@ -67,7 +67,7 @@ def sums_between(values: Array | None, *bounds: Array) -> list[Array]:
     ends: Sequence[Array] = bounds
     if values is not None:
         before = cumulated(values)
-        ends = [before[..., bound] for bound in bounds]
+        ends = [before.take(bound, axis=-1) for bound in bounds]
     return [high - low for low, high in itertools.pairwise(ends)]
 
 
@@ -212,7 +212,7 @@ def supports_of(size: int, n_sides: int, has_shared: bool) -> list[ColumnSum]:
 def subtract_shared(sums: QuerySums, pairs: Pairs) -> None:
     """Subtract the shared sums from those of the rest, in place."""
     if pairs.has_shared:
-        sums.by_cell[:, REST] -= sums.shared[sums.cells.query]
+        sums.by_cell[:, REST] -= sums.shared.take(sums.cells.query, axis=0)
 
 
 def means_of_units(table: Array, n_columns: int) -> None:

@@ -253,7 +253,7 @@ class MatchedPairs(NearPairs):
         matching, ranges = self._of_all_items
         members, out = matching.members, np.zeros((self.n_columns, self.ranking.n_rows))
         some = np.flatnonzero(matching.group == group)
-        out[:, members.rows[some]] = self._of_members[:, some]
+        out[:, members.rows[some]] = self._of_members.take(some, axis=1)
         of_group = np.flatnonzero(members.cells.group == group)
         cell_of_query = np.full(self.ranking.n_queries, -1)
         cell_of_query[members.cells.query[of_group]] = of_group
@@ -370,7 +370,7 @@ class WrittenPairs(NearPairs):
         if self.n_positions:
             position = np.maximum(*(self.ranking.place[rows] for rows in (i, j)))
             some = np.flatnonzero(position < self.n_positions)
-            key, columns = key[some] + position[some], columns[:, some]
+            key, columns = key[some] + position[some], columns.take(some, axis=1)
         size = shape[0] * shape[1]
         sums = [np.bincount(key, column, size).reshape(shape) for column in columns]
         return np.stack(sums, axis=1).astype(float)
@@ -386,7 +386,7 @@ class WrittenPairs(NearPairs):
         of, *rows, columns = self._pairs_of_groups
         some, n_rows = np.flatnonzero(of == group), self.ranking.n_rows
         out = np.zeros((self.n_columns, 1, n_rows))
-        for total, column in zip(out, columns[:, some], strict=True):
+        for total, column in zip(out, columns.take(some, axis=1), strict=True):
             for row in rows:
                 total[0] += np.bincount(row[some], column, n_rows)
         return out

@@ -210,7 +210,7 @@ class OutcomePairs(Pairs):
                 of_group, of_rest = of_group - inside, partner - inside
         out = np.concatenate([of_group, of_rest], axis=1).transpose(2, 1, 0)
         if self.has_shared:
-            out[:, REST] += self.query_sums()[members.cells.query]
+            out[:, REST] += self.query_sums().take(members.cells.query, axis=0)
         return out
 
     def query_sums(self) -> Array:
@@ -312,7 +312,7 @@ class ScorePairs(Pairs):
 
         They are all pairs of members, minus those between two members.
         """
-        of_rows, weight = self._around_all[:, members.rows], self.item_weight
+        of_rows, weight = self._around_all.take(members.rows, axis=1), self.item_weight
         weight = None if weight is None else weight[members.rows]
         bounds = bounds_around(members.ranking(self.ranking))
         columns = self._columns(of_rows - sums_between(weight, *bounds))

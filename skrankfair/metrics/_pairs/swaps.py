@@ -79,7 +79,7 @@ def _of_members(
         ranking, codes, visits_of, tie_cost, True, False, partner=partner
     )
     # Smaller, equal and larger outcomes, of the partners and of the cell alone.
-    smaller, equal, larger = _by_outcome(ranking, codes, partner)[:, rows]
+    smaller, equal, larger = _by_outcome(ranking, codes, partner).take(rows, axis=1)
     equal -= partner[rows]  # the row itself
     lowest, alike, highest = np.zeros((3, rows.size), dtype=np.int64)
     alike += 1
