@@ -112,8 +112,7 @@ def test_a_full_temporary_directory(frame, tmp_path, folder):
     code = f"""
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    from benchmarks import fuzz_files
-from skrankfair.distributed import measure
+    from skrankfair.distributed import measure
     try:
         measure({data!r}, "pairwise_exposure", temp_directory={str(folder)!r},
                 n_partitions=2, **{WHO!r})
@@ -136,8 +135,7 @@ def test_an_interrupt_leaves_nothing_behind(n_jobs, frame, tmp_path, folder):
     code = f"""
     import os, sys
     sys.path.insert(0, {str(ROOT)!r})
-    from benchmarks import fuzz_files
-from skrankfair.distributed import measure
+    from skrankfair.distributed import measure
     from benchmarks.simulations.test_distributed import _waits
     if {n_jobs} > 1:  # the first part does not wait
         os.environ["SKRANKFAIR_PARENT"] = str(os.getpid())
