@@ -26,7 +26,7 @@ from ._estimates.power import (
     smallest,
 )
 from ._inputs.columns import read_labels
-from ._inputs.ranking import stable_order
+from ._inputs.groups import stable_order
 from ._inputs.validation import (
     Array,
     as_numbers,

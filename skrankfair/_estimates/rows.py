@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.groups import encode
-from .._inputs.ranking import stable_order
+from .._inputs.groups import encode, stable_order
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from .entries import Entries

@@ -46,6 +46,21 @@ def _as_scalar(label: Any) -> Hashable:
         return str(label)
 
 
+def stable_order(codes: Array) -> Array:
+    """Return ``np.argsort(codes, kind="stable")`` of non-negative integers."""
+    bits, most = codes.size.bit_length(), int(codes.max(initial=0))
+    if most < 1 << 16:  # a radix sort
+        return np.argsort(codes.astype(np.uint16), kind="stable")
+    if most.bit_length() + bits > 62:
+        return np.argsort(codes, kind="stable")
+    # Sorting values is several times as fast as sorting their places.
+    key: Array = codes.astype(np.int64, copy=False) << bits
+    key |= np.arange(codes.size)
+    key.sort()
+    key &= (1 << bits) - 1
+    return key
+
+
 @dataclass(frozen=True)
 class Codes:
     """Labels as integers: ``labels[codes]`` gives the column back."""
@@ -74,15 +89,19 @@ class Codes:
         Their product is at most the square of the number of rows, and never overflows.
         """
         number = self.codes * other.size + other.codes
-        pairs, codes = np.unique(number, return_inverse=True)
-        return Codes(codes, pairs)
+        order = stable_order(number)
+        ordered = number[order]
+        first = np.diff(ordered, prepend=-1) > 0
+        codes = np.empty_like(order)
+        codes[order] = np.cumsum(first) - 1
+        return Codes(codes, ordered[first])
 
     def crossed_units(self, other: Codes) -> Codes | None:
-        """Return `crossed` in any order, or None where no pair of labels occurs twice.
+        """Return `crossed`, or None where no pair of labels occurs twice.
 
         Each row is then a unit of its own.
         """
-        pairs = Codes(*pd.factorize(self.codes * other.size + other.codes))
+        pairs = self.crossed(other)
         return None if pairs.size == pairs.codes.size else pairs
 
 

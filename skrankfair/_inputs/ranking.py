@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .columns import read_columns
-from .groups import Codes, Groups
+from .groups import Codes, Groups, stable_order
 from .validation import Array, as_numbers, check_aligned, check_binary, check_lengths
 
 T = TypeVar("T")
@@ -32,21 +32,6 @@ _BLOCK = 1 << 16
 _LAST_PLACE = 10_000_000
 #: Largest ratio of the weights of two items; beyond it sums of pairs are rounding.
 _WIDEST = 1e12
-
-
-def stable_order(codes: Array) -> Array:
-    """Return ``np.argsort(codes, kind="stable")`` of non-negative integers."""
-    bits, most = codes.size.bit_length(), int(codes.max(initial=0))
-    if most < 1 << 16:  # a radix sort
-        return np.argsort(codes.astype(np.uint16), kind="stable")
-    if most.bit_length() + bits > 62:
-        return np.argsort(codes, kind="stable")
-    # Sorting values is several times as fast as sorting their places.
-    key: Array = codes.astype(np.int64, copy=False) << bits
-    key |= np.arange(codes.size)
-    key.sort()
-    key &= (1 << bits) - 1
-    return key
 
 
 def order_rows(codes: Array, values: Array) -> Array:

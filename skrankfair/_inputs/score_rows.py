@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from .columns import check_one_way, read_columns
-from .groups import Codes, Groups
-from .ranking import stable_order
+from .groups import Codes, Groups, stable_order
 from .validation import Array, check_choice, check_magnitude
 
 CLUSTER_WEIGHTS = ("cluster", "row")

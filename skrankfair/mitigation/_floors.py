@@ -16,7 +16,8 @@ from functools import cached_property
 
 import numpy as np
 
-from .._inputs.ranking import Places, stable_order
+from .._inputs.groups import stable_order
+from .._inputs.ranking import Places
 from .._inputs.validation import Array
 from ..inference._prefix_test import FairCounts
 

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from .._inputs.columns import read_labels
-from .._inputs.groups import Groups
-from .._inputs.ranking import ranked_data, stable_order
+from .._inputs.groups import Groups, stable_order
+from .._inputs.ranking import ranked_data
 from .._inputs.validation import (
     Array,
     as_numbers,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skrankfair._inputs.groups import Groups
-from skrankfair._inputs.ranking import Ranking, order_rows, ranked_data, stable_order
+from skrankfair._inputs.groups import Groups, stable_order
+from skrankfair._inputs.ranking import Ranking, order_rows, ranked_data
 from tests.seeds import one_in
 
 TINY = 5e-324

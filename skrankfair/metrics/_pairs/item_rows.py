@@ -155,10 +155,8 @@ def two_way_sums(
     """Return the sums of a pair metric over users, and over items that recur."""
     supports, rows, shared, unweighted = _item_rows(data, make_pairs)
     # Both items of a pair are of one user.
-    by_user, of_users = (
-        sum_rows(part, cluster.codes[data.ranking.order], cluster.size) / 2
-        for part in (rows, shared)
-    )
+    code = cluster.codes[data.ranking.order]
+    by_user, of_users = (sum_rows(s, code, cluster.size) / 2 for s in (rows, shared))
     table = Rows.of_all(by_user, of_users, cluster.labels, unweighted=unweighted)
     users = ClusterSums.from_rows(data.groups.labels, table, supports)
     # An item that a list has twice recurs with its user too.

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._inputs.ranking import Memberships, Ranking, stable_order
+from ..._inputs.groups import stable_order
+from ..._inputs.ranking import Memberships, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import count_dtype, rows_of_ranges, sums_between, times
 
