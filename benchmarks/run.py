@@ -447,7 +447,7 @@ ANSWER = (
     '("Beyond memory"). Errors for repeated users and items together take about three',
     "times those for users alone, and up to 360 bytes per row. Groups cost more: for",
     'ten thousand of them see "Ten thousand groups". 300 groups in one list take 18 to',
-    "55 times as long as two, half a second for 20,000 rows, since each item has a",
+    "62 times as long as two, half a second for 20,000 rows, since each item has a",
     "number for each group, and one list of more than 10^8 items × groups is refused.",
     "Models with a penalty take one to four fits.",
     "",

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skrankfair.metrics import exposure_gap
@@ -21,6 +22,8 @@ from skrankfair.mitigation._fair_exposure import (
     exposure_mixture,
 )
 from skrankfair.mitigation._floors import QueryLists
+from skrankfair.model_selection import fairness_constrained
+from skrankfair.scoring import get_scorer, make_fairness_scorer
 from tests.mitigation.data import WHO, ranking
 from tests.reference.reranking_exposure import (
     dcg,
@@ -30,6 +33,15 @@ from tests.reference.reranking_exposure import (
     most_useful_policy,
 )
 
+SEARCHES = [
+    ({"method": "det_greedy", "target": "candidates"}, {"k": [1, 8]}),
+    ({"method": "fa_ir", "target": "candidates", "group": "b"}, {"alpha": [0.01, 0.4]}),
+    (
+        {"method": "exposure_lp", "random_state": 0},
+        {"constraint": ["parity", "impact"]},
+    ),
+    ({"method": "amortized"}, {"quality": [0.0, 0.999]}),
+]
 DCG = 1 / np.log2(np.arange(2, 102))
 
 
@@ -136,6 +148,32 @@ class TestAmortized:
             assert fair.predict(X).shape == (len(X),)
         books = amortized(model).fit(X, y).partial_fit(X)
         assert set(books.attention_) == {"a", "b"}
+
+
+@pytest.mark.filterwarnings("ignore:Exposure in proportion")
+@pytest.mark.parametrize(("options", "grid"), SEARCHES)
+def test_search_with_a_bound(options, grid):
+    """The bound on the gap is kept at the least price in NDCG."""
+    X = ranking(60)
+    y = (X["score"] > X["score"].mean()).astype(int)
+    target = {"target": "population", "position_weight": "dcg"}
+    gap_scorer = make_fairness_scorer(exposure_gap, **target, **WHO)
+    search = GridSearchCV(
+        Pipeline([("fair", FairReranker(**options, **WHO))]),
+        {f"fair__{name}": values for name, values in grid.items()},
+        scoring={"ndcg": get_scorer("ndcg", qid="query"), "gap": gap_scorer},
+        refit=fairness_constrained("ndcg", at_most={"gap": 1.0}),
+        cv=GroupKFold(2),
+        error_score="raise",
+    ).fit(X, y, groups=X["query"])
+    results = search.cv_results_
+    assert search.best_index_ == np.argmax(results["mean_test_ndcg"])
+    gaps = -results["mean_test_gap"]
+    tight = fairness_constrained("ndcg", at_most={"gap": gaps.min() + 1e-9})
+    assert tight(results) == np.argmin(gaps)
+    best = {name.split("__")[1]: v for name, v in search.best_params_.items()}
+    alone = FairReranker(**{**options, **best}, **WHO).fit(X)
+    np.testing.assert_array_equal(search.predict(X), alone.predict(X))
 
 
 class TestErrors:
