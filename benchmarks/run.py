@@ -455,7 +455,7 @@ ANSWER = (
     "of the Zen 4 generation, of which the one of this page is, sorts with AVX-512",
     "take three to five times as long as those with AVX2. The environment variable",
     "`NPY_DISABLE_CPU_FEATURES=X86_V4` makes numpy 2.4 take the latter, and so it was",
-    "set for this page; without it metrics took 1.1 to 1.6 times as long.",
+    "set for this page; without it metrics took 1.1 to 1.8 times as long.",
     "",
     "Where a must is missed, a second algorithm for the same number would be faster.",
     "There is one for each number, so that it can be read and trusted.",
