@@ -4,7 +4,6 @@
 """
 
 import tempfile
-import zlib
 from functools import partial
 from pathlib import Path
 
@@ -61,7 +60,7 @@ def measured(data, columns, metric, **options):
     return distributed.measure(data, metric, **columns, **options)[metric]
 
 
-def file_call(rng):
+def file_call(name, rng):
     """Return a call that measures a log in memory."""
     data, columns = log_of(rng)
     metric = MEASURED[int(rng.integers(len(MEASURED)))]
@@ -102,12 +101,6 @@ def engines(call, rng):
 
 
 def attempt(seed):
-    """Measure one log in two ways, and say how to repeat what is wrong."""
-    rng = np.random.default_rng([seed, zlib.crc32(b"measure engines")])
-    call = file_call(rng)
-    try:
-        engines(call, rng)
-    except Exception as error:
-        error.add_note(f"measure({call.keywords})")
-        error.add_note(f"benchmarks.fuzz --only measure --check engines --seed {seed}")
-        raise
+    """Measure one log in two ways."""
+    checks = {"engines": engines}
+    fuzz.attempt("measure", "engines", seed, call_of=file_call, checks=checks)

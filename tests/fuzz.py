@@ -554,12 +554,12 @@ def tasks():
     return tasks + [(name, "polite") for name in named]
 
 
-def attempt(name, check, seed):
+def attempt(name, check, seed, call_of=call_of, checks=CHECKS):
     """Make one call with its check, and say how to repeat what is wrong."""
     rng = np.random.default_rng([seed, zlib.crc32(f"{name} {check}".encode())])
     call = call_of(name, rng)
     try:
-        CHECKS[check](call, rng)
+        checks[check](call, rng)
     except Exception as error:
         error.add_note(f"{name}({call.keywords})")
         error.add_note(f"benchmarks.fuzz --only {name} --check {check} --seed {seed}")

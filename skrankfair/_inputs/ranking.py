@@ -43,6 +43,17 @@ def order_rows(codes: Array, values: Array) -> Array:
     return by_value[stable_order(codes[by_value])]
 
 
+def starts_of_runs(values: Array, starts: Array) -> Array:
+    """Return the first of each run of equal values within a block.
+
+    `starts` are the first of each block, and the number of values.
+    """
+    new = np.empty(values.size, dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    new[starts[:-1]] = True
+    return np.flatnonzero(new)
+
+
 @dataclass(frozen=True, eq=False)
 class ShownPlaces:
     """The places of rows in the lists as shown, from which rows may have been left out.
@@ -245,10 +256,7 @@ class Ranking(Places):
         query, score = codes[order], score[order]
         new = np.flatnonzero(query[1:] != query[:-1])
         starts = np.concatenate(([0], new + 1, [score.size]))
-        differs = np.empty(score.size, dtype=bool)
-        np.not_equal(score[1:], score[:-1], out=differs[1:])
-        differs[starts[:-1]] = True
-        ties = np.flatnonzero(differs)
+        ties = starts_of_runs(score, starts)
         return cls(starts, ties, order, score, shown and shown.take(order))
 
     def ties_in_row_order(self) -> Array:
@@ -448,11 +456,7 @@ class Memberships:
         """Return the first membership of each tied block of a cell."""
         if not places.has_ties:
             return np.arange(self.rows.size)
-        tie = places.tie[self.rows]
-        new = np.ones(tie.size, dtype=bool)
-        np.not_equal(tie[1:], tie[:-1], out=new[1:])
-        new[self.starts[:-1]] = True
-        return np.flatnonzero(new)
+        return starts_of_runs(places.tie[self.rows], self.starts)
 
     def ranking(self, ranking: Ranking) -> Ranking:
         """Return the ranking of each cell as a list of its own."""

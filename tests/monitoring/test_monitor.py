@@ -187,6 +187,11 @@ class TestAlarms:
         by_number = monitored(gaps, baseline=10)
         assert by_day.alarms == by_number.alarms != ()
 
+    def test_an_alarm_may_end(self):
+        monitor = monitored([0.4] * 5 + [0.0] * 27, margin=0.1)
+        assert monitor.alarms
+        assert not any(alarm.state == "open" for alarm in monitor.alarms)
+
     @pytest.mark.parametrize(
         ("gaps", "settings", "states", "line"),
         [

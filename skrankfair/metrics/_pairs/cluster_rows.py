@@ -40,14 +40,13 @@ def count_dtype(n: int) -> type:
     return np.int32 if n < 2**30 else np.int64
 
 
-def bounds_around(places: Places, rows: Array | None = None) -> tuple[Array, ...]:
-    """Return the bounds of rows above, tied with and below each of some rows, 4 (k,).
+def bounds_around(places: Places) -> tuple[Array, ...]:
+    """Return the bounds of rows above, tied with and below each row, 4 (n,).
 
-    A row is tied with itself. None are all rows.
+    A row is tied with itself.
     """
-    query = places.query if rows is None else places.query[rows]
-    start, end = places.starts[:-1][query], places.starts[1:][query]
-    return start, *places.tie_bounds(rows), end
+    start, end = places.starts[:-1][places.query], places.starts[1:][places.query]
+    return start, *places.tie_bounds(), end
 
 
 def cumulated(values: Array) -> Array:

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._inputs.groups import Groups
-from ..._inputs.ranking import Memberships, Places, Ranking, order_rows
+from ..._inputs.ranking import (
+    Memberships,
+    Places,
+    Ranking,
+    order_rows,
+    starts_of_runs,
+)
 from ..._inputs.validation import Array
 from .cluster_rows import (
     REST,
@@ -78,8 +84,8 @@ def outcome_levels(
 
     With `equal` the last level has the blocks of equal outcomes.
     """
-    places, rows = Places(ranking.starts, ranking.tie_starts), np.arange(codes.size)
-    tie = ranking.tie if ranking.has_ties else None
+    places: Places = ranking
+    rows, tie = np.arange(codes.size), ranking.tie if ranking.has_ties else None
     last = -1 if equal else 0
     for place in range(int(codes.max()).bit_length() - 1, last - 1, -1):
         bit = None if place < 0 else (codes >> place & 1).astype(bool)
@@ -91,9 +97,7 @@ def outcome_levels(
         tie_starts = places.tie_starts
         if tie is not None:
             tie = tie[moved]
-            new = np.diff(tie, prepend=-1) != 0
-            new[starts[:-1]] = True
-            tie_starts = np.flatnonzero(new)
+            tie_starts = starts_of_runs(tie, starts)
         places = Places(starts, tie_starts)
 
 
