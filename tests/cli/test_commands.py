@@ -85,7 +85,10 @@ class TestAudit:
         del command[place : place + 2]
         assert numbers(command, tmp_path) == numbers_of(expected)
 
-    def test_the_title_is_in_all_outputs(self, file, tmp_path, capsys):
+    def test_title_and_labels_are_in_all_outputs(self, file, tmp_path, capsys):
+        data = frame()
+        data["region"] = "<script>alert(1)</script>" + data["region"]
+        data.to_csv(file, index=False)
         page = tmp_path / "report.html"
         options = ["--title", "Loans of May", "--html", str(page)]
         assert (
@@ -97,14 +100,17 @@ class TestAudit:
         html = page.read_text(encoding="utf-8")
         assert html.startswith("<!doctype html>")
         assert "<title>Loans of May</title>" in html
+        assert "<script>alert" not in html
 
     def test_warnings_are_short_lines(self, file, capsys):
         frame().assign(nobody=False).to_csv(file, index=False)
         arguments = [*REQUIRED[:-1], "drama,nobody", "--metrics", "pairwise_exposure"]
         assert main(["audit", file, *arguments]) == 0
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("skrankfair: warning: pairwise_exposure is undefined")
-        assert line.endswith("for groups without pairs: nobody.")
+        assert line == (
+            "skrankfair: warning: pairwise_exposure is undefined (NaN) for groups "
+            "without pairs: nobody."
+        )
 
     def test_json_on_standard_output_is_all_there_is(self, file, capsys):
         assert main(["audit", file, *FAST, "--json", "-"]) == 0

@@ -85,6 +85,15 @@ def test_a_metric_of_one_value():
     assert messages == [undefined("ndcg", "no queries that count")]
 
 
+def test_nothing_to_say_of_a_missing_standard_error():
+    """One query has a number and no error; a score needs none."""
+    X, y = make_rows(["a", "b"])
+    one = X["query"] == 0
+    score, messages = caught(column_scorer(), X[one], y[one])
+    assert np.isfinite(score)
+    assert messages == []
+
+
 def test_an_infinite_score_is_said():
     """No item of b is in the first place of any query: its skew is -inf."""
     X, y = make_rows(["a", "b"])
@@ -92,8 +101,11 @@ def test_an_infinite_score_is_said():
     options = {**COLUMNS, "k": 1}
     score, messages = caught(get_scorer("neg_skew_at_k", **options), X, y)
     assert score == -np.inf
-    (message,) = messages
-    assert message.endswith("it has infinite estimates of b (groups there: a, b).")
+    message = (
+        "The score of skew_at_k is infinite (inf) on this test set: it has infinite "
+        "estimates of b (groups there: a, b)."
+    )
+    assert messages == [message]
     strict = get_scorer("neg_skew_at_k", **options, on_undefined="raise")
     with pytest.raises(ValueError, match=re.escape(message)):
         strict(MODEL, X, y)
