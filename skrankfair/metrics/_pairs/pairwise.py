@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._inputs.groups import Groups
+from ..._inputs.groups import Groups, stable_order
 from ..._inputs.ranking import (
     Memberships,
     Places,
@@ -33,6 +33,8 @@ from .cluster_rows import (
 )
 
 _FEW_GRADES = 64
+# Bits of a digit of the outcomes.
+_BITS = 3
 _SAMPLE = 1000
 
 
@@ -65,52 +67,58 @@ def outcome_codes(y: Array, ranking: Ranking) -> Array:
 
 
 class Level(NamedTuple):
-    """Rows in blocks of equal higher bits; a pair is decided where its bits differ.
+    """Rows in blocks of equal higher digits; a pair is decided where its digits differ.
 
     Within a block the rows keep their ranked order. Every pair of a query with
-    different outcomes is in one block of exactly one level, the better with bit 1.
-    The level of equal outcomes has no bits.
+    different outcomes is in one block of exactly one level, the better with the larger
+    digit. The level of equal outcomes has no digits.
     """
 
     rows: Array
-    bit: Any  # an ndarray of bool, or None
+    digit: Any  # an ndarray of integers, or None
     places: Places
+
+    def parts(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield the rows of each digit, and masks of those of smaller and larger ones.
+
+        Rows are numbered as in `places`. Those of equal outcomes have every row, also
+        themselves, in both masks.
+        """
+        if self.digit is None:
+            every = np.ones(self.rows.size, dtype=bool)
+            yield np.flatnonzero(every), every, every
+            return
+        for digit in range(int(self.digit.max()) + 1):
+            at = np.flatnonzero(self.digit == digit)
+            yield at, self.digit < digit, self.digit > digit
 
 
 def outcome_levels(
     ranking: Ranking, codes: Array, equal: bool = False
 ) -> Iterator[Level]:
-    """Partition the rows by the bits of their outcome codes, highest bit first.
+    """Partition the rows by the digits of their outcome codes, highest digit first.
 
     With `equal` the last level has the blocks of equal outcomes.
     """
     places: Places = ranking
     rows, tie = np.arange(codes.size), ranking.tie if ranking.has_ties else None
-    last = -1 if equal else 0
-    for place in range(int(codes.max()).bit_length() - 1, last - 1, -1):
-        bit = None if place < 0 else (codes >> place & 1).astype(bool)
-        yield Level(rows, bit, places)
-        if bit is None or place == last:
+    n_digits = -(-int(codes.max()).bit_length() // _BITS)
+    for left in range(n_digits, 0, -1):
+        digit = (codes >> (left - 1) * _BITS & (1 << _BITS) - 1).astype(np.uint8)
+        yield Level(rows, digit, places)
+        if left == 1 and not equal:
             return
-        moved, starts = _split(bit, places.starts)
-        rows, codes = rows[moved], codes[moved]
+        block = places.query.astype(np.int64) << _BITS | digit
+        moved = stable_order(block)
+        rows, codes, block = rows[moved], codes[moved], block[moved]
+        starts = np.append(np.flatnonzero(np.diff(block, prepend=-1)), block.size)
         tie_starts = places.tie_starts
         if tie is not None:
             tie = tie[moved]
             tie_starts = starts_of_runs(tie, starts)
         places = Places(starts, tie_starts)
-
-
-def _split(bit: Array, starts: Array) -> tuple[Array, Array]:
-    """Return the rows with the zeros of each block before its ones, and new starts."""
-    ones = np.add.reduceat(bit, starts[:-1], dtype=np.int64)
-    # Zeros come in the same order as before over all blocks, and ones as well.
-    halves = np.append(np.column_stack([starts[:-1], starts[1:] - ones]), bit.size)
-    sizes = np.diff(halves)
-    is_one = np.repeat(np.arange(sizes.size) % 2 == 1, sizes)
-    moved = np.empty(bit.size, dtype=np.int64)
-    moved[~is_one], moved[is_one] = np.flatnonzero(~bit), np.flatnonzero(bit)
-    return moved, halves[np.append(sizes > 0, True)]
+    if equal:
+        yield Level(rows, None, places)
 
 
 @dataclass(frozen=True)
@@ -150,21 +158,26 @@ class OutcomeCounts:
         # Twice the value is an integer.
         dtype: type = count_dtype(n) if weight is None else float
         counts: Array = np.zeros((len(sides), len(masks), 2, n), dtype)
-        for rows, bit, places in outcome_levels(self.ranking, self.codes):
+        for level in outcome_levels(self.ranking, self.codes):
+            rows, places = level.rows, level.places
             in_order = [None if w is None else w[rows] for w in sought]
-            for worse, of_side in zip(sides, counts, strict=True):
-                unlike, at = bit != worse, np.flatnonzero(bit == worse)
+            for at, smaller, larger in level.parts():
                 # The row itself is not sought: where no rows are tied, none are.
                 first, last = places.tie_bounds(at) if places.has_ties else (at, at)
                 target, block = rows[at], places.query[at]
-                for partner, (value, number) in zip(in_order, of_side, strict=True):
-                    before = cumulated(times(unlike, partner))
-                    edges = before[places.starts]
-                    start, end = edges[block], edges[1:][block]
-                    around = before[first] + before[last]
-                    # Partners after the row, or focal rows before it.
-                    value[target] += 2 * end - around if worse else around - 2 * start
-                    number[target] += end - start
+                for worse, of_side in zip(sides, counts, strict=True):
+                    others = smaller if worse else larger
+                    if not others.any():
+                        continue
+                    for partner, (value, number) in zip(in_order, of_side, strict=True):
+                        before = cumulated(times(others, partner))
+                        edges = before[places.starts]
+                        start, end = edges.take(block), edges[1:].take(block)
+                        # Twice the partners after the row, or focal rows before it.
+                        twice = before.take(first) + before.take(last)
+                        twice = 2 * end - twice if worse else twice - 2 * start
+                        value[target] += twice
+                        number[target] += end - start
         return times(counts * [[0.5], [1.0]], weight)
 
     def within(self, members: Memberships) -> OutcomeCounts:

@@ -166,27 +166,28 @@ def _swaps(
     any is.
     """
     out = np.zeros((len(sides), ranking.n_rows))
-    for rows, bit, places in outcome_levels(ranking, codes, tie_cost > 0):
-        # Pairs of equal outcomes have every row on both sides.
-        cost, every = tie_cost if bit is None else 1.0, np.ones(ranking.n_rows, bool)
-        single, allowed = (
-            visits.single[rows],
-            None if partner is None else partner[rows],
-        )
-        for better, total in zip(sides, out, strict=True):
-            at = np.flatnonzero(every if bit is None else bit == better)
-            others = times(every if bit is None else bit != better, allowed)
+    for level in outcome_levels(ranking, codes, tie_cost > 0):
+        rows, places = level.rows, level.places
+        cost = tie_cost if level.digit is None else 1.0
+        single = visits.single[rows]
+        allowed = None if partner is None else partner[rows]
+        for at, smaller, larger in level.parts():
             target, block = rows[at], places.query[at]
             first, last = places.tie_bounds(at)
-            before = cumulated(single * others if better else others)
-            if better:
-                value = before[first] - before[places.starts][block]
-            else:
-                value = single[at] * (before[places.starts][1:][block] - before[last])
-            if visits.tied is not None:
-                [number] = sums_between(others, first, last)
-                value += visits.tied[target] * (number - others[at])
-            total[target] += cost * value
+            for better, total in zip(sides, out, strict=True):
+                others = times(smaller if better else larger, allowed)
+                if not others.any():
+                    continue
+                before = cumulated(single * others if better else others)
+                edges = before[places.starts]
+                if better:
+                    value = before[first] - edges.take(block)
+                else:
+                    value = single[at] * (edges[1:].take(block) - before[last])
+                if visits.tied is not None:
+                    [number] = sums_between(others, first, last)
+                    value += visits.tied[target] * (number - others[at])
+                total[target] += cost * value
     return out
 
 
