@@ -477,7 +477,8 @@ class RankedData:
     cluster: Codes | None
     #: Shape (n_queries,) or None. Importance of each query, which multiplies its sums.
     query_weight: Array | None
-    kept: Array  # shape (n,), int64: the caller's number of each ranked row
+    #: Shape (n,), int64. The caller's numbers of the rows that `ranking` orders.
+    input_rows: Array
     n_input: int  # the number of the caller's rows
     has_queries: bool = False  # whether the caller passed `qid`
     index: Any = None  # the index of the caller's columns, if they are of pandas
@@ -496,6 +497,11 @@ class RankedData:
         if self.outcome is None:
             raise ValueError("y_true must be given; got None.")
         return self.outcome
+
+    @cached_property
+    def kept(self) -> Array:
+        """The caller's number of each ranked row, shape (n,), int64."""
+        return self.input_rows[self.ranking.order]
 
     def check_binary(self, name: str) -> None:
         """Raise a ValueError unless all outcomes are 0 or 1."""
@@ -627,7 +633,6 @@ class RankedData:
             outcome=None if self.outcome is None else self.outcome[rows],
             groups=self.groups.take(rows),
             item_weight=None if weight is None else weight[rows],
-            kept=self.kept[rows],
             cache={},
         )
 
@@ -687,7 +692,7 @@ def ranked_data(
         query_weight=None
         if weight is None
         else _query_weight(weight[order], ranking, read.kept[order]),
-        kept=read.kept[order],
+        input_rows=read.kept,
         n_input=read.n_input,
         has_queries=has_queries,
         index=read.index,

@@ -150,8 +150,8 @@ class AuditRows:
             data = ranked_data(**others, missing="drop" if placed else "raise")
         if placed:
             known = of_input(data, np.ones(data.kept.size, dtype=bool))
-            kept = np.cumsum(known)[data.kept] - 1
-            data = replace(data, kept=kept, n_input=kept.size, missing={})
+            left = np.cumsum(known)[data.input_rows] - 1
+            data = replace(data, input_rows=left, n_input=left.size, missing={})
             given, groupings = (
                 {n: v if v is None else v[known] for n, v in columns.items()}
                 for columns in (given, groupings)
