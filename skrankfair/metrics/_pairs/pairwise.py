@@ -242,12 +242,9 @@ class OutcomePairs(Pairs):
         member = self.groups.mask(group)
         # partners: the worse rows of each focal row; own_partners: those in the group.
         # focal: the better rows of each partner; own_focal: those in the group.
-        partners = own_partners = self._partners
-        if self.comparison != "all":
-            counts = self.counts.count([member], True)[0]
-            own_partners = self._in_strata(counts)
-        focal = self._all_better
-        own_focal = self.counts.count(self._strata(member), False)[0]
+        partners, focal = self._partners, self._all_better
+        own_partners, own_focal = self.counts.count(self._strata(member), True, False)
+        own_partners = self._in_strata(own_partners.sum(axis=0, keepdims=True))
         if self.comparison == "all":
             of_group = own_focal + partners * member
             of_rest = focal - own_focal + partners * ~member
