@@ -478,12 +478,13 @@ class Resampler(ReadOnlyArrays):
                 j = self.slopes_of_sides(values[:, sides])[..., None] * slopes[:, sides]
                 by_side = j[..., : rows.n_columns].reshape(len(counts), -1)
                 common = j[..., rows.n_columns :].sum(axis=1)
-                # Rows without data of the groups differ in shared columns only.
-                squares[:, i] = np.einsum("bi,bij,bj->b", common, products, common)
                 numbers, columns = data
-                linear = by_side @ columns.T
-                linear *= linear + 2 * common @ rows.shared[numbers].T
-                squares[:, i] += np.einsum("bq,bq->b", counts[:, numbers], linear)
+                times, shared = counts[:, numbers], rows.shared[numbers]
+                terms = np.hstack([by_side, common]) @ np.hstack([columns, shared]).T
+                squares[:, i] = np.vecdot(times, np.square(terms, out=terms))
+                # Rows without data of the groups differ in shared columns only.
+                others = products - np.tensordot(times, of_shared[numbers], 1)
+                squares[:, i] += np.einsum("bi,bij,bj->b", common, others, common)
             factor = count / (count - 1) if count > 1 else np.nan
             return np.sqrt(np.maximum(factor * squares, 0.0))
 

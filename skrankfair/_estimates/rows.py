@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.groups import encode, stable_order
+from .._inputs.groups import encode, stable_order, starts_of_runs
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from .entries import Entries
@@ -136,7 +136,7 @@ class Rows:
             order = stable_order(key)
             key, values = key[order], values[order]
             member = None if member is None else member[order]
-            first = np.flatnonzero(np.diff(key, prepend=-1))
+            first = starts_of_runs(key)
             if first.size < key.size:
                 values = np.add.reduceat(dense_values(values), first, axis=0)
                 key = key[first]
@@ -418,9 +418,10 @@ class Rows:
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[Array]:
         """Yield how often each row is drawn, for b resamples at a time, (b, Q)."""
         for size in self.chunks(n_resamples):
-            counts, n_rows = np.empty((size, self.n_rows)), self.n_rows
-            for times in counts:
-                times[:] = np.bincount(rng.integers(0, n_rows, n_rows), None, n_rows)
+            counts = np.empty((size, self.n_rows))
+            drawn = rng.integers(0, self.n_rows, counts.shape)
+            for times, rows in zip(counts, drawn, strict=True):
+                times[:] = np.bincount(rows, None, self.n_rows)
             yield counts
 
     def with_data_of(self, groups: Array) -> tuple[Any, Array]:

@@ -61,6 +61,19 @@ def stable_order(codes: Array) -> Array:
     return key
 
 
+def starts_of_runs(values: Array, starts: Array | None = None) -> Array:
+    """Return the first of each run of equal values.
+
+    Runs end where blocks do, of which `starts` are the first of each, and the number of
+    values.
+    """
+    new = np.ones(values.size, dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    if starts is not None:
+        new[starts[:-1]] = True
+    return np.flatnonzero(new)
+
+
 @dataclass(frozen=True)
 class Codes:
     """Labels as integers: ``labels[codes]`` gives the column back."""

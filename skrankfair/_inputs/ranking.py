@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .columns import read_columns
-from .groups import Codes, Groups, stable_order
+from .groups import Codes, Groups, stable_order, starts_of_runs
 from .validation import Array, as_numbers, check_aligned, check_binary, check_lengths
 
 T = TypeVar("T")
@@ -41,17 +41,6 @@ def order_rows(codes: Array, values: Array) -> Array:
     """
     by_value = np.argsort(-values)
     return by_value[stable_order(codes[by_value])]
-
-
-def starts_of_runs(values: Array, starts: Array) -> Array:
-    """Return the first of each run of equal values within a block.
-
-    `starts` are the first of each block, and the number of values.
-    """
-    new = np.empty(values.size, dtype=bool)
-    np.not_equal(values[1:], values[:-1], out=new[1:])
-    new[starts[:-1]] = True
-    return np.flatnonzero(new)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,8 +243,7 @@ class Ranking(Places):
         """Order the rows of the queries by score."""
         order = order_rows(codes, score)
         query, score = codes[order], score[order]
-        new = np.flatnonzero(query[1:] != query[:-1])
-        starts = np.concatenate(([0], new + 1, [score.size]))
+        starts = np.append(starts_of_runs(query), query.size)
         ties = starts_of_runs(score, starts)
         return cls(starts, ties, order, score, shown and shown.take(order))
 
@@ -381,7 +369,7 @@ class Memberships:
         key = places.query[rows] * np.int64(n_groups) + group
         order = stable_order(key)
         key, rows = key[order], rows[order]
-        first = np.flatnonzero(np.diff(key, prepend=-1))
+        first = starts_of_runs(key)
         query = places.query[rows[first]].astype(np.int64)
         group = key[first] - query * n_groups
         cells = Cells(query, group, places.n_queries, n_groups)

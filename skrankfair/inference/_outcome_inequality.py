@@ -14,6 +14,7 @@ from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
 from .._estimates.scales import check_level
 from .._inputs.columns import check_one_way
+from .._inputs.groups import starts_of_runs
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
@@ -114,7 +115,7 @@ def _moment_sums(data: RankedData, positions: Array, classes: Array) -> MomentSu
         if weight is not None:
             value *= weight[queries, None]
         if data.cluster is not None:
-            starts = np.flatnonzero(np.diff(cluster[queries], prepend=-1))
+            starts = starts_of_runs(cluster[queries])
             value = np.add.reduceat(value, starts, axis=0)
             number = np.add.reduceat(number, starts, axis=0)
         total += value.sum(axis=0)

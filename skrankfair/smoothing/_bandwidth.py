@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from .._inputs.groups import Groups
+from .._inputs.groups import Groups, starts_of_runs
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array, check_choice, check_number, weighted_quantile
 from ._kernels import Kernel, kernel_sums, kernel_values
@@ -162,7 +162,7 @@ def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> Array:
     x, share = sample.x, sample.left_out
     columns = np.stack([share * sample.y, share])
     sums = np.empty(columns.shape)
-    starts = np.flatnonzero(np.diff(sample.cluster, prepend=-1))
+    starts = starts_of_runs(sample.cluster)
     lengths = np.diff(starts, append=x.size)
     for length in np.unique(lengths):
         first = starts[lengths == length]

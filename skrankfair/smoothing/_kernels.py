@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._inputs.groups import starts_of_runs
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array, check_choice
 
@@ -435,7 +436,7 @@ def segment_sums(
     if lattice is not None:
         tables = features(lattice.low + lattice.cell * np.arange(lattice.n_nodes))
     step = max(256, min(_BLOCK_ROWS, 2 * _CHUNK // n_columns))
-    ends = np.append(np.flatnonzero(np.diff(sample.cluster, prepend=-1)), n_rows)
+    ends = np.append(starts_of_runs(sample.cluster), n_rows)
     cuts = ends[np.searchsorted(ends, np.append(np.arange(0, n_rows, step), n_rows))]
     for first, last in pairwise(np.unique(cuts).tolist()):
         segments = slice(*np.searchsorted(starts, [first, last]).tolist())

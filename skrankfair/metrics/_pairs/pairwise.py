@@ -13,14 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._inputs.groups import Groups, stable_order
-from ..._inputs.ranking import (
-    Memberships,
-    Places,
-    Ranking,
-    order_rows,
-    starts_of_runs,
-)
+from ..._inputs.groups import Groups, stable_order, starts_of_runs
+from ..._inputs.ranking import Memberships, Places, Ranking, order_rows
 from ..._inputs.validation import Array
 from .cluster_rows import (
     REST,
@@ -54,13 +48,10 @@ def outcome_codes(y: Array, ranking: Ranking) -> Array:
         if np.array_equal(values[codes], y):
             return codes.astype(np.uint8)
     rows = order_rows(ranking.query.astype(np.int64), -y)
-    ordered = y[rows]
-    new = np.empty(y.size, dtype=bool)
-    new[0] = False
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    new[ranking.starts[:-1]] = False
-    rank: Array = np.cumsum(new, dtype=count_dtype(y.size))
-    rank -= np.repeat(rank[ranking.starts[:-1]], ranking.lengths)
+    first = starts_of_runs(y[rows], ranking.starts)
+    numbers: Array = np.arange(first.size, dtype=count_dtype(y.size))
+    rank = np.repeat(numbers, np.diff(first, append=y.size))
+    rank -= rank[ranking.starts[:-1]].take(ranking.query)
     codes = np.empty_like(rank)
     codes[rows] = rank
     return codes
@@ -111,7 +102,7 @@ def outcome_levels(
         block = places.query.astype(np.int64) << _BITS | digit
         moved = stable_order(block)
         rows, codes, block = rows[moved], codes[moved], block[moved]
-        starts = np.append(np.flatnonzero(np.diff(block, prepend=-1)), block.size)
+        starts = np.append(starts_of_runs(block), block.size)
         tie_starts = places.tie_starts
         if tie is not None:
             tie = tie[moved]
