@@ -73,7 +73,9 @@ def sums_between(values: Array | None, *bounds: Array) -> list[Array]:
 def rows_of_ranges(first: Array, size: Array) -> tuple[Array, Array]:
     """Return the range of each row of ranges that follow each other, and the row."""
     number = np.repeat(np.arange(size.size), size)
-    return number, np.arange(number.size) + (first - np.cumsum(size) + size)[number]
+    rows = np.repeat(first - np.cumsum(size) + size, size)
+    rows += np.arange(rows.size)
+    return number, rows
 
 
 def times(values: Array, item_weight: Array | None) -> Array:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..._inputs.groups import stable_order
-from ..._inputs.ranking import Memberships, Ranking
+from ..._inputs.ranking import Memberships, Ranking, order_rows
 from ..._inputs.validation import Array
 from .cluster_rows import count_dtype, rows_of_ranges, sums_between, times
 
@@ -389,7 +389,7 @@ class _Selection:
         """Yield thresholds above and below the wanted ones, from a sample of pairs."""
         membership, differences = self._sample(rng)
         group = self.group[membership]
-        order = np.lexsort((differences, group))
+        order = order_rows(group, -differences)
         differences = np.append(differences[order], np.inf)
         ends = np.searchsorted(group[order], np.arange(self.n_groups + 1))
         number = np.diff(ends)
