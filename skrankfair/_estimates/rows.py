@@ -215,7 +215,8 @@ class Rows:
         for start in range(0, self.row.size, step):
             some = slice(start, start + step)
             columns = dense_values(self.values[some]).reshape(-1, width, self.n_columns)
-            common = self.shared.take(self.row[some][::width], axis=0)
+            whole = slice(start // width, (start + step) // width)
+            common = self.shared[whole if self.complete else self.row[some]]
             if totals is not None:
                 of_all = (
                     totals[0] if self.complete else totals[0][self.group[some], None]

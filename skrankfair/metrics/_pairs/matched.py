@@ -205,7 +205,7 @@ class MatchedPairs(NearPairs):
                 members.cells.group[cell],
             )
         )
-        columns[:, low == high] = 0.0  # without members the sums are rounding
+        columns *= low < high  # without members the sums are rounding
         columns *= self.mirror[:, None]
         return times(columns, self._own(rows))
 
