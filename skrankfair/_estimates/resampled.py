@@ -545,10 +545,11 @@ class WildScale(PlainScale):
         middle = self.scale.axis.forward(self.estimate[self.chosen])
         level = np.log(2 * np.broadcast_to(tail_of(reach, df), low.shape)[self.chosen])
         for end, side, sign in ((low, 0, -1.0), (high, 1, 1.0)):
-            curves = zip(self.log_pvalue[side], level, strict=True)
-            far = np.array([_last_reach(*curve) for curve in curves])
+            # The distance beyond which p is below the level.
+            curves = zip(-self.log_pvalue[side], -level, strict=True)
+            far = [np.interp(p, curve, _REACHES, right=np.inf) for curve, p in curves]
             with np.errstate(over="ignore"):
-                value = self.scale.axis.back(middle + sign * far * self.unit)
+                value = self.scale.axis.back(middle + sign * self.unit * far)
             end[self.chosen] = np.clip(value, *self.scale.bounds)
         return low, high
 
@@ -566,18 +567,6 @@ class WildScale(PlainScale):
                 t = quantile_of(p / 2, df[place])
                 statistic[place] = np.copysign(t, reach[i])
         return statistic, 2 * tail_of(statistic, df)
-
-
-def _last_reach(curve: Array, level: float) -> float:
-    """Return the distance beyond which p is below the level; both are logarithms."""
-    below = np.flatnonzero(curve < level)
-    if not below.size:
-        return np.inf
-    i = below[0]
-    if not i:
-        return 0.0
-    share = (curve[i - 1] - level) / (curve[i - 1] - curve[i])
-    return float(_REACHES[i - 1] + share * (_REACHES[i] - _REACHES[i - 1]))
 
 
 def wild_scale(scale: PlainScale, df: Array, resampler: Resampler) -> PlainScale:
