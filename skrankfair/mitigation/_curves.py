@@ -234,14 +234,8 @@ class Line(Curve):
         return np.interp(score, self.score, self.outcome)
 
     def inverse(self, outcome: Array) -> Array:
-        last = self.score.size - 1
-        right = np.minimum(np.searchsorted(self.outcome, outcome), last)
-        left = np.maximum(right - 1, 0)
-        rise = self.outcome[right] - self.outcome[left]
-        share = np.ones(right.shape)
-        np.divide(outcome - self.outcome[left], rise, out=share, where=rise > 0)
-        step = self.score[right] - self.score[left]
-        return self.score[left] + np.clip(share, 0, 1) * step
+        # From the highest outcome down, so that of a flat part it is the lowest score.
+        return np.interp(-outcome, -self.outcome[::-1], self.score[::-1])
 
     @property
     def knots(self) -> tuple[Array, Array]:
