@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import special
@@ -92,6 +92,16 @@ class PlainScale(ReadOnlyArrays):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.isfinite(self.axis.forward(self.estimate))
 
+    def take(self, rows: Array, df: Array | None = None) -> Self:
+        """Return some of the estimates, with these degrees of freedom if there are any.
+
+        The sides of the estimates are scales, and have this method as arrays do.
+        """
+        some = {name: part.take(rows) for name, part in vars(self).items()}
+        if df is not None:
+            some["df"] = df
+        return type(self)(**some)
+
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors each way.
 
@@ -166,13 +176,6 @@ class ShareScale(PlainScale):
     n_effective: Array
     df: Array
     link = axis = LOGIT
-
-    def take(self, rows: Array, df: Array | None = None) -> ShareScale:
-        """Return some of the shares, with these degrees of freedom if there are any."""
-        return ShareScale(
-            *(self.estimate[rows], self.standard_error[rows], self.n_effective[rows]),
-            self.df[rows] if df is None else df,
-        )
 
     @property
     def _logit_error(self) -> Array:
@@ -316,17 +319,6 @@ class MeanScale(DifferenceScale):
     """
 
     df: Array
-
-    def take(self, rows: Array, df: Array | None = None) -> MeanScale:
-        """Return some of the means, with these degrees of freedom if there are any."""
-        return MeanScale(
-            self.estimate[rows],
-            self.standard_error[rows],
-            self.first.take(rows),
-            self.second.take(rows),
-            self.correlation[rows],
-            self.df[rows] if df is None else df,
-        )
 
     def _between(self, first: _Side, second: _Side) -> tuple[Array, Array]:
         """Return the interval of the mean of two shares with their intervals."""
