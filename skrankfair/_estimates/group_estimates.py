@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._inputs.columns import added_counts
+from .._inputs.groups import number_of
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from . import formatting as fmt
 from . import storage
@@ -292,14 +293,6 @@ class GroupEstimates(AddsUp):
         They are counted, whatever their queries or rows weigh.
         """
         return self.sums.counted(self.metric.support)
-
-    def _index(self, group: Hashable, name: str) -> int:
-        try:
-            return self.groups.index(group)
-        except ValueError:
-            raise ValueError(
-                f"{name} must be one of the groups {list(self.groups)}; got {group!r}."
-            ) from None
 
     def resampled(
         self,
@@ -759,9 +752,8 @@ class GroupEstimates(AddsUp):
             differ.
         """
         self._check_compared()
-        first, second = (
-            np.array([self._index(group, name)]) for group, name in ((a, "a"), (b, "b"))
-        )
+        first = np.array([number_of(a, self.groups, "a")])
+        second = np.array([number_of(b, self.groups, "b")])
         warn_small(self)
         sign = "/" if kind == "ratio" else "-"
         name = f"{fmt.label(a)} {sign} {fmt.label(b)}"
@@ -805,7 +797,7 @@ class GroupEstimates(AddsUp):
             )
             first, second = np.triu_indices(n_groups, 1)
         else:
-            one = self._index(reference, "reference")
+            one = number_of(reference, self.groups, "reference")
             first = np.delete(np.arange(n_groups), one)
             second = np.full(first.size, one)
         warn_small(self)

@@ -32,6 +32,16 @@ def sort_labels(labels: Sequence[Hashable]) -> list[Hashable]:
     return sorted(labels, key=_sort_key)
 
 
+def number_of(label: Hashable, labels: Sequence[Hashable], name: str) -> int:
+    """Return the number of a group's label; a ValueError if it is none of them."""
+    try:
+        return labels.index(label)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be one of the groups {list(labels)}; got {label!r}."
+        ) from None
+
+
 def _as_scalar(label: Any) -> Hashable:
     """Return a label as an object of Python, or of pandas where it has nanoseconds."""
     if not isinstance(label, np.generic):

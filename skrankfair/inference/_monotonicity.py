@@ -16,6 +16,7 @@ from .._estimates.arrays import ReadOnlyArrays, Shown
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.scales import check_level, t_quantile
 from .._estimates.sums import ClusterSums
+from .._inputs.groups import number_of
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from ..metrics._pairs.cluster_rows import QuerySums, sum_over_queries
@@ -164,10 +165,7 @@ class _Fit:
 def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterSums:
     """Return members and rows at every position, by cluster: positions as groups."""
     groups, ranking = data.groups, data.ranking
-    if group not in groups.labels:
-        raise ValueError(
-            f"group must be one of the groups {list(groups.labels)}; got {group!r}."
-        )
+    number = number_of(group, groups.labels, "group")
     longest = int(ranking.lengths.max())
     if k is None:  # as many as at least half of the rankings have
         order, weight = np.argsort(-ranking.lengths), data.query_weight
@@ -186,7 +184,7 @@ def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterS
             f"k must be given, at most {_MOST_POSITIONS}, for rankings of so many "
             f"positions; got {n_positions}."
         )
-    member = groups.mask(groups.labels.index(group)).astype(float)
+    member = groups.mask(number).astype(float)
     table = ranking.at_positions(n_positions, [member, np.ones(member.size)])
     positions = tuple(range(1, n_positions + 1))
     clusters = sum_over_queries(data, QuerySums.of_all(table))

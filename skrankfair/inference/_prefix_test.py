@@ -21,6 +21,7 @@ from scipy import special
 
 from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
+from .._inputs.groups import number_of
 from .._inputs.ranking import ranked_data
 from .._inputs.validation import Array, check_given, check_number
 
@@ -395,12 +396,7 @@ def prefix_test(
         check_number(k, "k", 1, np.inf, integer=True)
     data = ranked_data(None, y_score, sensitive_features=sensitive_features, qid=qid)
     data = data.with_ties_in_row_order()
-    if group not in data.groups.labels:
-        raise ValueError(
-            f"group must be one of the groups {list(data.groups.labels)}; got {group!r}"
-            "."
-        )
-    member = data.groups.mask(data.groups.labels.index(group))
+    member = data.groups.mask(number_of(group, data.groups.labels, "group"))
     ranking = data.ranking
     n_places = np.minimum(ranking.lengths, ranking.lengths.max() if k is None else k)
     chance = np.full((ranking.n_queries, 1), share, dtype=float)
