@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -164,41 +164,34 @@ class LinearObjective:
         return start + scale @ result.x, np.array(path), max(1, int(result.nit))
 
 
-@dataclass(frozen=True)
-class LinearCorrelation:
-    """The correlation of a linear score, from the moments of feature differences.
+def _by_moments(X: Any, pairs: PreferencePairs, floor: float) -> Term:
+    """Return the correlation by the coefficients, from moments of feature differences.
 
-    Corr(w) = c · w / sqrt(wᵀ V w + floor), whose time does not depend on the pairs: a
-    fit of a million rows takes a third of that with the scores of pairs in each step.
+    Corr(w) = c · w / sqrt(wᵀ V w + floor), with V the covariance of the features of A
+    and c that with B in deviations. Its time does not depend on the pairs: a fit of a
+    million rows takes a third of that with the scores of pairs in each step.
     """
+    size, is_sparse = X.shape[1], bool(sparse.issparse(X))
+    mean, square, cross = np.zeros(size), np.zeros((size, size)), np.zeros(size)
+    root = np.sqrt(pairs.weight)
+    scale, b = pairs.margin * root, pairs.direction / root
+    for start in range(0, root.size, _BLOCK):  # of pairs at a time
+        some = slice(start, start + _BLOCK)
+        difference = X[pairs.better[some]] - X[pairs.worse[some]]
+        difference = difference.toarray() if is_sparse else difference
+        difference *= scale[some, None]
+        mean += root[some] @ difference
+        cross += b[some] @ difference
+        square += difference.T @ difference
+    variance = square - np.outer(mean, mean)
 
-    covariance: Array  # shape (d,): c, of the features of A with B in deviations
-    variance: Array  # shape (d, d): V, the covariance of the features of A
-
-    @classmethod
-    def of_pairs(cls, X: Any, pairs: PreferencePairs) -> LinearCorrelation:
-        """Sum the moments over pairs, a block of them at a time."""
-        size, is_sparse = X.shape[1], bool(sparse.issparse(X))
-        mean, square, cross = np.zeros(size), np.zeros((size, size)), np.zeros(size)
-        root = np.sqrt(pairs.weight)
-        scale, b = pairs.margin * root, pairs.direction / root
-        for start in range(0, root.size, _BLOCK):
-            some = slice(start, start + _BLOCK)
-            difference = X[pairs.better[some]] - X[pairs.worse[some]]
-            difference = difference.toarray() if is_sparse else difference
-            difference *= scale[some, None]
-            mean += root[some] @ difference
-            cross += b[some] @ difference
-            square += difference.T @ difference
-        return cls(cross, square - np.outer(mean, mean))
-
-    def __call__(self, coef: Array, floor: float = 0.0) -> tuple[float, Array]:
-        """Return the correlation and its gradient with respect to the coefficients."""
-        slope = self.variance @ coef
+    def term(coef: Array) -> tuple[float, Array]:
+        slope = variance @ coef
         deviation = np.sqrt(max(0.0, float(coef @ slope)) + floor)
-        value = float(self.covariance @ coef) / deviation
-        gradient = (self.covariance - value * slope / deviation) / deviation
-        return float(value), gradient
+        value = float(cross @ coef) / deviation
+        return float(value), (cross - value * slope / deviation) / deviation
+
+    return pairs.share, term
 
 
 def _term(X: Any, pairs: PreferencePairs, start: Array) -> Term | None:
@@ -207,8 +200,7 @@ def _term(X: Any, pairs: PreferencePairs, start: Array) -> Term | None:
     if not floor > 0:
         return None
     if start.size <= _FEW_FEATURES:
-        linear = LinearCorrelation.of_pairs(X, pairs)
-        return pairs.share, partial(linear, floor=floor)
+        return _by_moments(X, pairs, floor)
 
     def term(coef: Array) -> tuple[float, Array]:
         value, gradient = pairs.correlation(np.asarray(X @ coef), floor)
