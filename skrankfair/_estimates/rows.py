@@ -419,10 +419,9 @@ class Rows:
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[Array]:
         """Yield how often each row is drawn, for b resamples at a time, (b, Q)."""
         for size in self.chunks(n_resamples):
-            counts = np.empty((size, self.n_rows))
-            drawn = rng.integers(0, self.n_rows, counts.shape)
-            for times, rows in zip(counts, drawn, strict=True):
-                times[:] = np.bincount(rows, None, self.n_rows)
+            counts, n_rows = np.empty((size, self.n_rows)), self.n_rows
+            for times in counts:
+                times[:] = np.bincount(rng.integers(0, n_rows, n_rows), None, n_rows)
             yield counts
 
     def with_data_of(self, groups: Array) -> tuple[Any, Array]:
