@@ -40,6 +40,7 @@ from skrankfair.metrics import (
     pairwise_parity,
     skew_at_k,
 )
+from tests.designs import RareEvents
 
 pytestmark = pytest.mark.simulation
 N_REPLICATIONS = 400
@@ -607,3 +608,23 @@ def test_mean_positions_are_in_their_intervals():
         names[comparison] += not low[0] <= true <= high[0]
     assert max(names.values()) < 400 * 0.05 + 3 * np.sqrt(400 * 0.05 * 0.95)
     assert min(names.values()) > 5
+
+
+def test_groups_of_few_events_are_accused_rarely_and_worse_ones_found():
+    """Events of about one of 40 items that can be compared: most samples have none."""
+    few = RareEvents("", 2000, 0.05, ((1, 30), (1, 9)))
+    many = RareEvents("", 6000, 0.2, ((1, 30), (1, 9)))
+    shares = []
+    for design, factor, times in ((few, 1, 200), (many, 0.4, 20)):
+        pvalues = []
+        for seed in range(times):
+            columns = design.draw(seed)
+            group = columns["sensitive_features"]
+            score = columns["y_score"] * np.where(group == 1, factor, 1)
+            r = matched_pair_calibration(
+                columns["y_true"], score, sensitive_features=group
+            )
+            pvalues.append(r.test().corrected().min())
+        shares.append(np.mean(np.array(pvalues) <= 0.05))
+    assert shares[0] < 0.05 + tolerance(0.05, 200)
+    assert shares[1] > 0.8

@@ -19,8 +19,8 @@ from scipy import special
 from .._inputs.validation import Array, check_choice, check_number, generator
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
-from .finalize import NOTHING, shares_of
-from .leverage import contrast_degrees, degrees_of_freedom
+from .finalize import NOTHING, needs_of, shares_of
+from .leverage import contrast_degrees, degrees_of_freedom, samples_of_items
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise, uneven_errors
 from .resampled import Resampler, wild_scale
 from .scales import (
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from .finalize import Finalize
     from .group_estimates import GroupEstimates
+    from .metric import Metric
     from .sums import ClusterSums
 
 #: With fewer effective clusters than this an event of one in a thousand is seen at most
@@ -439,7 +440,7 @@ def contrasts_of(
     check_choice(kind, "kind", ("difference", "ratio"))
     a, b = result.estimate[first], result.estimate[second]
     finalize, sums = result.metric.finalize, result.sums
-    of_groups = sums.variance(finalize)
+    of_groups = result.standard_error**2
     shared = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
     same, group_df = first == second, result.df
@@ -493,13 +494,23 @@ def _unseen(*sides: Sequence[Array]) -> list[Array]:
     return unseen
 
 
-def unseen_in_rests(sums: ClusterSums, *both: Finalize) -> Array:
-    """Return the sum of `_unseen` variances of each group and its rest, (G,)."""
-    sides = []
-    for finalize in both:
-        df, n_effective = degrees_of_freedom(sums, finalize)
-        variance, share = sums.variance(finalize), sums.concentration(finalize)
-        sides.append((variance, n_effective, df, share))
+def unseen(metric: Metric, sums: ClusterSums) -> Array | float:
+    """Return the sum of `_unseen` variances of the two sides of each estimate, (G,).
+
+    They are a group and its rest, or the two samples of items of a difference of means.
+    """
+    # A change between two models has supports of both, and no two samples.
+    two_samples = sums.rows.member is not None and len(needs_of(metric.finalize)) == 1
+    if metric.rest is not None:
+        sides: list[tuple[Array, ...]] = []
+        for finalize in metric.rest:
+            df, n_effective = degrees_of_freedom(sums, finalize)
+            variance, share = sums.variance(finalize), sums.concentration(finalize)
+            sides.append((variance, n_effective, df, share))
+    elif two_samples and not metric.share and metric.parts is None:
+        sides = samples_of_items(sums, metric.finalize)
+    else:
+        return 0.0
     return np.sum(_unseen(*sides), axis=0)
 
 

@@ -26,7 +26,7 @@ from .estimates import (
     estimates_of,
     one_test,
     permutation_test,
-    unseen_in_rests,
+    unseen,
 )
 from .finalize import PairedDifference, PositionMean, needs_of
 from .leverage import degrees_of_freedom
@@ -258,8 +258,8 @@ class GroupEstimates(AddsUp):
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
         variance = self.sums.variance(self.metric.finalize)
-        if self.metric.rest is not None and (self._by_leverage[1] < SMALL).any():
-            variance = variance + unseen_in_rests(self.sums, *self.metric.rest)
+        if (self._by_leverage[1] < SMALL).any():
+            variance = variance + unseen(self.metric, self.sums)
         if self.metric.base is not None:
             variance[self.sums.variance(self.metric.base) == 0] = 0.0
         return np.sqrt(variance)

@@ -81,6 +81,33 @@ def contrast_degrees(
     return np.asarray(np.min(df, axis=0))
 
 
+def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array, ...]]:
+    """Return what the members of each group and all other items show of the variance.
+
+    Of each of the two samples, by group: its part of the variance, its effective number
+    of items, their degrees of freedom, and ``Σ u⁴ / (Σ u²)²`` of their influences u.
+    What folded items add to the variance is divided by their squared shares.
+    """
+    square, n_groups = _moments(sums, finalize)[0], len(sums.groups)
+    variance, fourth = powers = np.zeros((2, 2, n_groups))
+    for rows, influence in zip(
+        sums.exact_rows.blocks(), sums.influence(finalize), strict=True
+    ):
+        member = np.asarray(rows.member, dtype=bool)
+        for sample, some in enumerate((member, ~member)):
+            u, group = influence.value[some], influence.group[some]
+            for total, power in zip(powers[:, sample], (2, 4), strict=True):
+                total += np.bincount(group, u**power, n_groups)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if sums.remainder is not None:
+            [number] = needs_of(finalize)
+            folded = sums.remainder.square[number, :, :-1] / sums.support[number] ** 2
+            left = sums.variance(finalize) - variance.sum(axis=0)
+            variance += np.nan_to_num(folded / folded.sum(axis=0)) * left
+        n_effective, share = 1 / square, fourth / variance**2
+    return list(zip(variance, n_effective, n_effective - 1, share, strict=True))
+
+
 def _moments(
     sums: ClusterSums, finalize: Finalize, pairs: Pairs | None = None
 ) -> tuple[Array, Array, Array]:

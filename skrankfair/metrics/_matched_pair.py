@@ -423,7 +423,10 @@ def matched_pair_calibration(
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q. With
     ``variance="item"`` it is DeLong's: each item is left out with all its pairs, and
-    the items of the group and all others are two samples, whose sums are added.
+    the items of the group and all others are two samples, whose sums are added. A small
+    sample in which no rare event happened shows no variance from such events. Where a
+    sample of as few items of the larger one would have fewer than ten that make its
+    error, the sum of the small sample is at least that of such a sample.
     The threshold is taken as given.
 
     From below the other item scored up to `epsilon` higher, so that its outcome is

@@ -10,7 +10,7 @@ import pytest
 from skrankfair.metrics import matched_pair_calibration
 from tests import seeds
 from tests.metrics.naive_rules import assert_close, with_item_weights
-from tests.metrics.problems import make_problem, undefined_is_fine
+from tests.metrics.problems import Problem, make_problem, undefined_is_fine
 from tests.reference import matched_pairs as naive
 
 pytestmark = undefined_is_fine
@@ -227,6 +227,33 @@ def test_item_covariance(seeds, name):
         assert r.variance == "item"
         assert_same(r, jackknife(one, cluster, epsilon, **options), (seed, epsilon))
     assert known > 5
+
+
+@pytest.mark.parametrize("rare", [True, False])
+def test_events_that_few_items_cannot_show(rare):
+    """Without an event, few items get the variance that as many others would show."""
+    rng, n = np.random.default_rng(3), 48
+    few = np.arange(n) < 8
+    y, score = np.where(rare, np.arange(n) % 10 == 9, np.arange(n) % 2), rng.random(n)
+    member = {False: ~few, True: few}
+    p = Problem(y.tolist(), score.tolist(), [0] * n, [], few, member, None, [])
+    r = matched_pair_calibration(
+        y, score, sensitive_features=few, epsilon=0.3, direction="both"
+    )
+    _, changes = jackknife(p, range(n), 0.3, strata=True, direction="both")
+    near = np.abs(np.subtract.outer(score, score)) <= 0.3
+    for g, inside in enumerate(member.values()):
+        pairs = (near & np.not_equal.outer(few, few)).sum(axis=0)
+        variance, items = [], []
+        for some in (inside, ~inside):
+            variance.append((changes[some, g] ** 2).sum())
+            items.append(pairs[some].sum() ** 2 / (pairs[some] ** 2).sum())
+        small = int(np.argmin(items))
+        as_few = variance[1 - small] * items[1 - small] / items[small]
+        assert not rare or as_few > 2 * variance[small]
+        unseen = rare * (as_few - variance[small])
+        assert r.standard_error[g] ** 2 == pytest.approx(sum(variance) + unseen)
+        assert r.covariance[g, g] == pytest.approx(sum(variance))
 
 
 @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
