@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from .finalize import Finalize
     from .group_estimates import GroupEstimates
-    from .metric import Metric
     from .sums import ClusterSums
 
 #: With fewer effective clusters than this an event of one in a thousand is seen at most
@@ -494,24 +493,29 @@ def _unseen(*sides: Sequence[Array]) -> list[Array]:
     return unseen
 
 
-def unseen(metric: Metric, sums: ClusterSums) -> Array | float:
+def unseen(result: GroupEstimates) -> Array | float:
     """Return the sum of `_unseen` variances of the two sides of each estimate, (G,).
 
     They are a group and its rest, or the two samples of items of a difference of means.
+    It is 0 where every side has many clusters or items.
     """
-    # A change between two models has supports of both, and no two samples.
-    two_samples = sums.rows.member is not None and len(needs_of(metric.finalize)) == 1
+    metric, sums = result.metric, result.sums
     if metric.rest is not None:
+        if (degrees_of_freedom(sums, metric.finalize)[1] >= SMALL).all():
+            return 0.0
         sides: list[tuple[Array, ...]] = []
         for finalize in metric.rest:
             df, n_effective = degrees_of_freedom(sums, finalize)
             variance, share = sums.variance(finalize), sums.concentration(finalize)
             sides.append((variance, n_effective, df, share))
-    elif two_samples and not metric.share and metric.parts is None:
-        sides = samples_of_items(sums, metric.finalize)
-    else:
+        return np.sum(_unseen(*sides), axis=0)
+    one_model = len(needs_of(metric.finalize)) == 1
+    of_means = one_model and not metric.share and metric.parts is None
+    if sums.rows.member is None or not of_means:
         return 0.0
-    return np.sum(_unseen(*sides), axis=0)
+    if (sums.active(metric.finalize) >= SMALL).all():
+        return 0.0
+    return np.sum(_unseen(*samples_of_items(sums, metric.finalize)), axis=0)
 
 
 def correlation_of(covariance: Array, first: Array, second: Array) -> Array:

@@ -257,9 +257,7 @@ class GroupEstimates(AddsUp):
     @cached_read_only
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        variance = self.sums.variance(self.metric.finalize)
-        if (self._by_leverage[1] < SMALL).any():
-            variance = variance + unseen(self.metric, self.sums)
+        variance = self.sums.variance(self.metric.finalize) + unseen(self)
         if self.metric.base is not None:
             variance[self.sums.variance(self.metric.base) == 0] = 0.0
         return np.sqrt(variance)

@@ -88,23 +88,27 @@ def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array,
     of items, their degrees of freedom, and ``Σ u⁴ / (Σ u²)²`` of their influences u.
     What folded items add to the variance is divided by their squared shares.
     """
-    square, n_groups = _moments(sums, finalize)[0], len(sums.groups)
-    variance, fourth = powers = np.zeros((2, 2, n_groups))
+    [number] = needs_of(finalize)
+    total, n_groups = sums.size_of(number)[0], len(sums.groups)
+    variance, fourth, square = np.zeros((3, 2, n_groups))
     for rows, influence in zip(
         sums.exact_rows.blocks(), sums.influence(finalize), strict=True
     ):
         member = np.asarray(rows.member, dtype=bool)
+        sizes = rows.support_by_stratum(sums.supports[number])
         for sample, some in enumerate((member, ~member)):
-            u, group = influence.value[some], influence.group[some]
-            for total, power in zip(powers[:, sample], (2, 4), strict=True):
-                total += np.bincount(group, u**power, n_groups)
+            group, power = influence.group[some], influence.value[some] ** 2
+            variance[sample] += np.bincount(group, power, n_groups)
+            fourth[sample] += np.bincount(group, power**2, n_groups)
+            square[sample] += sizes[sample].products(sizes[sample])
     with np.errstate(divide="ignore", invalid="ignore"):
         if sums.remainder is not None:
-            [number] = needs_of(finalize)
-            folded = sums.remainder.square[number, :, :-1] / sums.support[number] ** 2
+            folded = sums.remainder.square[number, :, :-1]
             left = sums.variance(finalize) - variance.sum(axis=0)
-            variance += np.nan_to_num(folded / folded.sum(axis=0)) * left
-        n_effective, share = 1 / square, fourth / variance**2
+            share = folded / total**2
+            variance += np.nan_to_num(share / share.sum(axis=0)) * left
+            square += folded
+        n_effective, share = total**2 / square, fourth / variance**2
     return list(zip(variance, n_effective, n_effective - 1, share, strict=True))
 
 
