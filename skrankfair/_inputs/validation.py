@@ -143,6 +143,21 @@ def _changes_values(array: Array, values: Any) -> bool:
     return array.dtype.kind in "US"
 
 
+def to_vector(values: Any, name: str) -> Array:
+    """Return a column as an array of one dimension, also one of shape (n, 1).
+
+    Transformers return their only column in two dimensions, as an array or a frame.
+    """
+    array = to_numpy(values, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+        frame = nw.from_native(values, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):  # an array of it may round large integers
+            array = to_numpy(frame.get_column(frame.columns[0]).to_native(), name)
+    check_vector(array, name)
+    return array
+
+
 def check_vector(array: Array, name: str) -> None:
     """Raise a ValueError unless the array has one dimension and some row."""
     if array.ndim != 1:
@@ -162,8 +177,7 @@ def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
     With `allow_nan` NaN may stand for "unknown". An integer that float64 would round is
     refused too, as two different ones could become equal.
     """
-    array = to_numpy(values, name)
-    check_vector(array, name)
+    array = to_vector(values, name)
     if array.dtype.kind not in "biuf":
         array = _objects_to_numbers(array, name)
     elif array.dtype.kind in "iu" and array.dtype.itemsize == 8:

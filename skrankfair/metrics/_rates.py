@@ -22,8 +22,8 @@ from .._inputs.validation import (
     check_binary,
     check_magnitude,
     check_number,
-    check_vector,
     to_numpy,
+    to_vector,
 )
 from ._make_metric import MadeMetric
 
@@ -99,8 +99,7 @@ def _of_classes(
     label = 1 if pos_label is None else pos_label
     classes, ones = set[Any](), dict[str, Any]()
     for name in columns if threshold is None else columns.keys() & {"y_true"}:
-        array = to_numpy(columns[name], name)
-        check_vector(array, name)
+        array = to_vector(columns[name], name)
         known = ~pd.isna(array)
         values = array[known]
         if pos_label is None:
@@ -115,8 +114,9 @@ def _of_classes(
         classes.update(values.tolist())
         ones[name] = np.full(array.shape, np.nan)
         ones[name][known] = values.astype(object) == label
-        if nw.dependencies.is_pandas_series(columns[name]):  # keeps its index
-            ones[name] = pd.Series(ones[name], columns[name].index)
+        index = getattr(columns[name], "index", None)
+        if nw.dependencies.is_pandas_index(index):  # which is kept
+            ones[name] = pd.Series(ones[name], index)
     if len(classes | {label}) > 2:
         raise ValueError(
             f"pos_label must be one of two classes; got {label!r} and the classes "

@@ -96,6 +96,21 @@ def test_column_types(case, convert):
     assert_same(result, case(c), 1e-14)
 
 
+ONE_COLUMN = {
+    "numpy": lambda values: values[:, None],
+    "pandas": lambda values: pd.DataFrame({0: values}),
+    "polars": lambda values: pl.DataFrame({"a": values}),
+    "pyarrow": lambda values: pa.table({"a": values}),
+}
+
+
+@one_in(2, at_once=10, case=EVERY, convert=ONE_COLUMN)
+def test_one_column_of_numbers_is_a_vector(case, convert):
+    c = case.taken(labelled())
+    some = {name: convert(v) for name in "ys" if (v := getattr(c, name)) is not None}
+    assert_same(case.measure(c.but(**some)), case.measure(c), 1e-14)
+
+
 @one_in(
     9,
     at_once=10,

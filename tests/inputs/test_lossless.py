@@ -66,6 +66,7 @@ BIG = 2**53
         pd.Series([BIG, BIG + 1], dtype="Int64"),
         pd.Series([BIG + 1, None], dtype="Int64"),
         pl.Series([BIG + 1, None]),
+        pl.DataFrame({"a": [BIG + 1, None]}),
         np.array([BIG + 1, 0.5], dtype=object),
     ],
     ids=str,
