@@ -31,7 +31,7 @@ from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_acc
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit, of_users_alone
-from .catalog import catalog, chosen_metrics, not_named, note
+from .catalog import catalog, chosen_metrics, not_named, note, tasks
 from .exports import Formats
 from .findings import FairnessDistances
 from .html import ForestPlot
@@ -45,18 +45,16 @@ if TYPE_CHECKING:
 
 #: What a mitigation is for, and the metrics that say whether it is reached.
 GOALS = {
-    "calibration": (
-        *("calibration_in_the_large", "calibration_error"),
-        "matched_pair_calibration",
-    ),
+    "calibration": ("calibration_in_the_large", "matched_pair_calibration"),
     "demographic_parity": ("selection_rate",),
     "equal_opportunity": ("true_positive_rate",),
     "equalized_odds": ("true_positive_rate", "false_positive_rate"),
-    "exposure": ("pairwise_exposure", "exposure_gap", "share_at_k"),
+    "exposure": ("pairwise_exposure", "exposure_gap"),
     "accuracy": ("inter_group_accuracy", "intra_group_accuracy"),
 }
 _LOSSES = ("log_loss", "mean_squared_error")
 _MOVES = ("closer to fair", "further from fair", "moved; cannot tell whether closer")
+_STILL = ("no change shown", "no verdict")
 _COST = "What it cost"
 _HEADER = ("group", "before", "after", "change")
 _TITLES = {
@@ -84,9 +82,10 @@ class MitigationReport(Formats):
     audit_before, audit_after : AuditReport
         All metrics of both scores.
     disparities : dict of Change
-        The disparities by metric; fair is 0.
+        The disparities by metric that the audits test; fair is 0.
     costs : dict of Change
-        "ndcg", "auc", and "log_loss" or "mean_squared_error", of all rows.
+        "ndcg" where the audits have it, "auc" of two outcomes, and "log_loss" or
+        "mean_squared_error", of all rows.
     parity_before, parity_after : PredictiveParityTest or None
         Tests of equal outcomes at equal scores; None where it cannot be tested.
     confidence_level : float
@@ -147,11 +146,12 @@ class MitigationReport(Formats):
             )
         nearer = frame["after"].abs() < frame["before"].abs()
         better = (frame["change"] < 0) == frame["metric"].isin(_LOSSES)
-        still = ~(frame["pvalue_corrected"] < alpha)
+        unknown = frame["pvalue_corrected"].isna()
+        still = frame["pvalue_corrected"] >= alpha
         clear = frame["pvalue_distance"] < alpha
         frame["verdict"] = np.select(
-            [still, cost & better, cost, clear & nearer, clear],
-            ["no change shown", "better", "worse", *_MOVES[:2]],
+            [unknown, still, cost & better, cost, clear & nearer, clear],
+            ["no verdict", "no change shown", "better", "worse", *_MOVES[:2]],
             _MOVES[2],
         )
         return frame
@@ -298,7 +298,7 @@ def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
     change = rows.groupby("metric")["change"]
     again = np.isclose(rows["change"], -change.shift(), rtol=1e-6)
     moved = rows[~again].groupby("verdict")
-    still = ("no change shown",) if whole else ()
+    still = _STILL if whole else ()
     return [
         f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
         for move in (*_MOVES, *still)
@@ -308,7 +308,7 @@ def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
 
 def _plot(labels: list[str], rows: pd.DataFrame) -> ForestPlot:
     """Return the plot of changes of disparities."""
-    still = rows["verdict"] == "no change shown"
+    still = rows["verdict"].isin(_STILL)
     colors = np.where(still, look.UNCLEAR, look.DIFFERENT).tolist()
     change, low, high = (rows[n].to_numpy() for n in ("change", "ci_low", "ci_high"))
     alt = "The change of each disparity; the table has the numbers."
@@ -370,7 +370,7 @@ def mitigation_report(
 
     Parameters
     ----------
-    before, after : array-like of shape (n,) or fitted estimators
+    before, after : array-like of shape (n,) or (n, 1), or fitted estimators
         Scores without and with the mitigation; or models, which score `X`: by
         `predict_proba` (the second class), `decision_function`, or `predict` of a
         regressor.
@@ -400,7 +400,8 @@ def mitigation_report(
     k : int or None, default=None
         How many positions count, from the top, as in `skrankfair.audit`.
     metrics : str, sequence of str or None, default=None
-        The metrics of the audits, as in `skrankfair.audit`; NDCG is always included.
+        The metrics of the audits, as in `skrankfair.audit`. To those that are named
+        NDCG is added, where there are queries and no negative outcomes.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
         The bandwidth of the tests of predictive parity.
     confidence_level : float, default=0.95
@@ -447,10 +448,12 @@ def mitigation_report(
     metrics and their groups: only then is it shown that its absolute value has changed.
     The sum is tested on the side of the verdict, so that each of the two verdicts is
     false with at most one minus the confidence level. Where the change alone is beyond
-    chance, one cannot tell whether it is closer.
+    chance, one cannot tell whether it is closer. There is "no verdict" where the change
+    or its error is undefined. Metrics that an audit does not test, such as losses by
+    group, are no disparities; the two audits have them.
     AUC is the pairwise accuracy of one list of all rows, for two outcomes. The
-    logarithmic loss is for probabilities; other scores have their mean squared error
-    instead.
+    logarithmic loss is for probabilities; other scores, and decisions before or after,
+    have their mean squared error instead.
 
     References
     ----------
@@ -472,7 +475,7 @@ def mitigation_report(
     ... )
     >>> after = calibrator.transform(score[test, None], sensitive_features=group[test])
     >>> report = mitigation_report(
-    ...     score[test], after[:, 0], y[test], sensitive_features=group[test]
+    ...     score[test], after, y[test], sensitive_features=group[test]
     ... )
     >>> frame = report.to_frame().set_index(["metric", "group"])
     >>> frame.loc[("matched_pair_calibration", "a"), "verdict"]
@@ -509,6 +512,9 @@ def mitigation_report(
         audit(y, score, **columns, **options, metrics=chosen)
         for score in (first, second)
     ]
+    if audits[0].task != audits[1].task:
+        read_as = [tasks()[report.task] for report in audits]
+        notes.insert(0, note("two_tasks", before=read_as[0], after=read_as[1]))
     first_results, second_results = (report.results for report in audits)
     disparities, costs = dict[str, Change](), dict[str, Change]()
     aims = GOALS.get(goal or "", ())
@@ -521,7 +527,7 @@ def mitigation_report(
         pair, metric = (first_results[name], second_results[name]), catalog()[name]
         if name == "ndcg":
             costs[name] = _change(*pair)
-        if metric.on_request and metric.untested:
+        if metric.untested:
             continue
         if pair[0].fair_value is not None or pair[0].metric.against_rest is not None:
             disparities[name] = _change(*(result.as_gap() for result in pair))
@@ -582,8 +588,8 @@ def _costs(
         who["item_weight"] = units["sample_weight"]
         costs["auc"] = _change(*(pairwise_accuracy(y, s, **who) for s in scores))
     ends = [bound for v in (y, *scores) for bound in (v.min(), v.max())]
-    loss = log_loss
-    if min(ends) < 0 or max(ends) > 1:
+    loss, decided = log_loss, any(np.isin(s, (0, 1)).all() for s in scores)
+    if min(ends) < 0 or max(ends) > 1 or decided:
         loss = mean_squared_error
         notes.append(note("squared_error"))
     costs[loss.__name__] = _change(*(loss(y, s, **units) for s in scores))

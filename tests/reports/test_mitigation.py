@@ -1,5 +1,6 @@
 """Before and after a mitigation: what moved, and what it cost."""
 
+import re
 from html import escape
 
 import numpy as np
@@ -57,6 +58,7 @@ class TestGoal:
         ]
         assert places == sorted(places)
         assert plain.summary().startswith("Closer to fair: ")
+        assert {"brier_score", "log_loss"}.isdisjoint(report.disparities)
 
     def test_that_is_not_reached_is_named_too(self):
         data = problem(100)
@@ -219,6 +221,16 @@ class TestInput:
         data["y"] -= 3
         assert list(report_of(data).costs) == ["mean_squared_error"]
 
+    def test_decisions_have_no_log_loss_and_are_told_from_scores(self):
+        data = problem(50)
+        data["chosen"] = data["fair"] > 0.5
+        both = report_of(data, "chosen", "chosen", qid=None)
+        mixed = report_of(data, after=data[["chosen"]], qid=None, threshold=0.5)
+        for report, said in ((both, False), (mixed, True)):
+            assert list(report.costs) == ["auc", "mean_squared_error"]
+            words = "before are read as a risk score .* after as decisions"
+            assert bool(re.search(words, " ".join(report.notes))) == said
+
     def test_one_list_and_overlapping_groups(self):
         data = problem(40)
         membership = pd.DataFrame({"a": data["group"] == "a"})
@@ -227,7 +239,8 @@ class TestInput:
         report = report_of(data, sensitive_features=membership, **lists)
         frame = report.to_frame()
         assert set(frame["group"]) == {"a", "c", "all"}
-        assert frame.loc[frame["metric"] == "ndcg", "standard_error"].isna().all()
+        ranked = frame.loc[frame["metric"] == "ndcg", ["standard_error", "verdict"]]
+        assert ranked.isin([np.nan, "no verdict"]).all(axis=None)
         assert any("only one query" in note for note in report.notes)
 
     def test_scores_without_spread_have_no_parity(self):
