@@ -401,27 +401,41 @@ class MetricFinding:
     @property
     def verdict(self) -> str:
         """What the metric found, in words."""
-        if not self.tested:
-            return self.metric.untested
-        said = self.named(amount=self.effect) or [self.silence]
-        said += filter(None, [self.margin_verdict])
-        if left := len(self.ordered) - len(self.shown):
-            little = sum(bool(row.missing) for row in self.ordered)
-            more_of = f"; {little:,} have too little data for a verdict"
-            chance = f"{left:,} more groups do not differ beyond chance"
-            said.append(f"{chance}{more_of if little else ''}.")
-        return " ".join(said)
+        if self.tested:
+            said = self.named(amount=self.effect) or [self.silence]
+            said.append(self.margin_verdict)
+        else:
+            said = [self.metric.untested]
+        return " ".join(filter(None, [*said, self.left_out]))
+
+    @cached_property
+    def compared(self) -> tuple[GroupFinding, ...]:
+        """The groups that have enough data and a test."""
+        known = (row for row in self.rows if not np.isnan(row.pvalue_corrected))
+        return tuple(row for row in known if not row.missing)
 
     @property
     def silence(self) -> str:
         """Why the metric names no group."""
-        pvalues = [row.pvalue_corrected for row in self.rows if not row.missing]
-        known = [p for p in pvalues if not np.isnan(p)]
-        if not known:
+        if not self.compared:
             return "No group has enough data for a test."
         what = "change" if self.metric.is_change else "difference"
-        smallest = fmt.pvalue(min(known))
+        smallest = fmt.pvalue(min(row.pvalue_corrected for row in self.compared))
         return f"The data do not show a {what} (smallest corrected p {smallest})."
+
+    @property
+    def left_out(self) -> str:
+        """Which groups the table leaves out, and which have no verdict, or ""."""
+        shown, number = self.shown, len(self.rows)
+        if not self.tested:
+            few = f"The table shows {len(shown):,} of {number:,} groups."
+            return few if len(shown) < number else ""
+        said = []
+        if left := sum(row not in shown for row in self.compared):
+            groups = "more group does" if left == 1 else "more groups do"
+            verb = "change" if self.metric.is_change else "differ"
+            said.append(f"{left:,} {groups} not {verb} beyond chance.")
+        return " ".join([*said, *without_verdict([self])])
 
     @property
     def margin_words(self) -> str:
@@ -544,6 +558,19 @@ def is_rest(row: GroupFinding, other: GroupFinding) -> bool:
     return all(abs(a - b) <= 1e-6 * abs(b) for a, b in pairs)
 
 
+def without_verdict(findings: list[MetricFinding]) -> list[str]:
+    """Return a sentence on groups of which no metric can tell, though it can of others.
+
+    Nothing is said of groups whose values have no variation.
+    """
+    if not any(f.compared for f in findings):
+        return []
+    rows = [(f.called(row), row) for f in findings for row in f.rows]
+    known = {r.group for _, r in rows if r.missing in ("", note("no_variation"))}
+    little = list(dict.fromkeys(said for said, r in rows if r.group not in known))
+    return [note("little_for", groups=fmt.some(little))] if little else []
+
+
 def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
     """Return each question of a reader that metrics answer, with what they say.
 
@@ -556,7 +583,7 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
         return (("", note("nothing_fair")),)[: len(findings)]
     if len(tested[0].rows) == 1:
         return (("", note("one_group")),)
-    if all(row.missing for f in tested for row in f.rows):
+    if not any(f.compared for f in tested):
         return (("", note("too_little")),)
     said, undirected = [], False
     for question in dict.fromkeys(f.metric.question for f in tested):
@@ -573,8 +600,10 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
             undirected |= bool(more) and not f.directed
             sentences += more
         hints = any(f.conclusions for f in asked)
-        silent = note("hinted", number=len(tested)) if hints else note("silent")
-        said.append((question, " ".join(sentences) or silent))
+        enough = any(f.compared for f in asked)
+        silent = "hinted" if hints else "silent" if enough else "too_little"
+        sentences = sentences or [note(silent, number=len(tested))]
+        said.append((question, " ".join(sentences + without_verdict(asked))))
     if undirected:
         said.append(("", note("undirected")))
     if margins := _margin_headline(tested):
