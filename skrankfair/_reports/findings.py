@@ -597,7 +597,7 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
                 for side, words, _ in f.conclusions
                 for row in f.on(side, len(tested))
             }
-            undirected |= bool(more) and not f.directed
+            undirected |= bool(more and f.metric.worse and not f.metric.favorable)
             sentences += more
         hints = any(f.conclusions for f in asked)
         enough = any(f.compared for f in asked)

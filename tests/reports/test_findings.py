@@ -209,6 +209,9 @@ class TestRisks:
                 around = text[max(0, match.start() - 40) : match.end() + 40]
                 assert re.search(notes, around), around
         assert neutral.answers[-1][1].startswith("Who is worse off depends")
+        known = audit(**data(), favorable="low", metrics="pairwise_accuracy")
+        assert "Ranked less accurately: f" in known.headline
+        assert "depends" not in known.headline
         sides = {row.side for finding in neutral.findings for row in finding.rows}
         assert sides <= {"", "lower", "higher"}
         matched = by_name(neutral)["matched_pair_calibration"]
