@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
 from .._estimates import formatting as fmt
 from .._inputs.validation import collected_warnings
 from ..inference import compare, compare_independent
 from ..metrics import GroupEstimates
 from .audit import AuditReport
 from .catalog import AuditMetric, note
-from .findings import CHANGES, FairnessDistances, MetricFinding, labels_on
+from .findings import CHANGES, FairnessDistances, MetricFinding, labels_on, unchanged
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,8 +57,7 @@ class ChangeReport(AuditReport):
         number = len(tested)
         if not tested:
             return [note("nothing_common")]
-        rows = [row for f in tested for row in f.rows if not np.isnan(row.estimate)]
-        if rows and all(row.estimate == row.standard_error == 0 for row in rows):
+        if unchanged(row for f in tested for row in f.rows):
             return [note("same")]
         if all(row.missing for f in tested for row in f.rows):
             return [note("too_little_change")]
@@ -128,6 +125,10 @@ def changes_of(
     shared |= {"results": changes, "made": words, "title": title, "sections": ()}
     absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
     shared |= {"group_rows": {**now.group_rows, **absent}}
+    new = [group for group in now.group_rows if group not in before.group_rows]
+    for name, groups in (("only_before", absent), ("only_now", new)):
+        if groups:
+            notes.append(note(name, groups=fmt.some(list(map(fmt.label, groups)))))
     shared |= {"notes": (*now.notes, *notes), "margin": {}, "recorded": None}
     return ChangeReport(**shared, before=before, paired=paired, distances=distances)
 

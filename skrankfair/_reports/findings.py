@@ -242,7 +242,8 @@ class MetricFinding:
             "no_variation": (error == 0) & (not result.metric.share),
         }
         first = np.select(list(reasons.values()), list(reasons), "")
-        said = {"data": result.metric.unit, "k": result.parameters.get("k")}
+        where = " in one of the two" if self.metric.is_change else ""
+        said = {"data": result.metric.unit + where, "k": result.parameters.get("k")}
         said |= {"unit": fmt.units(result.variance), "few": fmt.FEW_EFFECTIVE}
         return [
             note(name, effective=number, **said) if name else ""
@@ -417,6 +418,8 @@ class MetricFinding:
     @property
     def silence(self) -> str:
         """Why the metric names no group."""
+        if self.metric.is_change and unchanged(self.rows):
+            return note("same")
         if not self.compared:
             return "No group has enough data for a test."
         what = "change" if self.metric.is_change else "difference"
@@ -556,6 +559,13 @@ def is_rest(row: GroupFinding, other: GroupFinding) -> bool:
     gap, p = row.difference, row.pvalue
     pairs = (gap, -other.difference), (p, other.pvalue)
     return all(abs(a - b) <= 1e-6 * abs(b) for a, b in pairs)
+
+
+def unchanged(rows: Iterable[GroupFinding]) -> bool:
+    """Return whether changes are known and all 0 but for the rounding of sums."""
+    known = [row for row in rows if not np.isnan(row.estimate)]
+    sizes = [abs(row.estimate) + row.standard_error for row in known]
+    return bool(known) and all(size < 1e-14 for size in sizes)
 
 
 def without_verdict(findings: list[MetricFinding]) -> list[str]:

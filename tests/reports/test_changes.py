@@ -45,6 +45,7 @@ class TestNumbers:
         assert "on the same clusters" in change.reading
         same = now.changes_since(now, paired=True)
         assert same.headline == "Nothing has changed: all values are those of before."
+        assert {f.verdict for f in same.findings if f.tested} == {same.headline}
 
     def test_are_in_every_output(self, mended, tmp_path):
         *_, change = mended
@@ -98,7 +99,10 @@ def test_groups_of_one_audit_only_have_no_change(tmp_path):
         rows = change.to_frame().set_index(["metric", "group"])
         assert np.isnan(rows.loc[("pairwise_accuracy", "x"), "estimate"])
         assert change.group_rows.keys() == {"f", "m", "x"}
+        assert "no pairs in one of the two" in repr(change)
         change.to_html(tmp_path / "c.html")
+    assert "Only the data now have x." in both[0].notes
+    assert "Only the data before have x." in both[1].notes
 
 
 def test_stored_audits_have_changed_as_much(mended):
