@@ -145,7 +145,8 @@ def encode(values: Any, name: str) -> Codes:
     if (missing := codes < 0).any():
         raise ValueError(
             f"{name} must not have missing labels; row {int(np.argmax(missing))} "
-            f"is {array[np.argmax(missing)]!r} ({int(missing.sum())} such rows)."
+            f"is {array[np.argmax(missing)]!r} ({missing.sum():,} of "
+            f"{missing.size:,} rows)."
         )
     return Codes(codes.astype(np.int64, copy=False), np.asarray(labels))
 

@@ -381,7 +381,7 @@ def within_section(
             f"{levels.size:,}. Put values together into fewer."
         )
     named = getattr(rows.given["within"], "name", None)
-    by = "the levels" if named is None else fmt.label(named)
+    by = "the given column" if named is None else fmt.label(named)
     compared = [f for f in findings if f.tested and f.metric.by_group]
     tested = [f for f in compared if f.metric.per != "query"]
     notes = [

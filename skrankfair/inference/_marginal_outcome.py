@@ -290,13 +290,17 @@ class MarginalOutcomeTest(ContrastTest):
         outcomes = zip(self.groups, self.outcomes, self.standard_errors, strict=True)
         for group, value, error in outcomes:
             values = f"{fmt.number(value)} ± {fmt.number(error)}"
-            lines.append(f"{fmt.label(group)}: {values}")
+            said = "too little data" if np.isnan(value) else values
+            lines.append(f"{fmt.label(group)}: {said}")
         for i, (a, b) in enumerate(self.contrasts):
-            lines.append(
-                f"{fmt.label(a)} - {fmt.label(b)}: {fmt.number(self.difference[i])} "
+            said = (
+                f"{fmt.number(self.difference[i])} "
                 f"({100 * level:g}% interval {fmt.number(low[i])} to "
                 f"{fmt.number(high[i])}, p = {self.pvalues[i]:.3g})"
             )
+            untested = np.isnan(self.pvalues[i])
+            said = "too little data" if untested else said
+            lines.append(f"{fmt.label(a)} - {fmt.label(b)}: {said}")
         lines.append(f"{self.n_clusters:,} clusters")
         return "\n".join(lines)
 
@@ -497,7 +501,7 @@ def marginal_outcome_test(
         raise ValueError(
             f"y_true may be NaN only {sides[0]} the threshold; row "
             f"{row} has a score at or {sides[1]} {threshold:g} "
-            f"({int(unknown.sum())} such rows)."
+            f"({unknown.sum():,} of {unknown.size:,} such rows)."
         )
     if not above.size:
         end = everyone.x.max() if favorable == "high" else -everyone.x.max()

@@ -124,7 +124,8 @@ class MonotonicityTest(ReadOnlyArrays):
         return (
             f"Monotone share of {fmt.label(self.group)}: {verdict} (p = "
             f"{fmt.pvalue(self.pvalue)}, {self.method}, chi-square "
-            f"{self.statistic:.4g})\n{fmt.count(self.n_rankings)} rankings, "
+            f"{self.statistic:.4g})\n{fmt.count(self.n_rankings)} ranking"
+            f"{'s' * (self.n_rankings != 1)}, "
             f"{self.position.size} positions; the fit {side} from "
             f"{self.fit[0]:.3f} at the top to {self.fit[-1]:.3f}"
         )

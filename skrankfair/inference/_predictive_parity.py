@@ -330,10 +330,13 @@ class PredictiveParityTest(ContrastTest):
             lines.append(f"{name}: {said}")
         if self.order is not None:
             return "\n".join([head, "no common scores", repr(self.order)])
-        lines.append(
+        said = (
             f"max |z| = {self.statistic:.3g}, p = {self.pvalue:.3g} with the test of "
-            f"level and slope; {self.n_clusters:,} clusters"
+            "level and slope"
         )
+        untested = "no test, since no two groups have enough data"
+        said = untested if np.isnan(self.pvalue) else said
+        lines.append(f"{said}; {self.n_clusters:,} clusters")
         return "\n".join(lines)
 
     def _ends(self, where: Array) -> str:

@@ -244,6 +244,9 @@ class TestUndefined:
         assert np.isnan(test.pvalue)
         assert not test.rejected
         assert "undecided" in repr(test)
+        with pytest.warns(UndefinedMetricWarning, match="everybody"):
+            one = monotonicity_test(**columns(member[:1]), method=method)
+        assert "1 ranking, 5 positions" in repr(one)
         frame = pd.DataFrame({"a": [False] * 20, "b": [True] * 20})
         c = columns(member) | {"sensitive_features": frame, "group": "a"}
         with pytest.warns(UndefinedMetricWarning, match="nobody is in a"):

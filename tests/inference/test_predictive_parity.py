@@ -283,6 +283,7 @@ class TestUndefined:
             t = compared(y, s, ["x"] * y.size)
         assert np.isnan(t.pvalue)
         assert t.difference.shape == (0, 50)
+        assert "no test, since no two groups have enough data" in repr(t)
         assert t.curve_band().low.shape == (1, 50)
 
     def test_a_point_that_rests_on_one_cluster_has_no_test(self):

@@ -120,12 +120,14 @@ class TestWithin:
     def test_what_is_wrong_is_named(self, berkeley):
         with pytest.raises(ValueError, match=r"within.*4526|4526.*within"):
             of_decisions(berkeley, within=berkeley["department"][:9].to_numpy())
-        with pytest.raises(ValueError, match="within must not have missing labels"):
+        with pytest.raises(ValueError, match="missing labels; .*of 4,526 rows"):
             of_decisions(berkeley, within=berkeley["department"].replace("A", None))
         with pytest.raises(ValueError, match="at most 500 levels; got 4,526"):
             of_decisions(berkeley, within=np.arange(len(berkeley)))
-        lonely = of_decisions(berkeley, within=berkeley["sex"])  # no level has both
+        alone = berkeley["sex"].to_numpy()  # no level has both
+        lonely = of_decisions(berkeley, within=alone)
         assert "Within the levels" not in lonely.headline
+        assert lonely.sections[-1].title == "Gaps within the given column"
 
 
 class TestReference:
