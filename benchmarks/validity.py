@@ -33,7 +33,7 @@ from scipy import special, stats
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from benchmarks.simulations.common import quiet
+from benchmarks.simulations.common import AUDITS, quiet
 from skrankfair import audit, mitigation_report
 from skrankfair._estimates.estimates import contrasts_of
 from skrankfair._estimates.rows import Rows as Table
@@ -79,7 +79,6 @@ from skrankfair.monitoring import Monitor
 from skrankfair.scoring import make_fairness_scorer
 from skrankfair.smoothing import nadaraya_watson
 from tests.designs import (
-    AUDITS,
     CURVES,
     DESIGNS,
     CurveDesign,

@@ -251,35 +251,3 @@ class Sellers:
             "sensitive_features": group,
             "qid": query,
         }
-
-
-@dataclass(frozen=True)
-class RareEvents:
-    """Scores that are the risks of a rare outcome, of a small group and of the rest."""
-
-    title: str
-    n_rows: int
-    share: float
-    betas: tuple[tuple[int, int], tuple[int, int]]  # of the rest, of the group
-
-    def draw(self, seed: int) -> dict[str, Any]:
-        """Draw the columns of an audit."""
-        rng = np.random.default_rng([self.n_rows, seed])
-        group = (rng.random(self.n_rows) < self.share).astype(int)
-        risk = rng.beta(*np.array(self.betas).T[:, group])
-        return {
-            "y_true": (rng.random(self.n_rows) < risk).astype(int),
-            "y_score": risk,
-            "sensitive_features": group,
-            "favorable": "low",
-            "task": "risk",
-        }
-
-
-AUDITS = {
-    "audit2": Sellers("2 groups", 2, 100),
-    "audit5": Sellers("5 groups", 5, 200),
-    "audit19": Sellers("19 groups", 19, 400),
-    "audit300": Sellers("300 sellers", 300, 150, 20),
-    "events5": RareEvents("5 events in a group", 2000, 0.05, ((1, 18), (1, 18))),
-}

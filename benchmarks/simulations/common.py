@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import multivariate_normal, norm
@@ -22,6 +22,7 @@ from skrankfair._estimates.rows import Rows as Table
 from skrankfair._estimates.sums import ClusterSums
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.metrics import GroupEstimates
+from tests.designs import Sellers
 
 GROUPS = np.array(["a", "b"])
 
@@ -158,3 +159,36 @@ def assert_level(pvalues, level=0.05, *, at_most=False):
     margin = tolerance(level, len(pvalues))
     assert np.all(difference < margin), difference
     assert at_most or np.all(difference > -margin), difference
+
+
+@dataclass(frozen=True)
+class RareEvents:
+    """Scores that are the risks of a rare outcome, of a small group and of the rest."""
+
+    title: str
+    n_rows: int
+    share: float
+    betas: tuple[tuple[int, int], tuple[int, int]]  # of the rest, of the group
+
+    def draw(self, seed: int) -> dict[str, Any]:
+        """Draw the columns of an audit."""
+        rng = np.random.default_rng([self.n_rows, seed])
+        group = (rng.random(self.n_rows) < self.share).astype(int)
+        risk = rng.beta(*np.array(self.betas).T[:, group])
+        return {
+            "y_true": (rng.random(self.n_rows) < risk).astype(int),
+            "y_score": risk,
+            "sensitive_features": group,
+            "favorable": "low",
+            "task": "risk",
+        }
+
+
+#: Audits of pure noise.
+AUDITS: dict[str, Any] = {
+    "audit2": Sellers("2 groups", 2, 100),
+    "audit5": Sellers("5 groups", 5, 200),
+    "audit19": Sellers("19 groups", 19, 400),
+    "audit300": Sellers("300 sellers", 300, 150, 20),
+    "events5": RareEvents("5 events in a group", 2000, 0.05, ((1, 18), (1, 18))),
+}

@@ -229,3 +229,31 @@ def test_gaps_of_unequal_clusters_are_found(lengths, found):
     size, power = (np.mean(np.array(values) < 0.05) for values in pvalues.values())
     assert size < 0.05 + tolerance(0.05, n_samples)
     assert power > found
+
+
+def test_compact_parts_agree_with_the_whole_within_a_percent():
+    # Sizes of a power law, and a group that is in few queries.
+    rng = np.random.default_rng(0)
+    size = np.minimum(3 + rng.pareto(1.2, 1500).astype(int), 40)
+    query = np.repeat(np.arange(size.size), size)
+    rare = np.repeat(rng.random(size.size) < 0.15, size)
+    group = rng.choice(["a", "b"], query.size)
+    group[rare & (rng.random(query.size) < 0.3)] = "c"
+    score = rng.normal(size=query.size)
+    data = {"y_true": score + 2 * rng.normal(size=query.size) > 0, "y_score": score}
+    data |= {"sensitive_features": group, "qid": query}
+    whole, *parts = (
+        pairwise_accuracy(**{name: values[rows] for name, values in data.items()})
+        for rows in (slice(None), *(query % 3 == part for part in range(3)))
+    )
+    parts = [part.compact() for part in parts]
+    assert sum(part.sums.remainder.active[0, 0, 0] for part in parts) > 300
+    for total in (sum(parts), whole.compact(), parts[2] + parts[0] + parts[1]):
+        for shown in (
+            lambda r: [r.standard_error, r.df, r.n_effective],
+            lambda r: [r.overall.estimate, r.overall.standard_error, r.overall.df],
+            lambda r: r.contrasts()[["ci_low", "ci_high", "df"]],
+            lambda r: r.simultaneous_interval(),
+            lambda r: r.confidence_interval(),
+        ):
+            np.testing.assert_allclose(shown(total), shown(whole), rtol=0.01, atol=1e-3)

@@ -14,6 +14,7 @@ from scipy.stats import norm, t
 
 from benchmarks.simulations.common import (
     Model,
+    RareEvents,
     Rows,
     assert_covers,
     assert_level,
@@ -40,7 +41,6 @@ from skrankfair.metrics import (
     pairwise_parity,
     skew_at_k,
 )
-from tests.designs import RareEvents
 
 pytestmark = pytest.mark.simulation
 N_REPLICATIONS = 400

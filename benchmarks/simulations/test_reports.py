@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from benchmarks.simulations.common import assert_covers, tolerance
+from benchmarks.simulations.common import AUDITS, assert_covers, tolerance
 from skrankfair import audit
 from skrankfair._inputs.validation import collected_warnings
 from skrankfair._reports.catalog import catalog
 from skrankfair._reports.mitigation import Change, MitigationReport
 from skrankfair.inference import compare
 from skrankfair.metrics import log_loss, pairwise_accuracy, pairwise_exposure
-from tests.designs import AUDITS
 
 pytestmark = pytest.mark.simulation
 

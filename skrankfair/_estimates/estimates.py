@@ -509,11 +509,9 @@ def unseen(result: GroupEstimates) -> Array | float:
             variance, share = sums.variance(finalize), sums.concentration(finalize)
             sides.append((variance, n_effective, df, share))
         return np.sum(_unseen(*sides), axis=0)
-    one_model = len(needs_of(metric.finalize)) == 1
-    of_means = one_model and not metric.share and metric.parts is None
-    if sums.rows.member is None or not of_means:
-        return 0.0
-    if (sums.active(metric.finalize) >= SMALL).all():
+    few = sums.rows.member is not None and (sums.active(metric.finalize) < SMALL).any()
+    of_means = not metric.share and metric.parts is None
+    if not (few and of_means and len(needs_of(metric.finalize)) == 1):
         return 0.0
     return np.sum(_unseen(*samples_of_items(sums, metric.finalize)), axis=0)
 

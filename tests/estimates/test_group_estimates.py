@@ -200,34 +200,6 @@ def test_a_warning_names_a_few_of_many_groups():
     assert message.endswith("in: 0, 1, 2, 3, 4, 5 and 1,994 more.")
 
 
-def test_compact_parts_agree_with_the_whole_within_a_percent():
-    # Sizes of a power law, and a group that is in few queries.
-    rng = np.random.default_rng(0)
-    size = np.minimum(3 + rng.pareto(1.2, 1500).astype(int), 40)
-    query = np.repeat(np.arange(size.size), size)
-    rare = np.repeat(rng.random(size.size) < 0.15, size)
-    group = rng.choice(["a", "b"], query.size)
-    group[rare & (rng.random(query.size) < 0.3)] = "c"
-    score = rng.normal(size=query.size)
-    data = {"y_true": score + 2 * rng.normal(size=query.size) > 0, "y_score": score}
-    data |= {"sensitive_features": group, "qid": query}
-    whole, *parts = (
-        pairwise_accuracy(**{name: values[rows] for name, values in data.items()})
-        for rows in (slice(None), *(query % 3 == part for part in range(3)))
-    )
-    parts = [part.compact() for part in parts]
-    assert sum(part.sums.remainder.active[0, 0, 0] for part in parts) > 300
-    for total in (sum(parts), whole.compact(), parts[2] + parts[0] + parts[1]):
-        for shown in (
-            lambda r: [r.standard_error, r.df, r.n_effective],
-            lambda r: [r.overall.estimate, r.overall.standard_error, r.overall.df],
-            lambda r: r.contrasts()[["ci_low", "ci_high", "df"]],
-            lambda r: r.simultaneous_interval(),
-            lambda r: r.confidence_interval(),
-        ):
-            np.testing.assert_allclose(shown(total), shown(whole), rtol=0.01, atol=1e-3)
-
-
 def test_latex_is_the_table_and_has_no_active_characters():
     labels = ["50% & more", "a_b"] * 50
     result = selection_rate(None, [0, 1] * 50, sensitive_features=labels)

@@ -9,7 +9,7 @@ import numpy as np
 
 from skrankfair import inference, metrics
 from skrankfair.metrics import GroupEstimates
-from tests.designs import AUDITS, DESIGNS, Sellers
+from tests.designs import DESIGNS, Sellers
 from tests.metrics.common import CASES, UNFROZEN, labelled, overlapping, with_clusters
 from tests.metrics.common import with_weights as weighted
 
@@ -256,7 +256,7 @@ def sellers():
 
 def of_sellers(metric, step=lambda r: r):
     """Return a metric of 300 groups, or a step with it."""
-    columns = AUDITS["audit300"].draw(0)
+    columns = Sellers("300 sellers", 300, 150, 20).draw(0)
     if metric not in RANKED:
         columns["y_true"] = None
     return step({**RANKED, **LISTS}[metric](**columns))
