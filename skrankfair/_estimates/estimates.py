@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from .finalize import Finalize
     from .group_estimates import GroupEstimates
+    from .metric import Metric
     from .sums import ClusterSums
 
 #: With fewer effective clusters than this an event of one in a thousand is seen at most
@@ -493,16 +494,14 @@ def _unseen(*sides: Sequence[Array]) -> list[Array]:
     return unseen
 
 
-def unseen(result: GroupEstimates) -> Array | float:
+def unseen(metric: Metric, sums: ClusterSums) -> Array | float:
     """Return the sum of `_unseen` variances of the two sides of each estimate, (G,).
 
-    They are a group and its rest, or the two samples of items of a difference of means.
-    It is 0 where every side has many clusters or items.
+    They are a group and its rest, or the two samples of items of a difference of means,
+    where one of these has few items. Folded items do not show that their events are
+    rare, so nothing is added once most items of the larger sample are folded.
     """
-    metric, sums = result.metric, result.sums
     if metric.rest is not None:
-        if (degrees_of_freedom(sums, metric.finalize)[1] >= SMALL).all():
-            return 0.0
         sides: list[tuple[Array, ...]] = []
         for finalize in metric.rest:
             df, n_effective = degrees_of_freedom(sums, finalize)

@@ -257,7 +257,9 @@ class GroupEstimates(AddsUp):
     @cached_read_only
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        variance = self.sums.variance(self.metric.finalize) + unseen(self)
+        variance = self.sums.variance(self.metric.finalize)
+        if self.metric.rest is None or (self._by_leverage[1] < SMALL).any():
+            variance = variance + unseen(self.metric, self.sums)
         if self.metric.base is not None:
             variance[self.sums.variance(self.metric.base) == 0] = 0.0
         return np.sqrt(variance)
@@ -980,7 +982,10 @@ class GroupEstimates(AddsUp):
         """Return the same result without the table of clusters.
 
         Estimates, standard errors and sums stay; the bootstrap and paired comparisons
-        need the table or replicates, permutations the table.
+        need the table or replicates, permutations the table. So does what a standard
+        error has for rare events that few items of one list cannot show, as in
+        `matched_pair_calibration` with ``variance="item"``: without the table it may be
+        too small where a group has fewer than ten events.
 
         Parameters
         ----------

@@ -105,8 +105,8 @@ def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array,
         if sums.remainder is not None:
             folded = sums.remainder.square[number, :, :-1]
             left = sums.variance(finalize) - variance.sum(axis=0)
-            share = folded / total**2
-            variance += np.nan_to_num(share / share.sum(axis=0)) * left
+            part = folded / total**2
+            variance += np.nan_to_num(part / part.sum(axis=0)) * left
             square += folded
         n_effective, share = total**2 / square, fourth / variance**2
     return list(zip(variance, n_effective, n_effective - 1, share, strict=True))
