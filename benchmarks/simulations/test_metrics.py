@@ -625,6 +625,8 @@ def test_groups_of_few_events_are_accused_rarely_and_worse_ones_found():
                 columns["y_true"], score, sensitive_features=group
             )
             pvalues.append(r.test().corrected().min())
+            stored = r.compact().test().corrected().min()
+            assert stored == pytest.approx(pvalues[-1], rel=0.05)
         shares.append(np.mean(np.array(pvalues) <= 0.05))
     assert shares[0] < 0.05 + tolerance(0.05, 200)
     assert shares[1] > 0.8

@@ -498,8 +498,7 @@ def unseen(metric: Metric, sums: ClusterSums) -> Array | float:
     """Return the sum of `_unseen` variances of the two sides of each estimate, (G,).
 
     They are a group and its rest, or the two samples of items of a difference of means,
-    where one of these has few items. Folded items do not show that their events are
-    rare, so nothing is added once most items of the larger sample are folded.
+    where one of these has few items.
     """
     if metric.rest is not None:
         sides: list[tuple[Array, ...]] = []

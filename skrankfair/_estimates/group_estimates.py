@@ -982,10 +982,7 @@ class GroupEstimates(AddsUp):
         """Return the same result without the table of clusters.
 
         Estimates, standard errors and sums stay; the bootstrap and paired comparisons
-        need the table or replicates, permutations the table. So does what a standard
-        error has for rare events that few items of one list cannot show, as in
-        `matched_pair_calibration` with ``variance="item"``: without the table it may be
-        too small where a group has fewer than ten events.
+        need the table or replicates, permutations the table.
 
         Parameters
         ----------

@@ -86,11 +86,11 @@ def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array,
 
     Of each of the two samples, by group: its part of the variance, its effective number
     of items, their degrees of freedom, and ``Σ u⁴ / (Σ u²)²`` of their influences u.
-    What folded items add to the variance is divided by their squared shares.
     """
     [number] = needs_of(finalize)
     total, n_groups = sums.size_of(number)[0], len(sums.groups)
-    variance, fourth, square = np.zeros((3, 2, n_groups))
+    variance, fourth = sums.moments_of_folded(finalize)
+    square = np.zeros((2, n_groups))
     for rows, influence in zip(
         sums.exact_rows.blocks(), sums.influence(finalize), strict=True
     ):
@@ -103,11 +103,7 @@ def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array,
             square[sample] += sizes[sample].products(sizes[sample])
     with np.errstate(divide="ignore", invalid="ignore"):
         if sums.remainder is not None:
-            folded = sums.remainder.square[number, :, :-1]
-            left = sums.variance(finalize) - variance.sum(axis=0)
-            part = folded / total**2
-            variance += np.nan_to_num(part / part.sum(axis=0)) * left
-            square += folded
+            square += sums.remainder.square[number, :, :-1]
         n_effective, share = total**2 / square, fourth / variance**2
     return list(zip(variance, n_effective, n_effective - 1, share, strict=True))
 

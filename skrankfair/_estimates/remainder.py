@@ -1,8 +1,9 @@
 """Sums of powers of the rows that `compact` folds, which add up.
 
 Where a row has a small share of the data its influence is linear in its columns. What
-it adds to a variance then follows from the products of its columns (`Gram`), and what
-it adds to the degrees of freedom from the powers of its supports (`Remainder`).
+it adds to a variance then follows from the products of its columns (`Gram`), what it
+adds to the degrees of freedom from the powers of its supports, and whether few rows
+make most of an error from the products of four columns (`Remainder`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from typing import Any
 
 import numpy as np
 
+from .._inputs.groups import stable_order
 from .._inputs.validation import Array
 from .entries import Pairs
 from .finalize import Finalize
-from .rows import Layout, Rows
+from .rows import Layout, Rows, dense_values
 from .storage import stored
 
 #: Products of the columns of two groups are kept only if there are at most this many.
 MOST_PRODUCTS = 1 << 20
 # A sum of parts keeps more, since parts of other groups have other products.
 _MOST_OF_SUMS = 1 << 22
+# Products of four columns are for means of rows and of pairs, which have few columns.
+_MOST_COLUMNS = 6
 
 
 @stored("Gram")
@@ -174,6 +178,9 @@ class Remainder:
         of the group without entries; a group has what its own squares are more.
     sizes : ndarray of shape (D,)
         Sums of the absolute values of the shared columns.
+    powers : ndarray of shape (M, G + 1, K) or None
+        Sums of all products of two, then of four, of the own and the shared columns.
+        None: there are too many columns or groups.
     """
 
     scatter: Gram
@@ -182,6 +189,7 @@ class Remainder:
     square: Array
     quartic: Gram
     sizes: Array
+    powers: Array | None = None
 
     @classmethod
     def of(cls, rows: Rows, supports: Sequence[Finalize], most: int) -> Remainder:
@@ -213,7 +221,22 @@ class Remainder:
             total(np.square),
             Gram.of(squares, most),
             np.abs(rows.shared).sum(axis=0),
+            _powers_of(rows, most // 4),
         )
+
+    def moments(self, slopes: Array) -> Array:
+        """Return ``Σ u²`` and ``Σ u⁴`` by stratum and group, shape (2, M, G).
+
+        ``u = Σ_c slope_c x_c`` is over the columns x of a row; `slopes` has shape
+        (G, C + D). Both are 0 where the powers are not kept.
+        """
+        sums = np.zeros((2, self.active.shape[1], len(slopes)))
+        if self.powers is not None:
+            monomials = _monomials(slopes.shape[1])
+            for columns, power in zip(monomials, self.powers.T, strict=True):
+                factor = slopes[:, columns].prod(axis=1) * _orders(columns)
+                sums[len(columns) // 4] += factor * power[:-1].T
+        return np.maximum(sums, 0.0)  # below 0 is rounding
 
     def quartic_products(self, pairs: Pairs | None = None) -> Array:
         """Return sums of products of squared supports, (S * M, S * M, m).
@@ -254,6 +277,7 @@ class Remainder:
             moved(self.square),
             self.quartic.renumbered(squares),
             sizes,
+            _renumbered_powers(self.powers, to, source),
         )
 
     def _pooled(self, to: Layout) -> Remainder:
@@ -284,5 +308,63 @@ class Remainder:
 
     def __add__(self, other: Remainder) -> Remainder:
         """Return the sums over the rows of both."""
-        sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
+        parts = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        sums: Any = (None if a is None or b is None else a + b for a, b in parts)
         return Remainder(*sums)
+
+
+def _powers_of(rows: Rows, most: int) -> Array | None:
+    """Return the `powers` of a remainder; None if they are more than `most`."""
+    n_own, n_groups = rows.n_columns, rows.n_groups
+    size, n_strata = n_own + rows.shared.shape[1], 1 if rows.member is None else 2
+    monomials = _monomials(min(size, _MOST_COLUMNS))
+    powers = np.zeros((n_strata, n_groups + 1, len(monomials)))
+    if size > _MOST_COLUMNS or powers.size > most:
+        return None
+    # Each product is that of two of these; the first is the product of no columns.
+    halves: list[tuple[int, ...]] = [()]
+    halves += itertools.combinations_with_replacement(range(size), 2)
+    number = {columns: i for i, columns in enumerate(halves)}
+    parts = np.array([(number[m[:-2]], number[m[-2:]]) for m in monomials]).T
+
+    def sums(own: Array, shared: Array) -> Array:
+        columns = np.hstack([own, shared])
+        products = np.stack([columns[:, half].prod(axis=1) for half in halves], axis=1)
+        return np.asarray((products.T @ products)[*parts])
+
+    for block in rows.blocks():
+        powers[-1] += sums(np.zeros((block.n_rows, n_own)), block.shared)
+        others = 0 if block.member is None else ~block.member
+        cell = block.group + n_groups * others
+        order = stable_order(cell)
+        ends = np.searchsorted(cell[order], np.arange(1, n_strata * n_groups))
+        for place, some in enumerate(np.split(order, ends)):
+            stratum, group = divmod(place, n_groups)
+            own, row = dense_values(block.values[some]), block.row[some]
+            powers[stratum, group] += sums(own, block.shared[row])
+            powers[-1, group] -= sums(np.zeros(own.shape), block.shared[row])
+    return powers
+
+
+def _renumbered_powers(powers: Array | None, to: Layout, source: Array) -> Array | None:
+    """Return the powers of groups and columns renumbered; None if they are too many."""
+    size = to.n_columns + to.n_shared
+    if powers is None or size > 2 * _MOST_COLUMNS:
+        return None
+    place = [*to.columns, *(to.n_columns + to.shared)]
+    number = {columns: i for i, columns in enumerate(_monomials(size))}
+    old = [sorted(place[c] for c in columns) for columns in _monomials(len(place))]
+    moved = np.zeros((len(powers), source.size, len(number)))
+    moved[..., [number[tuple(columns)] for columns in old]] = powers[:, source]
+    return moved
+
+
+def _monomials(n_columns: int) -> list[tuple[int, ...]]:
+    """Return the columns of each product of two and of four columns, in order."""
+    of = itertools.combinations_with_replacement
+    return [*of(range(n_columns), 2), *of(range(n_columns), 4)]
+
+
+def _orders(factors: tuple[int, ...]) -> int:
+    """Return in how many orders these factors are multiplied in a power of a sum."""
+    return len(set(itertools.permutations(factors)))

@@ -289,20 +289,33 @@ class ClusterSums:
     def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
         """Return sums over rows of products of influences, of pairs of groups.
 
-        Without `pairs` each group is paired with itself. The influence of the folded
-        rows is the slopes times ``sqrt(n / (n - 1))``: without one of n equal rows a
-        mean moves n / (n - 1) times as far as its slope says, and the jackknife's own
-        factor is ``sqrt((n - 1) / n)``.
+        Without `pairs` each group is paired with itself.
         """
         with np.errstate(invalid="ignore", over="ignore"):
             blocks = self.influence(finalize)
             total = np.sum([rows.products(rows, pairs) for rows in blocks], axis=0)
             if self.remainder is not None:
-                number = self.active(finalize).max(axis=(0, 1))
-                factor = np.sqrt(number / np.maximum(number - 1, 1))
-                slopes = factor[:, None] * self.slopes(finalize)
+                slopes = self._slopes_of_folded(finalize)
                 total = total + self.remainder.scatter.products(slopes, slopes, pairs)
         return np.asarray(total)
+
+    def _slopes_of_folded(self, finalize: Finalize) -> Array:
+        """Return the slopes of the influence of the folded rows, shape (G, C + D).
+
+        They are those of the metric times ``sqrt(n / (n - 1))``: without one of n equal
+        rows a mean moves n / (n - 1) times as far as its slope says, and the
+        jackknife's own factor is ``sqrt((n - 1) / n)``.
+        """
+        number = self.active(finalize).max(axis=(0, 1))
+        factor = np.sqrt(number / np.maximum(number - 1, 1))
+        return np.asarray(factor[:, None] * self.slopes(finalize))
+
+    def moments_of_folded(self, finalize: Finalize) -> Array:
+        """Return ``Σ u²`` and ``Σ u⁴`` of folded rows by stratum, shape (2, M, G)."""
+        if self.remainder is None:
+            n_strata = 1 if self.rows.member is None else 2
+            return np.zeros((2, n_strata, len(self.groups)))
+        return self.remainder.moments(self._slopes_of_folded(finalize))
 
     def variance(self, finalize: Finalize) -> Array:
         """Return the jackknife variance of the metric, shape (G,).
@@ -345,8 +358,8 @@ class ClusterSums:
         if it is known already.
         """
         variance = self.variance(finalize) if variance is None else variance
-        fourth = np.zeros(len(self.groups))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            fourth = self.moments_of_folded(finalize)[1].sum(axis=0)
             for rows in self.influence(finalize):
                 fourth += np.bincount(rows.group, rows.value**4, fourth.size)
             return np.asarray(fourth / variance**2)

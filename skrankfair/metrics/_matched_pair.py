@@ -426,8 +426,7 @@ def matched_pair_calibration(
     the items of the group and all others are two samples, whose sums are added. A small
     sample in which no rare event happened shows no variance from such events. Where a
     sample of as few items of the larger one would have fewer than ten that make its
-    error, the sum of the small sample is at least that of such a sample, as long as the
-    result has its table of items (`GroupEstimates.compact`).
+    error, the sum of the small sample is at least that of such a sample.
     The threshold is taken as given.
 
     From below the other item scored up to `epsilon` higher, so that its outcome is

@@ -162,6 +162,7 @@ def test_folded_rows_are_sums_of_powers(name, monkeypatch):
             variance = np.diag(expected)
             assert_allclose(sums.variance(finalize), variance, atol=1e-11)
             check_folded_leverages(sums, rows, finalize)
+            check_folded_powers(sums, rows, finalize, linear)
             twice = (sums + sums).variance(finalize)
             assert_allclose(twice, (whole + whole).compact().variance(finalize))
 
@@ -184,6 +185,28 @@ def check_folded_leverages(sums, rows, finalize):
     with np.errstate(invalid="ignore"):
         expected = trace**2 / (square**2).sum(axis=0)
     assert_allclose(degrees_of_freedom(sums, finalize)[0], expected, rtol=1e-9)
+
+
+def check_folded_powers(sums, rows, finalize, linear):
+    """Compare sums of powers of influences, also of some groups and side by side."""
+    strata = np.ones((1, *linear.shape), dtype=bool)
+    if rows.member is not None:
+        member = rows.member.reshape(linear.shape)
+        strata = np.stack([member, ~member])
+    expected = [(strata * linear**power).sum(axis=1) for power in (2, 4)]
+    assert_allclose(sums.moments_of_folded(finalize), expected, atol=1e-11)
+    backwards = sums.of_groups(np.arange(rows.n_groups)[::-1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = expected[1].sum(axis=0) / sums.variance(finalize) ** 2
+    some = sums.variance(finalize) > 1e-9
+    found = sums.concentration(finalize), backwards.concentration(finalize)[::-1]
+    assert_allclose([each[some] for each in found], [share[some]] * 2, rtol=1e-5)
+    size, needs = (rows.n_columns, rows.shared.shape[1]), np.array(needs_of(finalize))
+    for second in (False, True):
+        moved = tuple(needs + len(sums.supports) * second)
+        metric = Beside(finalize, *size, second=second, needs=moved)
+        share_of_one = sums.as_independent(sums).concentration(metric)
+        assert_allclose(share_of_one[some], share[some], rtol=1e-5)
 
 
 # Closed forms and other references
