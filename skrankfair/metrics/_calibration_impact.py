@@ -522,6 +522,8 @@ def rank_shift(
         sample_weight=sample_weight,
         missing=missing,
     )
+    # Resamples of one list are of its ranked rows, on any processor in the same order.
+    data = data.with_ties_in_row_order()
     data.groups.check_disjoint("rank_shift")
     check_magnitude(y_true=data.y_true, y_score=data.ranking.score)
     rows, lowest = _rows_by_cluster(data), np.inf if k is None else float(k) + 1
