@@ -9,13 +9,13 @@ make most of an error from the products of four columns (`Remainder`).
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from .._inputs.groups import stable_order
 from .._inputs.validation import Array
 from .entries import Pairs
 from .finalize import Finalize
@@ -26,7 +26,8 @@ from .storage import stored
 MOST_PRODUCTS = 1 << 20
 # A sum of parts keeps more, since parts of other groups have other products.
 _MOST_OF_SUMS = 1 << 22
-# Products of four columns are for means of rows and of pairs, which have few columns.
+# Products of four columns are for means of rows and of pairs, which have few columns;
+# there are as many of them as there may be products of two groups.
 _MOST_COLUMNS = 6
 
 
@@ -221,7 +222,7 @@ class Remainder:
             total(np.square),
             Gram.of(squares, most),
             np.abs(rows.shared).sum(axis=0),
-            _powers_of(rows, most // 4),
+            _powers_of(rows),
         )
 
     def moments(self, slopes: Array) -> Array:
@@ -313,36 +314,29 @@ class Remainder:
         return Remainder(*sums)
 
 
-def _powers_of(rows: Rows, most: int) -> Array | None:
-    """Return the `powers` of a remainder; None if they are more than `most`."""
+def _powers_of(rows: Rows) -> Array | None:
+    """Return the `powers` of a remainder; None if they would be too many."""
     n_own, n_groups = rows.n_columns, rows.n_groups
     size, n_strata = n_own + rows.shared.shape[1], 1 if rows.member is None else 2
     monomials = _monomials(min(size, _MOST_COLUMNS))
     powers = np.zeros((n_strata, n_groups + 1, len(monomials)))
-    if size > _MOST_COLUMNS or powers.size > most:
+    if size > _MOST_COLUMNS or powers.size > MOST_PRODUCTS:
         return None
-    # Each product is that of two of these; the first is the product of no columns.
-    halves: list[tuple[int, ...]] = [()]
-    halves += itertools.combinations_with_replacement(range(size), 2)
-    number = {columns: i for i, columns in enumerate(halves)}
-    parts = np.array([(number[m[:-2]], number[m[-2:]]) for m in monomials]).T
-
-    def sums(own: Array, shared: Array) -> Array:
-        columns = np.hstack([own, shared])
-        products = np.stack([columns[:, half].prod(axis=1) for half in halves], axis=1)
-        return np.asarray((products.T @ products)[*parts])
-
     for block in rows.blocks():
-        powers[-1] += sums(np.zeros((block.n_rows, n_own)), block.shared)
-        others = 0 if block.member is None else ~block.member
-        cell = block.group + n_groups * others
-        order = stable_order(cell)
-        ends = np.searchsorted(cell[order], np.arange(1, n_strata * n_groups))
-        for place, some in enumerate(np.split(order, ends)):
-            stratum, group = divmod(place, n_groups)
-            own, row = dense_values(block.values[some]), block.row[some]
-            powers[stratum, group] += sums(own, block.shared[row])
-            powers[-1, group] -= sums(np.zeros(own.shape), block.shared[row])
+        shared = np.ascontiguousarray(block.shared.T)
+        own = np.ascontiguousarray(dense_values(block.values).T)
+        entry = [*own, *shared.take(block.row, axis=1)]
+        cell = block.group.astype(np.int64)
+        if block.member is not None:
+            cell += n_groups * ~block.member
+        for columns, power in zip(monomials, powers.T, strict=True):
+            product = math.prod(entry[c] for c in columns)
+            of_cells = np.bincount(cell, product, n_strata * n_groups)
+            of_cells = of_cells.reshape(n_strata, n_groups).T
+            power[:-1] += of_cells
+            if columns[0] >= n_own:  # of shared columns, which need no entry
+                power[:-1, -1] -= of_cells.sum(axis=1)
+                power[:, -1] += math.prod(shared[c - n_own] for c in columns).sum()
     return powers
 
 
