@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .._inputs.validation import Array
 
@@ -102,8 +103,6 @@ class Entries:
     @cached_property
     def _minus_low(self) -> Any:
         """The entries minus the product of low rank, 0 elsewhere, shape (Q, G)."""
-        from scipy import sparse
-
         shape = len(self.left), len(self.right)
         value = self.value - self._low
         if value.size == math.prod(shape):

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from .._inputs.validation import Array
 from .scales import t_quantile
@@ -21,8 +22,6 @@ _ROUNDING = 1e-14
 _MOST_NAMED = 6
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from .group_estimates import GroupEstimates
 
 
@@ -114,8 +113,6 @@ def groups_frame(
     groups: Sequence[Hashable], columns: Mapping[str, Array]
 ) -> pd.DataFrame:
     """Return a frame with a row per group; crossed groups stay tuples."""
-    import pandas as pd
-
     index = pd.Index(list(groups), name="group", tupleize_cols=False)
     return pd.DataFrame(columns, index=index)
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from .._inputs.columns import added_counts
 from .._inputs.groups import number_of
@@ -45,8 +46,6 @@ from .simultaneous import KINDS, disparity, disparity_bound, simultaneous, why_u
 from .sums import ClusterSums
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..display import GroupEstimatesDisplay
 
 #: Level of the tests for gaps that a mean over strata hides.
@@ -785,8 +784,6 @@ class GroupEstimates(AddsUp):
             One row per contrast: a, b, estimate, standard_error, ci_low, ci_high,
             pvalue, pvalue_corrected.
         """
-        import pandas as pd
-
         self._check_compared()
         n_groups = len(self.groups)
         if reference is None:

@@ -34,6 +34,7 @@ from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 from .._inputs.validation import Array, check_number, generator
@@ -84,8 +85,6 @@ def label_hashes(labels: Array) -> Array:
     characters, dates those of the microsecond, and labels of other or mixed types those
     of their text.
     """
-    import pandas as pd
-
     labels = np.asarray(labels)
     if labels.dtype.kind == "O":
         labels = np.asarray(pd.Series(labels).infer_objects())

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date, datetime
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
 from .._inputs.validation import Array
 
@@ -144,7 +145,7 @@ def _encode(value: Any, where: str) -> Any:
             parts = {each.name: getattr(value, each.name) for each in fields(value)}
             encoded = {k: _encode(part, f"{where}.{k}") for k, part in parts.items()}
             return {"object": name, "fields": encoded}
-    for name, (type_of, parts_of, _) in _types().items():
+    for name, (type_of, parts_of, _) in _TYPES.items():
         if isinstance(value, type_of):
             return {name: [_encode(part, where) for part in parts_of(value)]}
     advice = " Use strings for labels."
@@ -156,33 +157,29 @@ def _encode(value: Any, where: str) -> Any:
     )
 
 
-@cache
-def _types() -> dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]]:
-    """Return by name: a type, a function to its parts, and one from parts to values."""
-    import pandas as pd
-
-    return {
-        "number": (float, lambda infinite: (str(infinite),), float),
-        "tuple": (tuple, iter, lambda *values: values),
-        "map": (Mapping, lambda of: map(list, of.items()), lambda *of: dict(of)),
-        "slice": (slice, lambda ends: (ends.start, ends.stop, ends.step), slice),
-        "interval": (
-            pd.Interval,
-            lambda bins: (bins.left, bins.right, bins.closed),
-            pd.Interval,
-        ),
-        "timestamp": (
-            pd.Timestamp,
-            lambda moment: (moment.isoformat(), moment.unit),
-            lambda text, unit, *zone: pd.Timestamp(text).as_unit(unit),
-        ),
-        "datetime": (
-            datetime,
-            lambda moment: (moment.isoformat(),),
-            lambda text, *zone: datetime.fromisoformat(text),
-        ),
-        "date": (date, lambda day: (day.isoformat(),), date.fromisoformat),
-    }
+#: By name: a type, a function to its parts, and one from parts to values.
+_TYPES: dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]] = {
+    "number": (float, lambda infinite: (str(infinite),), float),
+    "tuple": (tuple, iter, lambda *values: values),
+    "map": (Mapping, lambda of: map(list, of.items()), lambda *of: dict(of)),
+    "slice": (slice, lambda ends: (ends.start, ends.stop, ends.step), slice),
+    "interval": (
+        pd.Interval,
+        lambda bins: (bins.left, bins.right, bins.closed),
+        pd.Interval,
+    ),
+    "timestamp": (
+        pd.Timestamp,
+        lambda moment: (moment.isoformat(), moment.unit),
+        lambda text, unit, *zone: pd.Timestamp(text).as_unit(unit),
+    ),
+    "datetime": (
+        datetime,
+        lambda moment: (moment.isoformat(),),
+        lambda text, *zone: datetime.fromisoformat(text),
+    ),
+    "date": (date, lambda day: (day.isoformat(),), date.fromisoformat),
+}
 
 
 def _encode_array(array: Array, where: str) -> dict[str, Any]:
@@ -242,15 +239,13 @@ class _Reader:
             return self.sparse(**content)
         if kind == "integer":  # which older versions wrote as text
             return int(content)
-        if kind not in _types():
+        if kind not in _TYPES:
             raise ValueError(f"an unknown kind of value, {kind!r}")
         made_of = [content] if isinstance(content, str) else self.value(content)
-        return _types()[kind][2](*made_of)
+        return _TYPES[kind][2](*made_of)
 
     def sparse(self, shape: list[int], row: Any, column: Any, values: Any) -> Any:
         """Return a sparse array of its shape."""
-        from scipy import sparse
-
         n_rows, n_columns = _checked_shape(shape)
         self.take(8 * n_rows)
         row, column, values = map(self.value, (row, column, values))

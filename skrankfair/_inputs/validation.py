@@ -18,6 +18,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ..exceptions import UndefinedMetricWarning
@@ -210,8 +211,6 @@ def _check_exact(integers: Iterable[int], rows: Array, name: str) -> None:
 
 
 def _objects_to_numbers(array: Array, name: str) -> Array:
-    import pandas as pd
-
     if array.dtype.kind == "O":
         missing = pd.isna(array)
         text = [v for v in array[~missing] if isinstance(v, str | bytes)]
@@ -280,8 +279,6 @@ def check_aligned(**columns: Any) -> Any:
 
 def _same_labels(a: Any, b: Any) -> bool:
     """Return whether two indexes have the same labels, each as often."""
-    import pandas as pd
-
     if len(a) != len(b):
         return False
     codes = pd.factorize(np.concatenate([a.to_numpy(object), b.to_numpy(object)]))[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._inputs.columns import missing_said, without_missing
@@ -33,8 +34,6 @@ from .rows import AuditOptions, AuditRows, references_of, with_task
 from .sections import ReportSection, further_sections, impact_sections, within_section
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from .changes import ChangeReport
 
 #: What `audit` takes for a margin: one for all metrics, or one for each of some.
@@ -237,8 +236,6 @@ class AuditReport(exports.Formats):
             "higher" where neither is known to be bad, "" if nothing is shown) and
             verdict, the same in words ("" where there is no test).
         """
-        import pandas as pd
-
         margins = ("pvalue_margin", "pvalue_margin_corrected") if self.margin else ()
         columns = ["metric", "group", "estimate", "standard_error", "ci_low", "ci_high"]
         columns += ["support", "pvalue", "pvalue_corrected", *margins]

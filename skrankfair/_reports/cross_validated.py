@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -273,8 +274,6 @@ def _splits(
     cv: Any, X: Any, y: Any, columns: Mapping[str, Any], unit: Any, estimator: Any
 ) -> list[tuple[Array, Array]]:
     """Return the rows of each fold; without a splitter of whole clusters or queries."""
-    import pandas as pd
-
     if unit is None and (cv is None or isinstance(cv, int)):
         unit = users_of(columns.get("cluster", columns.get("qid")))
     if unit is not None:
@@ -297,8 +296,6 @@ def _catalogue(X: Any, columns: Mapping[str, Any]) -> list[str]:
     They recur among the users, who have items of several groups: errors of users alone
     are those of this catalogue.
     """
-    import pandas as pd
-
     users, frame = columns.get("cluster", columns.get("qid")), frame_columns(X)
     if users is None or frame is None:
         return []

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates import storage
@@ -125,8 +126,6 @@ class Formats(ABC):
 
 def workbook(report: AuditReport) -> bytes:
     """Return an Excel file: a sheet of numbers, and one of the text."""
-    import pandas as pd
-
     frame = report.to_frame()
     frame["group"] = [fmt.label(group) for group in frame["group"]]
     lines = pd.DataFrame({report.title: repr(report).splitlines()})

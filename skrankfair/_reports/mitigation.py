@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.estimates import correct, corrected_pvalues, one_test
@@ -38,8 +39,6 @@ from .html import ForestPlot
 from .sections import ReportSection
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..display._mitigation import MitigationDisplay
 
 
@@ -108,8 +107,6 @@ class MitigationReport(Formats):
     @cached_property
     def _frame(self) -> pd.DataFrame:
         """The table of `to_frame`, with p-values before and after against fair."""
-        import pandas as pd
-
         frames, alpha = [], 1 - self.confidence_level
         for kind, changes in (("disparity", self.disparities), ("cost", self.costs)):
             for name, (first, second, change) in changes.items():

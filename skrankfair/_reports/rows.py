@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._inputs.columns import OneWayError, users_of
@@ -24,9 +25,6 @@ from .._inputs.validation import (
 from ..metrics import GroupEstimates
 from .catalog import FAVORABLE, AuditMetric, note, tasks, without_unfit
 from .findings import CORRECTION_NAMES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Columns by which rows are not ordered.
 _NOT_ORDERED = ("qid", "engagement", "within")
@@ -323,8 +321,6 @@ def _side_by_side(
     ValueError
         If there is nothing to cross.
     """
-    import pandas as pd
-
     *columns, crossed = groupings
     if not columns:
         raise ValueError(

@@ -8,6 +8,7 @@ from itertools import compress, product
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.estimates import corrected_pvalues
@@ -297,8 +298,6 @@ def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
     if options.task == "decision":
         kind, cut = "decision", 1
     elif cut is None:
-        import pandas as pd
-
         kind, rate = "median", "scoring rate"
         by_query = pd.Series(score).groupby(rows.data.ranking.query)
         median = by_query.transform("median").to_numpy()

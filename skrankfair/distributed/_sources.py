@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import pandas as pd
 from joblib import Parallel, delayed
 
 from ..metrics import GroupEstimates
@@ -213,7 +214,6 @@ def _of_files(
     connection: Any, paths: Sequence[Any], folder: Path, plan: MeasurePlan
 ) -> Any:
     """Return the rows of Parquet or CSV files of this computer, columns by name."""
-    import pandas as pd
     from pyarrow.parquet import read_schema
 
     names = [os.fspath(path) for path in paths]

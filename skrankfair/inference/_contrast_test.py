@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 
 from .._estimates.arrays import AddsUp, cached_read_only
 from .._estimates.scales import ConfidenceInterval, check_level
@@ -17,9 +18,6 @@ from .._inputs.validation import Array, check_choice, check_number, generator
 from ..smoothing._curve import share_interval
 from ..smoothing._curve_pairs import CurvePairs
 from ..smoothing._kernels import Kernel, get_kernel
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Values(NamedTuple):
@@ -134,8 +132,6 @@ class ContrastTest(AddsUp, ABC):
 
     def _frame(self, **columns: Array) -> pd.DataFrame:
         """Return a frame with a row for each contrast and point."""
-        import pandas as pd
-
         pairs = [pair for pair in self.contrasts for _ in self.sums.grid]
         frame = pd.DataFrame({n: np.ravel(values) for n, values in columns.items()})
         for side, name in enumerate("ab"):

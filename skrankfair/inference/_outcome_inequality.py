@@ -8,6 +8,7 @@ from itertools import combinations, pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 from .._estimates import formatting as fmt
@@ -26,8 +27,6 @@ from .._inputs.validation import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..display._rows import OutcomeInequalityDisplay
 
 
@@ -249,8 +248,6 @@ class OutcomeInequalityTest(ReadOnlyArrays):
             With position_above, position_below, group_above, group_below, estimate,
             standard_error, violation and support.
         """
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "position_above": self.positions[:, 0],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
@@ -29,9 +30,6 @@ from .._inputs.validation import (
 )
 from ..smoothing._bandwidth import FEWEST, enough
 from ._contrast_test import checked_test_options, difference_errors, largest
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 N_BINS, _MOST_BINS = 4, 20
 
@@ -76,8 +74,6 @@ class ScoreOrderTest(ReadOnlyArrays):
             Columns lower, higher (groups), lower_from, lower_to, higher_from, higher_to
             (scores), difference, standard_error and pvalue (corrected).
         """
-        import pandas as pd
-
         ends = ["lower_from", "lower_to", "higher_from", "higher_to"]
         frame = pd.DataFrame(self.ranges, columns=ends)
         for side, name in enumerate(("lower", "higher")):

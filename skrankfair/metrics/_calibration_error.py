@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
@@ -108,8 +109,6 @@ class SortedScores:
 
     def overlaps(self, edges: Array) -> Any:
         """Return the share of each block that is in each bin, a sparse (T, B)."""
-        from scipy import sparse
-
         cuts = np.sort(np.append(self.mass, edges))
         cuts = cuts[np.diff(cuts, prepend=-1) > 0]
         block, place = (
@@ -266,8 +265,6 @@ class _BinSquares:
         It is the sum over bins of the variance of the mean gap, from the clusters, each
         times the mass of its bin.
         """
-        from scipy import sparse
-
         scores, sample = self.scores, self.sample
         edges = scores.edges(self.n_bins)
         mass, gap = np.diff(edges), scores.means(edges, scores.gap)
@@ -403,8 +400,6 @@ def _edge_sums(
 
     The columns are those of `BinnedGaps`, then the number of rows.
     """
-    from scipy import sparse
-
     n_bins, starts = edges.size - 1, sample.segment_starts
     entry = np.repeat(np.arange(starts.size), np.diff(starts, append=sample.x.size))
     place = np.searchsorted(edges, sample.x, side="right") - 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, ratios_minus_rest
 from .._estimates.group_estimates import GroupEstimates
@@ -18,9 +19,6 @@ from .._inputs.validation import Array, check_choice, check_number
 from ._pairs.cluster_rows import QuerySums, means_of_units, query_estimates
 from ._pairs.swaps import SwapRule, swap_sums, swaps_of_items
 from ._position_weights import PositionWeight, check_decreasing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PAIRS = {
     "group": ColumnSum(4, 5),
@@ -41,8 +39,6 @@ _VALUES: dict[str, Finalize] = {
 @stored("dips.breakdown")
 def _both_directions(result: GroupEstimates) -> pd.DataFrame:
     """Return the dissatisfaction of each group, of the rest, and the difference."""
-    import pandas as pd
-
     sides = []
     for side, finalize in _VALUES.items():
         values = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.arrays import AddsUp, Shown
@@ -21,9 +22,6 @@ from .._inputs.validation import (
     warn_user,
 )
 from ._rates import false_positive_rate, precision, selection_rate, true_positive_rate
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +109,6 @@ class EqualizedOdds(AddsUp):
         DataFrame
             The frames of the two rates, one below the other.
         """
-        import pandas as pd
-
         frames = {rate.name: rate.to_frame(confidence_level) for rate in self.rates}
         return pd.concat(frames, names=["rate"])
 

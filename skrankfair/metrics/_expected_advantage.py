@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._inputs.groups import as_groups
@@ -19,9 +20,6 @@ from ._normalized_discounted import Distance, TopShares
 from ._position_weights import DCG, PositionWeight
 from ._skew import SkewOfShares
 from ._statistical_parity import MeanExposure
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SUM = 1e-6
 
@@ -183,8 +181,6 @@ def expected_advantage(
     [0.06, 0.188]
     [0.0, 0.0]
     """
-    import pandas as pd
-
     matrix = _as_probabilities(probabilities)
     groups = as_groups(sensitive_features)
     n = check_lengths(probabilities=len(matrix), sensitive_features=groups.n_rows)

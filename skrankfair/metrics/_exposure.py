@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates.finalize import without_rounding
 from .._estimates.group_estimates import GroupEstimates
@@ -16,9 +17,6 @@ from .._inputs.validation import Array, check_choice
 from ._lists import Lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._position_weights import PositionWeight
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TARGETS = ("expected", "relevance", "population")
 AVERAGES = ("queries", "clusters", "amortized")
@@ -134,8 +132,6 @@ def _share_sums(
 @stored("exposure_gap.breakdown")
 def _both_shares(result: GroupEstimates) -> pd.DataFrame:
     """Return the share of exposure and the target of each group."""
-    import pandas as pd
-
     columns: dict[str, Any] = {"group": pd.Series(list(result.groups), dtype=object)}
     for index, name in enumerate(("exposure", "target")):
         columns[name] = result.sums.estimate(Share(index))

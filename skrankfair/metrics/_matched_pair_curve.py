@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.arrays import AddsUp
@@ -24,8 +25,6 @@ from .._inputs.validation import (
 from ._matched_pair import matched_pair_estimates
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..display._curves import MatchedPairCurveDisplay
 
 _N_POINTS = 20
@@ -194,8 +193,6 @@ class MatchedPairCurve(AddsUp):
         DataFrame
             Columns epsilon, group and those of `GroupEstimates.to_frame`.
         """
-        import pandas as pd
-
         parts = []
         for epsilon, result in zip(self.epsilon, self.results, strict=True):
             table = result.to_frame(confidence_level).reset_index()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._estimates.finalize import (
     BucketRatio,
@@ -36,9 +37,6 @@ from ._pairs.pairwise import (
     ScorePairs,
     outcome_codes,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COMPARISONS = ("all", "intra", "inter")
 
@@ -119,8 +117,6 @@ def strata_of(
 @stored("pairwise_accuracy.breakdown")
 def breakdown_of_strata(result: GroupEstimates) -> pd.DataFrame:
     """Return the estimates by group and stratum of engagement, and their gaps."""
-    import pandas as pd
-
     edges, frames = result.first_pass["engagement_edges"], []
     strata = [_stratum(result, bucket) for bucket in range(len(edges) - 1)]
     pvalues = np.array([stratum.pvalue for stratum in strata])

@@ -9,6 +9,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 from scipy.special import xlog1py, xlogy
 
 from .._estimates import formatting as fmt
@@ -90,8 +91,6 @@ def _of_classes(
 
     Without `pos_label` only columns of -1 and 1 are changed.
     """
-    import pandas as pd
-
     if pos_label is not None and not np.isscalar(pos_label):
         raise ValueError(
             f"pos_label must be a number, a text or a truth value; got {pos_label!r}."

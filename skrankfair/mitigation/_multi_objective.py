@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from scipy.interpolate import RegularGridInterpolator
 from scipy.special import expit
 from sklearn.base import clone, is_classifier
@@ -39,8 +40,6 @@ from ._curves import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..display._mitigation import BeforeAfterDisplay
 
 COMPOSITE = "composite"
@@ -91,8 +90,6 @@ class ObjectiveParity:
             and largest_after (the largest difference between groups on the grid),
             mean_squared_error, mean_squared_error_change, ci_low, ci_high.
         """
-        import pandas as pd
-
         columns: dict[str, Mapping[str, float]] = {"weight": self.weights}
         sides = {"before": self.before, "after": self.after}
         for side, tests in sides.items():
