@@ -38,10 +38,11 @@ _RELATIVE_STEP = 1e-3
 NOTHING = 1e-12
 
 
-def quotient(numerator: Array, denominator: Array) -> Array:
-    """Return ratios; NaN where the denominator is 0."""
+def quotient(numerator: Array, denominator: Array, where: Any = True) -> Array:
+    """Return ratios; NaN where the denominator is 0 or `where` is False."""
     ratio = np.full_like(numerator, np.nan)  # in the order of the rows in memory
-    return np.divide(numerator, denominator, out=ratio, where=denominator.real != 0)
+    where = where & (denominator.real != 0)
+    return np.divide(numerator, denominator, out=ratio, where=where)
 
 
 def mean_of_defined(values: Array, weights: Any) -> Array:

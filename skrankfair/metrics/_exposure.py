@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._estimates.finalize import without_rounding
+from .._estimates.finalize import quotient, without_rounding
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
@@ -34,10 +34,7 @@ class Share:
         value = by_group[..., self.column]
         total = np.broadcast_to(shared[..., None, self.column], value.shape)
         value = total - without_rounding(total - value, total)
-        share = np.full(value.shape, np.nan, dtype=value.dtype)
-        valid = (total.real != 0) & (by_group[..., -1].real != 0)
-        np.divide(value, total, out=share, where=valid)
-        return share
+        return quotient(value, total, by_group[..., -1].real != 0)
 
 
 @stored("ShareGap")

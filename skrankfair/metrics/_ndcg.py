@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import ColumnSum, MeanOfRatios
+from .._estimates.finalize import ColumnSum, MeanOfRatios, quotient
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
@@ -63,19 +63,16 @@ def _values_of(
     ranking: Ranking, gains: Array, discounts: Array, normalize: bool
 ) -> Array:
     """Return the value of each query, and whether it has one, shape (Q, 2)."""
-    starts, value = ranking.starts[:-1], np.ones((ranking.n_queries, 2))
+    starts, best = ranking.starts[:-1], np.ones(ranking.n_queries)
     if normalize:
         ideal_order = order_rows(ranking.query.astype(np.int64), gains)
         gains = _of_computable_size(gains, ideal_order[starts], ranking)
         ideal = gains[ideal_order] * ranking.values_held(discounts)
         best = np.add.reduceat(ideal, starts)
     # A tied item is at each place of its block with equal probability.
-    value[:, 0] = np.add.reduceat(gains * ranking.values_at(discounts), starts)
-    if normalize:
-        value[:, 1] = best > 0
-        np.divide(value[:, 0], best, out=value[:, 0], where=best > 0)
-        value[best <= 0, 0] = 0.0
-    return value
+    total = np.add.reduceat(gains * ranking.values_at(discounts), starts)
+    value = np.divide(total, best, out=np.zeros(best.size), where=best > 0)
+    return np.stack([value, best > 0], axis=1)
 
 
 def _weight_of_places(
@@ -150,11 +147,8 @@ class MeanOverAll:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the means, shape (..., G); NaN for a group without queries."""
-        value = np.full(by_group.shape[:-1], np.nan, dtype=by_group.dtype)
-        number = np.broadcast_to(shared[..., 0, None], value.shape)
-        valid = (by_group[..., 1].real != 0) & (number.real != 0)
-        np.divide(by_group[..., 0], number, out=value, where=valid)
-        return value
+        total, has_queries = by_group[..., 0], by_group[..., 1].real != 0
+        return quotient(total, shared[..., 0, None], has_queries)
 
 
 def _boost_estimates(

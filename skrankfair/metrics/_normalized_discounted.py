@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates.finalize import Finalize
+from .._estimates.finalize import Finalize, quotient
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import stored
 from .._inputs.groups import Groups
@@ -281,15 +281,6 @@ def _packed(lists: Lists) -> Array:
     return packed
 
 
-def _check_joint(most: int) -> None:
-    if most > _MOST_ORDERED:
-        raise ValueError(
-            "joint must be False, or normalize=False, for lists of more than "
-            f"{_MOST_ORDERED} groups, whose largest divergence is not searched for; "
-            f"got a list of {most} groups."
-        )
-
-
 @stored("MetricOfShares")
 @dataclass(frozen=True)
 class MetricOfShares:
@@ -333,10 +324,7 @@ class MetricOfShares:
                 valid = ((q.real > 0).sum(axis=-2) > 1) & (q.shape[-2] > 1)
             largest = self._divisor(q, n, k, total)
         long = self.n_items >= self.step + (not self.given)
-        valid = valid[..., 0] & (largest.real > 0) & long
-        out = np.full(value.shape, np.nan, dtype=value.dtype)
-        np.divide(value, largest, out=out, where=valid)
-        return out
+        return quotient(value, largest, valid[..., 0] & (largest.real > 0) & long)
 
     def _divisor(
         self, q: Array, n: Array, k: Array, total: Callable[[Array], Array]
@@ -348,8 +336,13 @@ class MetricOfShares:
             return self.distance.largest(q, n, k, total, given=self.given)
         if self.given:
             return -np.log(q.real.min(axis=-2)[..., 0]) * float(np.sum(self.weights))
-        _check_joint(q.shape[-2])
-        sizes = [q[..., group, :] * n for group in range(q.shape[-2])]
+        if (most := q.shape[-2]) > _MOST_ORDERED:
+            raise ValueError(
+                "joint must be False, or normalize=False, for lists of more than "
+                f"{_MOST_ORDERED} groups, whose largest divergence is not searched "
+                f"for; got a list of {most} groups."
+            )
+        sizes = [q[..., group, :] * n for group in range(most)]
         return largest_joint(sizes, n, k, total)
 
 
