@@ -147,9 +147,8 @@ def catalog() -> Mapping[str, AuditMetric]:
         cross_estimates,
         preference_estimates,
     )
-    from ..metrics._top_k import top_estimates
+    from ..metrics._top_k import top_estimates, top_share_estimates
 
-    top = ("share_at_k", "precision_at_k", "recall_at_k")
     ordered: dict[str, Callable[..., GroupEstimates]] = {
         "pairwise_accuracy": accuracy_estimates,
         "pairwise_exposure": partial(cross_estimates, "pairwise_exposure"),
@@ -158,7 +157,9 @@ def catalog() -> Mapping[str, AuditMetric]:
         "ndcg": ndcg_estimates,
         "dips": dips_estimates,
         "exposure_gap": partial(share_estimates, target="expected"),
-        **{name: partial(top_estimates, name) for name in top},
+        "share_at_k": top_share_estimates,
+        "precision_at_k": partial(top_estimates, "precision_at_k"),
+        "recall_at_k": partial(top_estimates, "recall_at_k"),
     }
     metrics = {}
     for name, entry in table()["metrics"].items():

@@ -156,7 +156,7 @@ def table_of(kernel: ListKernel, lists: Lists) -> QuerySums:
     return QuerySums.joined([kernel.table(part) for part in parts])
 
 
-def _means_of_lists(units: QuerySums) -> QuerySums:
+def means_of_lists(units: QuerySums) -> QuerySums:
     """Return the means of the values of lists in each unit, which then counts 1."""
     means_of_units(units.by_cell[..., None], units.by_cell.shape[1])
     return units
@@ -341,7 +341,7 @@ def list_estimates(
         most, items = longer_than
         lacking = _warn_short(name, data, most - (kernel.target is not None), items)
     lists = Lists.of(data)
-    rows = averaged_rows(data, table_of(kernel, lists), kernel.average, _means_of_lists)
+    rows = averaged_rows(data, table_of(kernel, lists), kernel.average, means_of_lists)
     clusters = data.cluster_of_query if kernel.average == "clusters" else None
     result = GroupEstimates(
         metric=Metric(

@@ -14,75 +14,72 @@ from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured
 from .._inputs.validation import check_choice, check_number
 from ._exposure import HasItems, Share, means_of_shares
-from ._lists import Lists
-from ._pairs.cluster_rows import QuerySums, means_of_units, query_estimates
+from ._lists import Lists, means_of_lists
+from ._pairs.cluster_rows import QuerySums, query_estimates
 
-_UNITS = {
-    "precision_at_k": "items in the top k",
-    "recall_at_k": "relevant items",
-    "share_at_k": "items",
-}
+_UNITS = {"precision_at_k": "items in the top k", "recall_at_k": "relevant items"}
 
 
 stored("ShareOfPlaces")(Share)  # its name in older results
 
 
+def _check_options(k: Any, average: str) -> None:
+    check_number(k, "k", 1, np.inf, integer=True)
+    check_choice(average, "average", ("items", "queries", "clusters"))
+
+
+def top_share_estimates(
+    data: RankedData, *, k: Any, average: str = "items"
+) -> GroupEstimates:
+    """Return `share_at_k` of data that is validated and ordered."""
+    _check_options(k, average)
+    ranking, lists = data.ranking, Lists.of(data)
+    top = lists.sums_by_cell(ranking.chance_of_top(int(k)))
+    # Places of all groups: a part of the data without a group also has places.
+    places = np.minimum(ranking.lengths, k).astype(float)[:, None]
+    sums = QuerySums(lists.cells, np.stack([top, lists.sizes], axis=1), places)
+    metric = Metric("share_at_k", Share(), ColumnSum(1, 2), unit="items", share=True)
+    supports = [HasItems()] if average == "clusters" else None
+    parameters = {"k": k, "average": average}
+    return query_estimates(data, metric, sums, parameters, supports, means_of_shares)
+
+
 def top_estimates(
     name: str, data: RankedData, *, k: Any, average: str = "items"
 ) -> GroupEstimates:
-    """Return the metric `name` of data that is validated and ordered."""
-    check_number(k, "k", 1, np.inf, integer=True)
-    check_choice(average, "average", ("items", "queries", "clusters"))
+    """Return precision or recall at k of data that is validated and ordered."""
+    _check_options(k, average)
+    data.check_binary(name)
     ranking, lists = data.ranking, Lists.of(data)
-    groups, cells = data.groups, lists.cells
     chance = ranking.chance_of_top(int(k))
-    top = lists.sums_by_cell(chance)
-    shared = np.zeros((ranking.n_queries, 0))
-    if name == "share_at_k":
-        # Places of all groups: a part of the data without a group also has places.
-        shared = np.minimum(ranking.lengths, k).astype(float)[:, None]
-        numerator, denominator = top, lists.sizes
-    else:
-        data.check_binary(name)
-        numerator, denominator = lists.sums_by_cell(data.y_true * chance), top
-        if name == "recall_at_k":
-            denominator = lists.sums_by_cell(data.y_true)
-    unit, against_rest, of_rows = _UNITS[name], None, None
-
-    def means(units: QuerySums) -> QuerySums:
-        if name == "share_at_k":
-            return means_of_shares(units)
-        means_of_units(units.by_cell[..., None], 2)
-        return units
-
-    if average != "items" and name != "share_at_k":
-        unit = f"{average} with {unit}"
-    elif name != "share_at_k":
-        against_rest = minus_rest(MeanOfRatios(), 1)
-        relevant = data.y_true * chance
-        every = relevant, chance if name == "precision_at_k" else data.y_true
-        starts = ranking.starts[:-1]
-        shared = np.stack([np.add.reduceat(column, starts) for column in every], axis=1)
-        of_rows = np.stack(every, axis=1), np.stack(every, axis=1)
-    sums = QuerySums(cells, np.stack([numerator, denominator], axis=1), shared)
-    support = ColumnSum(1, 2)
+    columns = data.y_true * chance, chance if name == "precision_at_k" else data.y_true
+    by_cell = np.stack([lists.sums_by_cell(column) for column in columns], axis=1)
+    shared, unit = np.zeros((ranking.n_queries, 0)), _UNITS[name]
+    against_rest, of_rows, support = None, None, ColumnSum(1, 2)
     supports: list[Finalize] = [support]
-    if name == "share_at_k" and average == "clusters":
-        supports = [HasItems()]
-    if against_rest is not None:
+    if average == "items":
+        against_rest = minus_rest(MeanOfRatios(), 1)
         supports.append(OfRest(support, 1))
+        starts = ranking.starts[:-1]
+        shared = np.stack([np.add.reduceat(c, starts) for c in columns], axis=1)
+        of_rows = np.stack(columns, axis=1), np.stack(columns, axis=1)
+    else:
+        unit = f"{average} with {unit}"
     metric = Metric(
         name,
-        Share() if name == "share_at_k" else MeanOfRatios(),
+        MeanOfRatios(),
         support,
         unit=unit,
         against_rest=against_rest,
         share=True,
-        pooled=average == "items" and name != "share_at_k" and not groups.overlapping,
-        better=None if name == "share_at_k" else "high",
+        pooled=average == "items" and not data.groups.overlapping,
+        better="high",
     )
+    sums = QuerySums(lists.cells, by_cell, shared)
     parameters = {"k": k, "average": average}
-    return query_estimates(data, metric, sums, parameters, supports, means, of_rows)
+    return query_estimates(
+        data, metric, sums, parameters, supports, means_of_lists, of_rows
+    )
 
 
 def precision_at_k(
@@ -365,4 +362,4 @@ def share_at_k(
     array([0.5, 0.5])
     """
     y_true = None  # it is not used, so it is not checked
-    return measured(partial(top_estimates, "share_at_k"), **locals())
+    return measured(top_share_estimates, **locals())
