@@ -13,6 +13,9 @@ from .._inputs.columns import OneWayError
 from .._inputs.validation import collected_warnings
 from .._reports.audit import AuditReport, of_users_alone
 from .._reports.catalog import AuditMetric, chosen_metrics, not_named, without_unfit
+from ..distributed import measure
+from ..distributed._plan import make_plan
+from ..distributed._sources import duckdb_source, reading, sql_name
 from .input import STANDARD_INPUT, option
 from .terminal import InputError
 
@@ -49,10 +52,6 @@ def streamed(
     arguments: argparse.Namespace, path: str, say: Callable[[str], object]
 ) -> AuditReport:
     """Return the audit of one file or of all that fit a pattern."""
-    from ..distributed import measure
-    from ..distributed._plan import make_plan
-    from ..distributed._sources import duckdb_source, reading
-
     _check(arguments, path)
     columns = {name: getattr(arguments, name) for name in _COLUMNS}
     groups = [name.strip() for name in columns["sensitive_features"].split(",")]
@@ -118,8 +117,6 @@ def _counted(
     The facts are the smallest outcome, and whether all outcomes are 0 or 1. Rows of
     weight 0 do not count. `rows` is a relation of DuckDB.
     """
-    from ..distributed._sources import sql_name
-
     groups = columns["sensitive_features"]
     several = not isinstance(groups, str)
     label = ", ".join(map(sql_name, groups if several else [groups]))

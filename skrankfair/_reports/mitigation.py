@@ -29,6 +29,7 @@ from ..display import _style as look
 from ..inference import compare, predictive_parity_test
 from ..inference._predictive_parity import PredictiveParityTest
 from ..metrics import GroupEstimates, log_loss, mean_squared_error, pairwise_accuracy
+from ..mitigation._wrapper import scores_of
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit, of_users_alone
@@ -563,8 +564,6 @@ def _scored(
     if hasattr(model, "predict") and not isinstance(model, type):
         if X is None:
             raise ValueError(f"X must be given where {name} is an estimator.")
-        from ..mitigation._wrapper import scores_of
-
         score = scores_of(model, X, columns, _RESPONSES)
         positive = positive_class(model)
     y, score = as_outcomes(y_true, score, positive)

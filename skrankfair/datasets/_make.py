@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special, stats
 from scipy.optimize import least_squares
-from scipy.special import ndtr
 from sklearn.utils import Bunch
 
 from .._inputs.validation import Array, check_choice, check_number, generator
@@ -615,7 +614,7 @@ def _density(d: Design) -> tuple[Array, Array]:
     """Return the probability of a click, and its mean slope, in both groups."""
     spread = np.sqrt(1 + np.array([d.rest, d.subgroup]) ** 2 + d.match**2)
     at = np.array([0.0, -d.penalty]) / spread
-    return ndtr(at), np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi) / spread
+    return special.ndtr(at), np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi) / spread
 
 
 def _coefficients(d: Design) -> tuple[float, float]:
@@ -652,7 +651,7 @@ def _accuracy(d: Design) -> tuple[Array, list[float]]:
         density /= density.sum(0)
         slope = signal[group] / variance[group]
         utility = match - group * d.penalty + slope * centre
-        click = ndtr(utility / np.sqrt(1 + signal[group] * (1 - slope)))
+        click = special.ndtr(utility / np.sqrt(1 + signal[group] * (1 - slope)))
         clicked.append(density * click)
         other.append(density * (1 - click))
     share = np.array([1 - d.share, d.share])

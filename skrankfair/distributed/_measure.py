@@ -18,6 +18,7 @@ from inspect import signature
 from itertools import chain
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from .. import metrics as library
@@ -28,6 +29,7 @@ from .._inputs.progress import shown
 from .._inputs.validation import check_number, collected_warnings, to_numpy, warn_user
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added, make_plan, plain_of
+from ._sources import DaskSource, SparkSource, duckdb_source
 
 # About how many rows the sample has. Samples of 1e5 of 1e6 rows moved the calipers of
 # three groups by 1.5%, and estimates by an eighth of the standard error of all rows.
@@ -199,16 +201,10 @@ def measure(
         plan.check_columns(data.columns)
         results = plan.measure(data)
     elif kind in ("dask", "dask_expr"):
-        from ._sources import DaskSource
-
         results = _total(plan, DaskSource(data, plan, n_partitions))
     elif kind == "pyspark":
-        from ._sources import SparkSource
-
         results = _total(plan, SparkSource(data, plan, n_partitions))
     else:
-        from ._sources import duckdb_source
-
         settings = memory_limit, temp_directory, n_partitions, n_jobs
         with (
             shown(progress) as say,
@@ -306,8 +302,6 @@ def _sampled(
 
 def _rows_of_clusters(frame: Any, by: str, share: float, seed: int) -> Any:
     """Return the rows of a frame whose clusters have a hash below a share of all."""
-    import narwhals as nw
-
     rows = nw.from_native(frame, eager_only=True)
     labels = to_numpy(nw.to_native(rows[by]), by)
     # Hashed again, so that the sample is independent of the counts of replicates.

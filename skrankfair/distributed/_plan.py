@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
+import narwhals as nw
 import numpy as np
 
 from .. import metrics as library
@@ -76,8 +77,6 @@ class MeasurePlan:
 
     def values(self, frame: Any) -> dict[str, Any]:
         """Return the columns of the arguments of one part of the data."""
-        import narwhals as nw
-
         rows = nw.from_native(frame, eager_only=True)
         # One column becomes an array here, so that no metric converts it again.
         return {
