@@ -190,9 +190,7 @@ def expected_advantage(
     check_choice(pairs, "pairs", ("share", "sign"))
     of_cut, exposure = DCG, PositionWeight("reciprocal")
     if position_weight is not None or patience is not None:
-        top = isinstance(position_weight, str) and position_weight == "top"
-        of_cut = PositionWeight.of(position_weight, k if top else None, patience)
-        exposure = of_cut
+        of_cut = exposure = PositionWeight.of_first(position_weight, k, patience)
     member = np.stack([groups.mask(g) for g in range(len(groups))], axis=1)
     expected, size = matrix @ member, member.sum(axis=0).astype(float)
     above = np.cumsum(expected, axis=0)
@@ -220,7 +218,6 @@ def expected_advantage(
         ),
         "pairwise_parity": np.abs(_pairs(matrix, member, pairs)),
     }
-    index = pd.Index(list(groups.labels), name="group", tupleize_cols=False)
-    table = pd.DataFrame(columns, index=index)
+    table = fmt.groups_frame(groups.labels, columns)
     _warn_nan(table)
     return table

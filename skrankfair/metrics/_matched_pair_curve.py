@@ -90,10 +90,7 @@ class MatchedPairCurve(AddsUp):
             If the level is outside (0, 1).
         """
         ends = [result.confidence_interval(confidence_level) for result in self.results]
-        return ConfidenceInterval(
-            np.stack([np.asarray(low) for low, _ in ends]),
-            np.stack([np.asarray(high) for _, high in ends]),
-        )
+        return ConfidenceInterval(*np.array(ends).swapaxes(0, 1))
 
     def simultaneous_interval(
         self,

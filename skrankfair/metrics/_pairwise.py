@@ -25,6 +25,7 @@ from .._inputs.validation import (
     Array,
     as_numbers,
     check_choice,
+    check_given,
     check_number,
     weighted_quantile,
 )
@@ -736,8 +737,7 @@ def pairwise_preference(
     >>> pairwise_preference(clicked, sensitive_features=group, qid=query).estimate
     array([0.5, 0.5])
     """
-    if y_true is None:
-        raise ValueError("y_true must be given; got None.")
+    check_given(y_true=y_true)
     y_true = as_numbers(y_true, "y_true", allow_nan=may_lack(missing))
     y_score = np.nan_to_num(y_true)
     return measured(partial(cross_estimates, "pairwise_preference"), **locals())
