@@ -671,15 +671,15 @@ def ranked_data(
     queries, outcome = read.codes["qid"], read.numbers.get("y_true")
     ranking = Ranking.from_scores(read.numbers["y_score"], queries.codes, shown)
     order = ranking.order
+    if weight is not None:
+        weight = _query_weight(weight[order], ranking, read.kept[order])
     return RankedData(
         ranking=ranking,
         outcome=None if outcome is None else outcome[order],
         groups=read.groups.take(order),
         query_labels=queries.labels[queries.codes[order[ranking.starts[:-1]]]],
         cluster=read.codes.get("cluster"),
-        query_weight=None
-        if weight is None
-        else _query_weight(weight[order], ranking, read.kept[order]),
+        query_weight=weight,
         input_rows=read.kept,
         n_input=read.n_input,
         has_queries=has_queries,

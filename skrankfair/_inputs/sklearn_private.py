@@ -133,13 +133,9 @@ def consumed_metadata(
     wanted = routing.consumes(method, metadata.keys())
     if isinstance(routing, MetadataRouter):
         return {name: metadata[name] for name in wanted}
-    requests = getattr(routing, method).requests
-    return {
-        param: metadata[param if alias is True else alias]
-        for param, alias in requests.items()
-        if (alias is True and param in wanted)
-        or (isinstance(alias, str) and alias in wanted)
-    }
+    requests = getattr(routing, method).requests.items()
+    names = {param: param if alias is True else alias for param, alias in requests}
+    return {param: metadata[name] for param, name in names.items() if name in wanted}
 
 
 def _call(estimator: Any, method: str, X: Any, metadata: Mapping[str, Any]) -> Any:

@@ -211,25 +211,24 @@ def _check_exact(integers: Iterable[int], rows: Array, name: str) -> None:
 
 
 def _objects_to_numbers(array: Array, name: str) -> Array:
-    if array.dtype.kind == "O":
-        missing = pd.isna(array)
-        text = [v for v in array[~missing] if isinstance(v, str | bytes)]
-        if not text:
-            try:
-                numbers = np.full(array.shape, np.nan)
-                numbers[~missing] = array[~missing].astype(np.float64)
-            except (TypeError, ValueError, OverflowError):
-                text = [array[~missing][0]]
-            else:
-                with np.errstate(invalid="ignore"):
-                    large = np.flatnonzero(np.abs(numbers) >= _EXACT)
-                large = large[[isinstance(array[row], int) for row in large]]
-                _check_exact(array[large], large, name)
-                return numbers
-        example = repr(text[0])
-    else:
+    if array.dtype.kind != "O":
         example = f"{array[0]!r} (dtype {array.dtype})"
-    raise ValueError(f"{name} must be numeric; got {example}.")
+        raise ValueError(f"{name} must be numeric; got {example}.")
+    missing, numbers = pd.isna(array), np.full(array.shape, np.nan)
+    given = array[~missing]
+    wrong = [value for value in given if isinstance(value, str | bytes)]
+    if not wrong:
+        try:
+            numbers[~missing] = given.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            wrong = [given[0]]
+    if wrong:
+        raise ValueError(f"{name} must be numeric; got {wrong[0]!r}.")
+    with np.errstate(invalid="ignore"):
+        large = np.flatnonzero(np.abs(numbers) >= _EXACT)
+    large = large[[isinstance(array[row], int) for row in large]]
+    _check_exact(array[large], large, name)
+    return numbers
 
 
 def check_lengths(**lengths: int | None) -> int:

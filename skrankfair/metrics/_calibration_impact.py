@@ -56,18 +56,13 @@ class Calibrated:
         sample, labels = rows.sample(cluster_weight), rows.groups.labels
         cluster, row = small_codes(sample.cluster, sample.row)
         sample = replace(sample, cluster=cluster, row=row)
-        present = {
-            label: members
-            for label, members in zip(
-                labels, sample.rows_of_groups(len(labels)), strict=True
-            )
-            if members.size
-        }
+        of_groups = zip(labels, sample.rows_of_groups(len(labels)), strict=True)
+        present = [(label, members) for label, members in of_groups if members.size]
         chosen = {
             label: bandwidth_of_group(bandwidth, label, sample.take(members), kernel)
-            for label, members in present.items()
+            for label, members in present
         }
-        return cls(sample, kernel, list(present.values()), chosen)
+        return cls(sample, kernel, [members for _, members in present], chosen)
 
     def scores(self, counts: Array) -> Array:
         """Return the calibrated scores of B resamples, shape (B, n).

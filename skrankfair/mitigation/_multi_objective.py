@@ -416,19 +416,14 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         names = self.objectives_
         if weights is None:
             return np.ones(len(names))
+        rule = f"weights must have one weight for each objective {names}; got"
         if isinstance(weights, Mapping):
             if set(weights) != set(names):
-                raise ValueError(
-                    f"weights must have one weight for each objective {names}; got "
-                    f"{list(weights)}."
-                )
+                raise ValueError(f"{rule} {list(weights)}.")
             weights = [weights[name] for name in names]
         values = as_numbers(weights, "weights")
         if values.size != len(names):
-            raise ValueError(
-                f"weights must have one weight for each objective {names}; got "
-                f"{values.size}."
-            )
+            raise ValueError(f"{rule} {values.size}.")
         return values
 
     def predict(self, X: Any, sensitive_features: Any = None) -> Array:
