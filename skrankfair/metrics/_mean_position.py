@@ -83,10 +83,8 @@ def position_estimates(
         pooled=not data.groups.overlapping,
         better="low",
     )
-    sums, supports = (
-        _position_sums(data, comparison, clicked),
-        supports_of(size, 2, True),
-    )
+    sums = _position_sums(data, comparison, clicked)
+    supports = supports_of(size, 2, True)
     result = query_estimates(data, metric, sums, {"comparison": comparison}, supports)
     return replace(result, first_pass=first_pass)
 

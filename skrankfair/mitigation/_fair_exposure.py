@@ -128,10 +128,8 @@ def exposure_mixture(
     # Places by their weight; the places of a query are those of its rows.
     place = lists.position()
     by_weight = np.lexsort((place, -weights[place], query))
-    value, place_number = (
-        _in_units(weights[place][by_weight], lists),
-        place[by_weight] + 1,
-    )
+    value = _in_units(weights[place][by_weight], lists)
+    place_number = place[by_weight] + 1
     # The unit of relevance is the query's own. All exposures have one sum, so that only
     # clicks need a zero of relevance.
     score = _in_units(lists.score, lists)

@@ -153,8 +153,7 @@ class ScoreSums:
 
 def _adds_up(model: GroupCalibrator) -> bool:
     """Return True if sums by score are enough; raise an AttributeError if not."""
-    known = isinstance(model.calibrator, str | NadarayaWatsonRegressor)
-    if not known:
+    if not isinstance(model.calibrator, str | NadarayaWatsonRegressor):
         raise AttributeError(
             f"partial_fit needs a calibrator that is one of {', '.join(METHODS)} or a "
             f"NadarayaWatsonRegressor; got {model.calibrator!r}."

@@ -66,10 +66,6 @@ class PreferencePairs:
         centred: Array = a - (self.weight * a).sum()
         return centred
 
-    def least_variance(self, spread: float) -> float:
-        """Return the variance of A where the differences of scores are this large."""
-        return spread**2 * float(self.weight @ self.margin**2)
-
     def spread(self, score: Array) -> float:
         """Return the variance of A."""
         return float((self.weight * self._centred(score) ** 2).sum())
@@ -305,7 +301,8 @@ class PairwisePenalty:
         """The terms as functions of the scores."""
         terms: list[Term] = []
         for p in self.pairs.values():
-            floor = p.least_variance(self.least_spread)
+            # The variance of A where all differences of scores are the least spread.
+            floor = self.least_spread**2 * float(p.weight @ p.margin**2)
             terms.append((p.share, partial(p.correlation, floor=floor)))
         return terms
 

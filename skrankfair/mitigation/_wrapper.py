@@ -490,7 +490,5 @@ def once_each() -> Iterator[None]:
 
 def joined(folds: Sequence[Fold]) -> tuple[Array, Array]:
     """Return the rows that the folds have scored, and their scores."""
-    return (
-        np.concatenate([fold.rows for fold in folds]),
-        np.concatenate([fold.scores for fold in folds]),
-    )
+    _, rows, scores = zip(*folds, strict=True)
+    return np.concatenate(rows), np.concatenate(scores)
