@@ -708,6 +708,13 @@ def measured(
     return estimates(ranked_data(y_true, y_score, **columns), **arguments)
 
 
+def measured_by_score(
+    estimates: Callable[..., T], y_true: Any, y_score: Any, **arguments: Any
+) -> T:
+    """Return the same for a metric that uses no outcomes, which are not checked."""
+    return measured(estimates, None, y_score, **arguments)
+
+
 def _query_weight(weight: Array, ranking: Ranking, kept: Array) -> Array:
     """Return the weight of each query, which its (ranked) rows must agree on."""
     first = weight[ranking.starts[:-1]]

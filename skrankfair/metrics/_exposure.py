@@ -12,7 +12,7 @@ from .._estimates.finalize import quotient, without_rounding
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.ranking import RankedData, Ranking, measured
+from .._inputs.ranking import RankedData, Ranking, measured, measured_by_score
 from .._inputs.validation import Array, check_choice
 from ._lists import Lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
@@ -291,8 +291,7 @@ def exposure(
     >>> exposure(None, score, sensitive_features=group, qid=query).estimate.round(4)
     array([0.4134, 0.5866])
     """
-    y_true = None  # it is not used, so it is not checked
-    return measured(share_estimates, **locals())
+    return measured_by_score(share_estimates, **locals())
 
 
 def exposure_gap(

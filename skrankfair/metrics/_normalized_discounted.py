@@ -20,7 +20,7 @@ from .._estimates.finalize import Finalize, quotient
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import stored
 from .._inputs.groups import Groups
-from .._inputs.ranking import RankedData, measured
+from .._inputs.ranking import RankedData, measured_by_score
 from .._inputs.validation import Array, check_choice, check_number
 from ._lists import (
     ListKernel,
@@ -545,8 +545,7 @@ def normalized_discounted_difference(
     >>> bool(test.pvalue[0] > 0.05)
     True
     """
-    y_true = None  # it is not used, so it is not checked
-    return measured(partial(_by_cuts, "difference"), **locals())
+    return measured_by_score(partial(_by_cuts, "difference"), **locals())
 
 
 def normalized_discounted_ratio(
@@ -677,8 +676,7 @@ def normalized_discounted_ratio(
     >>> worse.estimate.round(4)
     array([3.  , 0.75])
     """
-    y_true = None  # it is not used, so it is not checked
-    return measured(partial(_by_cuts, "ratio"), **locals())
+    return measured_by_score(partial(_by_cuts, "ratio"), **locals())
 
 
 def normalized_discounted_kl(
@@ -808,8 +806,7 @@ def normalized_discounted_kl(
     >>> normalized_discounted_kl(None, score, **who, joint=True).estimate.round(4)
     array([0.579])
     """
-    y_true = None  # it is not used, so it is not checked
-    return measured(partial(_by_cuts, "kl"), **locals())
+    return measured_by_score(partial(_by_cuts, "kl"), **locals())
 
 
 def ndkl(
@@ -914,5 +911,4 @@ def ndkl(
     >>> r.groups, r.estimate.round(8)
     (('all',), array([0.29255664]))
     """
-    y_true = None  # it is not used, so it is not checked
-    return measured(_ndkl, **locals())
+    return measured_by_score(_ndkl, **locals())

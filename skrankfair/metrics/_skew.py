@@ -11,7 +11,7 @@ from .._estimates import formatting as fmt
 from .._estimates.finalize import Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import stored
-from .._inputs.ranking import RankedData, measured
+from .._inputs.ranking import RankedData, measured_by_score
 from .._inputs.validation import Array, check_number, warn_user
 from ._lists import (
     ListKernel,
@@ -268,5 +268,4 @@ def skew_at_k(
     ... ).estimate.round(4)
     array([-0.1823,  0.069 ])
     """
-    y_true = None  # it is not used, so it is not checked
-    return measured(_skew_estimates, **locals())
+    return measured_by_score(_skew_estimates, **locals())

@@ -13,7 +13,7 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import stored
-from .._inputs.ranking import RankedData, measured
+from .._inputs.ranking import RankedData, measured_by_score
 from .._inputs.validation import Array, check_choice
 from ._lists import ListKernel, Lists, list_estimates, one_length
 from ._pairs.cluster_rows import QuerySums
@@ -305,8 +305,7 @@ def exposure_parity(
     ... ).estimate.round(4)
     array([0.931, 0.931])
     """
-    y_true = None  # it is not used, so it is not checked
-    return measured(_exposure_parity, **locals())
+    return measured_by_score(_exposure_parity, **locals())
 
 
 def pairwise_parity(
@@ -405,5 +404,4 @@ def pairwise_parity(
     >>> r.test(random_state=0).pvalue.round(2)
     array([0.05, 0.05])
     """
-    y_true = None  # it is not used, so it is not checked
-    return measured(_pairwise_parity, **locals())
+    return measured_by_score(_pairwise_parity, **locals())

@@ -11,7 +11,7 @@ from .._estimates.finalize import ColumnSum, Finalize, MeanOfRatios, OfRest, min
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.ranking import RankedData, measured
+from .._inputs.ranking import RankedData, measured, measured_by_score
 from .._inputs.validation import check_choice, check_number
 from ._exposure import HasItems, Share, means_of_shares
 from ._lists import Lists, means_of_lists
@@ -361,5 +361,4 @@ def share_at_k(
     >>> share_at_k(None, score, sensitive_features=group, qid=query, k=1).estimate
     array([0.5, 0.5])
     """
-    y_true = None  # it is not used, so it is not checked
-    return measured(top_share_estimates, **locals())
+    return measured_by_score(top_share_estimates, **locals())
