@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtrit
 
 from ._inputs.validation import Array, check_choice, check_number, warn_user
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["fairness_constrained", "pareto_front"]
 
@@ -121,8 +119,6 @@ class FairnessConstrained:
     @property
     def table_(self) -> pd.DataFrame:
         """The compared numbers, one row per candidate, stored as arrays for skops."""
-        import pandas as pd
-
         return pd.DataFrame(self._columns)
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from ._estimates import formatting as fmt
 from ._estimates.arrays import ReadOnlyArrays
@@ -38,8 +39,6 @@ from ._inputs.validation import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from .display._curves import PowerCurveDisplay
 
 __all__ = ["draw_pairs", "plan_pairs", "plan_rates", "power_curve"]
@@ -509,8 +508,6 @@ class PowerCurve(ReadOnlyArrays):
         DataFrame
             Columns group, gap, n_clusters and power.
         """
-        import pandas as pd
-
         shape = self.power.shape
         group, gap, point = (index.ravel() for index in np.indices(shape))
         labels = pd.Series(list(self.groups), dtype=object).to_numpy()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.arrays import Shown
@@ -27,12 +28,12 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import SCHEMA_VERSION, check_schema
 from .._inputs.validation import Array, check_number
 from .._reports.exports import write_text
+from .._reports.html import ForestPlot
+from .._reports.sections import ReportSection
+from ..display import _style as style
 from ._sequences import Blocks, Scan, betting_sequence, change_point
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from .._reports.sections import ReportSection
     from ..display._curves import MonitorDisplay
 
 
@@ -497,8 +498,6 @@ class Monitor(Shown):
             One row per last day of a window and group: when, group, and the columns of
             `GroupEstimates.to_frame`.
         """
-        import pandas as pd
-
         check_number(window, "window", 1, np.inf, integer=True)
         frames = []
         for end in range(window, len(self.when) + 1):
@@ -623,8 +622,6 @@ class Monitor(Shown):
             a share of rows, no two of a cluster and without weights, is by betting and
             holds for any number of rows; the others are asymptotic.
         """
-        import pandas as pd
-
         frames = []
         for group, track in self._tracked().items():
             if not track.gap.value.size:
@@ -662,10 +659,6 @@ class Monitor(Shown):
         ValueError
             If there is no update yet.
         """
-        from .._reports.html import ForestPlot
-        from .._reports.sections import ReportSection
-        from ..display import _style as style
-
         settings, days, alarms = self.settings, self.when, self.alarms
         latest = self.result(last=1)
         # The name that an audit has for the metric, such as inter_group_accuracy.
@@ -793,8 +786,6 @@ def _checked_baseline(baseline: Any) -> int | str | None:
 
 def _day(when: Any, name: str = "when") -> str:
     """Return a day or time as text that is sorted by time."""
-    import pandas as pd
-
     time: Any = None
     if isinstance(when, str | date | np.datetime64):
         with suppress(ValueError, TypeError, OverflowError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 
 from .._estimates.formatting import label, some
 from .._estimates.simultaneous import why_undefined
@@ -238,8 +239,6 @@ def as_outcomes(
     arguments are labels: two numbers are then classes too. An outcome that is missing
     is NaN.
     """
-    import pandas as pd
-
     outcome, score = np.asarray(y_true), np.asarray(y_score)
     absent = pd.isna(outcome)
     known = outcome[~absent]
