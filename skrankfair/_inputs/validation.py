@@ -377,10 +377,10 @@ def warn_user(message: str, category: type[Warning] = UndefinedMetricWarning) ->
     """Warn the caller of the package, or add to `collected_warnings` where in use."""
     collected = _COLLECTED.get()
     if collected is None:
-        # The level that points at the caller of the package.
+        # The level that points at the caller of the package, or of its contexts.
         level, frame = 0, inspect.currentframe()
-        package = __name__.partition(".")[0]
-        while frame and frame.f_globals.get("__name__", "").split(".")[0] == package:
+        inside = (__name__.partition(".")[0], "contextlib")
+        while frame and frame.f_globals.get("__name__", "").split(".")[0] in inside:
             level, frame = level + 1, frame.f_back
         warnings.warn(message, category, stacklevel=level + 1)
     else:
