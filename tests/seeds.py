@@ -13,14 +13,9 @@ def in_chunks(stop, always):
     Those below `always` run by default. The others, which prove the same of more
     problems, are marked ``simulation``.
     """
-    chunks = [
-        pytest.param(chunk, marks=marks, id=f"{chunk[0]}-{chunk[-1]}")
-        for chunk, marks in (
-            (range(always), ()),
-            (range(always, stop), pytest.mark.simulation),
-        )
-    ]
-    return pytest.mark.parametrize("seeds", chunks)
+    chunks = [range(always), *rarely(range(always, stop))]
+    ids = f"0-{always - 1}", f"{always}-{stop - 1}"
+    return pytest.mark.parametrize("seeds", chunks, ids=ids)
 
 
 def rarely(*values):

@@ -1,6 +1,7 @@
 """Levels, power and coverage of the tests, on data whose truth is known."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,12 +26,16 @@ from skrankfair.inference import (
     score_order_test,
 )
 from skrankfair.metrics import (
+    brier_score,
+    log_loss,
     matched_pair_calibration,
     pairwise_accuracy,
     pairwise_exposure,
+    skew_at_k,
 )
 from tests.inference.test_compare import both, frame, one_list
 from tests.inference.test_monotonicity import bump, columns, fair, ranked
+from tests.metrics.common import with_peak
 
 pytestmark = pytest.mark.simulation
 
@@ -47,6 +52,17 @@ def generators(n, *stream):
 
 
 # Predictive parity
+
+
+def test_memory_grows_with_groups_and_not_with_their_pairs():
+    rng = np.random.default_rng(0)
+    score, member = rng.random(1000), rng.random((1000, 64)) < 0.1
+    columns = {"sensitive_features": member, "grid": np.linspace(0.2, 0.8, 5)}
+    y, call = rng.random(1000) < score, partial(predictive_parity_test, **columns)
+    found, peak = with_peak(lambda: call(y, score, n_resamples=300))
+    assert found.pvalue > 0.01
+    # Products of all curves take 110 MB.
+    assert peak < 40e6
 
 
 def users_with_a_bump(rng, bump, n_users=150):
@@ -476,3 +492,58 @@ def test_two_samples_in_which_nothing_has_changed():
 
     tests = [compare_independent(week(60), week(20)).test() for _ in range(250)]
     assert_level([test.pvalue for test in tests])
+
+
+def rare_losses(rng, sizes, risks, score=None):
+    """Draw outcomes of two groups with these sizes and risks, scored as calibrated."""
+    group = np.repeat([0, 1], sizes)
+    y = (rng.random(group.size) < np.asarray(risks)[group]).astype(float)
+    score = np.full(y.size, risks[0]) if score is None else score
+    return y, score, {"sensitive_features": group}
+
+
+def test_rare_events_in_a_small_sample_are_no_change_but_many_are():
+    """Of 100 rows with a risk of 1%, a third has no event; 1,000 before have ten."""
+    shares = []
+    for risk in (0.01, 0.1):
+        changes = []
+        for rng in generators(400, 7):
+            now = rare_losses(rng, (900, 100), (0.01, risk))
+            before = rare_losses(rng, (3000, 1000), (0.01, 0.01))
+            a, b = (brier_score(y, s, **who) for y, s, who in (now, before))
+            gaps = compare_independent(a.against_rest(), b.against_rest())
+            changes.append([compare_independent(a, b).pvalue[1], gaps.pvalue[1]])
+        shares.append((np.array(changes) <= 0.05).mean(axis=0))
+    assert (shares[0] < 0.05 + tolerance(0.05, 400)).all()
+    assert (shares[1] > 0.8).all()
+
+
+def test_gaps_of_two_models_with_rare_events_are_alike():
+    """Scores of 0.4 and 2.06 times the risk have the same expected log loss."""
+    found = []
+    for rng in generators(600, 8):
+        y, _, who = rare_losses(rng, (1800, 200), (0.01, 0.01))
+        low, high = (log_loss(y, np.full(y.size, s), **who) for s in (0.004, 0.0205))
+        gaps = compare(low.against_rest(), high.against_rest())
+        contrast = compare(low, high).contrasts()["pvalue"]
+        found.append([gaps.pvalue[1], contrast[0]])
+    assert (
+        np.mean(np.array(found) <= 0.05, axis=0) < 0.05 + tolerance(0.05, 600)
+    ).all()
+
+
+def test_clusters_of_lists_without_the_group_are_not_accused_of_skew():
+    pvalues = []
+    for rng in generators(200, 9):
+        query = np.repeat(np.arange(60), rng.integers(12, 22, 60))
+        r = skew_at_k(
+            None,
+            rng.normal(size=query.size),
+            k=5,
+            sensitive_features=rng.random(query.size) < 0.4,
+            qid=query,
+            cluster=query // 2,
+        )
+        pvalues.append(r.test(n_resamples=200, random_state=0).corrected())
+    rejected = np.nanmin(np.nan_to_num(pvalues, nan=1.0), axis=1) <= 0.05
+    assert rejected.mean() < 0.05 + tolerance(0.05, 200)

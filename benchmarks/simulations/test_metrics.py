@@ -7,6 +7,7 @@ and lists that are filled from the top are enumerated.
 """
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from benchmarks.simulations.common import (
     slices,
     tolerance,
 )
+from skrankfair._estimates import sums
 from skrankfair.datasets import make_biased_rankings
 from skrankfair.metrics import (
     dips,
@@ -41,6 +43,7 @@ from skrankfair.metrics import (
     pairwise_parity,
     skew_at_k,
 )
+from tests.metrics.common import with_peak
 
 pytestmark = pytest.mark.simulation
 N_REPLICATIONS = 400
@@ -630,3 +633,33 @@ def test_groups_of_few_events_are_accused_rarely_and_worse_ones_found():
         shares.append(np.mean(np.array(pvalues) <= 0.05))
     assert shares[0] < 0.05 + tolerance(0.05, 200)
     assert shares[1] > 0.8
+
+
+# Memory
+
+
+def test_memory_of_a_curve_is_not_for_each_threshold(monkeypatch):
+    n, n_groups, thresholds = 10_000, 200, np.linspace(0.1, 0.2, 8)
+    # What all results may keep is as large beside the rows as for a million.
+    monkeypatch.setattr(sums, "_MOST_LEADING", n)
+    monkeypatch.setattr(sums, "MOST_PRODUCTS", n // 5)
+    rng = np.random.default_rng(0)
+    score, y = rng.random((2, n))
+    group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)
+    given = {"sensitive_features": group, "qid": query}
+    peaks = []
+    for grid in (thresholds[-1:], thresholds):
+        make = partial(matched_pair_curve, y, score, **given, epsilon=grid)
+        found, peak = with_peak(make)
+        peaks.append(peak)
+    # The rows of all thresholds would take 300 bytes per row.
+    assert peaks[1] - peaks[0] < 50 * n + 1100 * n_groups * thresholds.size
+    alone = matched_pair_calibration(y, score, **given, epsilon=0.2)
+    last, total = found.results[-1], (found + found).results[-1]
+    np.testing.assert_array_equal(last.estimate, alone.estimate)
+    with pytest.raises(ValueError, match="compare groups before compact"):
+        last.contrast(0, 1)
+    for one, all_rows in ((last, alone), (total, alone + alone)):
+        np.testing.assert_allclose(
+            one.standard_error, all_rows.standard_error, rtol=0.05
+        )

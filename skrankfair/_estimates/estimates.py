@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import special
 
-from .._inputs.validation import Array, check_choice, check_number, generator
+from .._inputs.validation import (
+    Array,
+    check_choice,
+    check_number,
+    generator,
+    warn_user,
+)
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
 from .finalize import NOTHING, needs_of, shares_of
@@ -475,7 +481,7 @@ def contrasts_of(
 
 
 def _unseen(*sides: Sequence[Array]) -> list[Array]:
-    """Return how much less variance each side shows than rows like the other's have.
+    """Return how much less variance each side shows than rows like another's have.
 
     A side is a variance, its effective clusters, degrees of freedom, and concentration.
     A small group in which no rare event happened shows no variance from such events. If
@@ -484,13 +490,15 @@ def _unseen(*sides: Sequence[Array]) -> list[Array]:
     sample of this size from the larger side.
     """
     unseen = []
-    for side, (other, n_other, _, concentration) in (sides, sides[::-1]):
-        variance, n, df, _ = side
-        with np.errstate(divide="ignore", invalid="ignore"):
-            times = n_other / n
-            rare = (times > 1) & uneven_errors(concentration * times, df)
-            least = np.where(rare & np.isfinite(times), other * times, 0.0)
-            unseen.append(np.fmax(least - variance, 0.0))
+    for i, (variance, n, df, _) in enumerate(sides):
+        least = variance
+        for other, n_other, _, concentration in (*sides[:i], *sides[i + 1 :]):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                times = n_other / n
+                rare = (times > 1) & uneven_errors(concentration * times, df)
+                as_few = np.where(rare & np.isfinite(times), other * times, 0.0)
+            least = np.fmax(least, as_few)
+        unseen.append(np.fmax(least - variance, 0.0))
     return unseen
 
 
@@ -689,7 +697,8 @@ def permutation_test(
     a two-sided one is twice the smaller of the p-values at the two ends. Shuffles
     within lists ignore that a cluster of several lists may favour one group in all of
     them. Metrics with a sign are then tested by Student's t over clusters, of the
-    distance from the mean of the shuffles.
+    distance from the mean of the shuffles. Where that is infinite, as that of a
+    logarithm of shares that may be 0, there is no test.
     """
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
     rng = generator(random_state)
@@ -715,10 +724,17 @@ def permutation_test(
     df = np.full(estimate.shape, np.nan)
     if result.permutation.clustered(result.n_clusters):
         error, known = result.standard_error, result.standard_error > 0
-        with np.errstate(invalid="ignore"):  # skews without anyone in the first places
-            by_t = PlainScale(estimate, error).test(center, result.df)
+        null_value = np.where(np.isinf(center), np.nan, center)
+        by_t = PlainScale(estimate, error).test(null_value, result.df)
         spread, df = np.where(known, [error, result.df], [spread, df])
         statistic, pvalue = np.where(known, by_t, [statistic, pvalue])
+        if (lost := np.isfinite(estimate) & known & np.isinf(center)).any():
+            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(lost)]
+            warn_user(
+                f"{result.name} has no test over clusters for {fmt.some(names)}: by "
+                "chance alone a list may have none of them, whose logarithm is "
+                "infinite. average='representation' of skew_at_k has a test."
+            )
     return GroupTest(
         groups=result.groups,
         estimate=estimate,

@@ -66,9 +66,10 @@ class Metric:
     heavy: bool = field(default=False, compare=False)
     #: Whether rows (or clusters) are counted, whatever denominators they have.
     counted: bool = field(default=False, compare=False)
-    #: For a difference of two means of counted rows, the values of the group and of the
-    #: rest; each gets at least the variance that the rows of the other show.
-    rest: tuple[Finalize, Finalize] | None = field(default=None, compare=False)
+    #: For a difference of means of counted rows, the values of the group and of the
+    #: rest, or of two samples; each gets at least the variance that as many rows of
+    #: another show.
+    rest: tuple[Finalize, ...] | None = field(default=None, compare=False)
     #: Which estimates are better for a group, "high" or "low", where either are. It
     #: says nothing about the numbers, so results without it can be added.
     better: str | None = field(default=None, compare=False)

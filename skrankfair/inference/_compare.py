@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .._estimates.finalize import Beside, PairedDifference, needs_of
+from .._estimates.finalize import Beside, Finalize, PairedDifference, needs_of
 from .._estimates.metric import warn_undefined
 from .._estimates.resampled import ResampledSums
 from .._estimates.sums import ClusterSums
@@ -39,28 +39,40 @@ def _difference(
     sums: ClusterSums,
     *,
     all_supports: bool,
-    shares: bool = False,
+    independent: bool = False,
 ) -> GroupEstimates:
     """Return ``a - b`` from the sums of both, the columns of `b` behind.
 
     `all_supports`: the supports of `b` come after those of `a`; else there are only
-    those of `a`. `shares`: the interval of two shares is that of their difference.
+    those of `a`. Of independent samples the interval of two shares is that of their
+    difference, and two means have each at least the variance that the other shows; so
+    have the sides of two gaps.
     """
     size = a.sums.by_group.shape[1], a.sums.shared.size
-    first, second = (needs_of(r.metric.finalize) for r in (a, b))
-    second = tuple(len(a.sums.supports) + number for number in second)
-    parts = (
-        Beside(a.metric.finalize, *size, needs=first),
-        Beside(b.metric.finalize, *size, second=True, needs=second),
-    )
-    needs = (*first, *second) if all_supports else first
-    metric = a.metric.as_difference(
-        f"{a.name}_difference",
-        PairedDifference(*parts, needs),
-        Beside(a.metric.support, *size),
-    )
-    if shares and a.metric.share:
-        metric = replace(metric, parts=parts)
+
+    def beside(of: Finalize, of_b: bool) -> Beside:
+        before = len(a.sums.supports) if of_b else 0
+        needs = tuple(before + number for number in needs_of(of))
+        return Beside(of, *size, second=of_b, needs=needs)
+
+    def minus(of_a: Finalize, of_b: Finalize) -> PairedDifference:
+        parts = beside(of_a, False), beside(of_b, True)
+        needs = parts[0].needs + parts[1].needs if all_supports else parts[0].needs
+        return PairedDifference(*parts, needs)
+
+    difference = minus(a.metric.finalize, b.metric.finalize)
+    support = Beside(a.metric.support, *size)
+    metric = a.metric.as_difference(f"{a.name}_difference", difference, support)
+    rest = [r.metric.rest or (r.metric.finalize,) for r in (a, b)]
+    if independent and a.metric.share:
+        metric = replace(metric, parts=difference.parts)
+    elif independent and (a.metric.heavy or a.metric.rest):
+        sides = [beside(of, of_b > 0) for of_b, r in enumerate(rest) for of in r]
+        metric = replace(metric, rest=tuple(sides))
+    elif all_supports and a.metric.rest:
+        metric = replace(metric, rest=tuple(map(minus, *rest)))
+    else:
+        metric = replace(metric, heavy=a.metric.heavy)
     if isinstance(sums, ResampledSums):
         sums = replace(sums, finalize=metric.finalize)  # what copies keep
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
@@ -179,8 +191,11 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     The variance is the sum of the variances of both, by the jackknife over the clusters
     of both samples, and degrees of freedom are Satterthwaite's, from the leverages of
     both. Shares have the interval of the difference of two independent shares (Zou and
-    Donner 2008). Where the same users are in both samples their results are mostly
-    alike, and the interval of the difference is then too wide rather than too narrow.
+    Donner 2008). Of two means of rows, such as losses, each has at least the variance
+    that as many rows of the other would show, where few of these would make most of it:
+    a small sample may lack the rare events of a larger one. Where the same users are in
+    both samples their results are mostly alike, and the interval of the difference is
+    then too wide rather than too narrow.
 
     To compare gaps, pass ``a.against_rest()`` and ``b.against_rest()``.
 
@@ -219,5 +234,7 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
             "compared; pass the same variance= to both."
         )
     return warn_undefined(
-        _difference(a, b, a.sums.as_independent(b.sums), all_supports=True, shares=True)
+        _difference(
+            a, b, a.sums.as_independent(b.sums), all_supports=True, independent=True
+        )
     )

@@ -125,6 +125,7 @@ def ndcg_estimates(
         ColumnSum(1, 2),
         unit="queries",
         share=normalize,
+        heavy=not normalize,
         pooled=not groups.overlapping,
         better="high",
     )

@@ -237,6 +237,8 @@ def skew_at_k(
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
     Even for fair rankings the mean is not 0, because it is the mean of a logarithm.
+    Where `cluster` has several lists, and a list may have nobody of the group among its
+    first k by chance alone, there is no test but that of ``average="representation"``.
 
     In lists of 20 items, 40% of them in a group whose normal scores are lower by 0.1
     standard deviations, ``k=5`` with ``average="representation"`` finds the group in 9%

@@ -43,6 +43,15 @@ def test_is_the_difference_with_the_sum_of_both_variances(name, variance):
     assert (result.name, result.fair_value) == (f"{a.name}_difference", 0)
 
 
+def test_a_sample_without_events_has_the_variance_of_as_many_rows_of_the_other():
+    few, many = (group_mean(np.repeat([1.0, 0.0], n)) for n in ((0, 50), (30, 2970)))
+    assert few.standard_error[0] == 0
+    for one, other in ((few, many), (many, few)):
+        result = compare_independent(one, other)
+        expected = np.sqrt(1 + 3000 / 50) * many.standard_error
+        np.testing.assert_allclose(result.standard_error, expected, rtol=1e-3)
+
+
 def test_of_means_is_welchs_test():
     # Every row is its own cluster, and both samples have 40 rows of each group.
     rng = np.random.default_rng(0)

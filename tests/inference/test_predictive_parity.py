@@ -13,7 +13,6 @@ from skrankfair._estimates import arrays
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import predictive_parity_test
 from skrankfair.smoothing import _curve_pairs
-from tests.metrics.common import with_peak
 from tests.reference import predictive_parity as naive
 
 GRID = np.linspace(0.15, 0.85, 8)
@@ -381,17 +380,6 @@ def test_many_rests_one_at_a_time_are_those_of_all_at_once(monkeypatch, options)
         # Contrasts that count as independent are rejected at most as often.
         assert found.pvalue >= expected.pvalue - 0.03
         np.testing.assert_allclose(found.curve_band(), expected.curve_band(), rtol=1e-6)
-
-
-@pytest.mark.simulation
-def test_memory_grows_with_groups_and_not_with_their_pairs():
-    rng = np.random.default_rng(0)
-    score, member = rng.random(1000), rng.random((1000, 64)) < 0.1
-    y = rng.random(1000) < score
-    found, peak = with_peak(lambda: compared(y, score, member, **RESTS))
-    assert found.pvalue > 0.01
-    # Products of all curves take 110 MB.
-    assert peak < 40e6
 
 
 def test_more_curves_than_memory_allows_are_refused(monkeypatch):

@@ -1,16 +1,13 @@
 """The curve is matched pair calibration at every threshold."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from skrankfair._estimates import sums
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration, matched_pair_curve
-from tests.metrics.common import columns, with_peak
+from tests.metrics.common import columns
 
 GRID = [0.05, 0.2, 0.4, 1.0]
 
@@ -117,33 +114,6 @@ def test_curves_add_up():
 
 
 # What is undefined or wrong
-
-
-def test_memory_is_not_for_each_threshold(monkeypatch):
-    n, n_groups, thresholds = 10_000, 200, np.linspace(0.1, 0.2, 8)
-    # What all results may keep is as large beside the rows as for a million.
-    monkeypatch.setattr(sums, "_MOST_LEADING", n)
-    monkeypatch.setattr(sums, "MOST_PRODUCTS", n // 5)
-    rng = np.random.default_rng(0)
-    score, y = rng.random((2, n))
-    group, query = rng.integers(0, n_groups, n), rng.integers(0, n // 50, n)
-    given = {"sensitive_features": group, "qid": query}
-    peaks = []
-    for grid in (thresholds[-1:], thresholds):
-        make = partial(matched_pair_curve, y, score, **given, epsilon=grid)
-        found, peak = with_peak(make)
-        peaks.append(peak)
-    # The rows of all thresholds would take 300 bytes per row.
-    assert peaks[1] - peaks[0] < 50 * n + 400 * n_groups * thresholds.size
-    alone = matched_pair_calibration(y, score, **given, epsilon=0.2)
-    last, total = found.results[-1], (found + found).results[-1]
-    np.testing.assert_array_equal(last.estimate, alone.estimate)
-    with pytest.raises(ValueError, match="compare groups before compact"):
-        last.contrast(0, 1)
-    for one, all_rows in ((last, alone), (total, alone + alone)):
-        np.testing.assert_allclose(
-            one.standard_error, all_rows.standard_error, rtol=0.05
-        )
 
 
 def test_undefined_points_are_warned_of_once():

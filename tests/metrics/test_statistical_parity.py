@@ -171,6 +171,15 @@ def test_clusters_of_lists_say_how_far_signed_values_are_by_chance():
     np.testing.assert_allclose(test.pvalue, 2 * stats.t.sf(abs(t), r.df), rtol=1e-9)
     alone = exposure_parity(None, score, **who).test(random_state=0)
     assert np.isnan(alone.df).all()
+    # By chance a list may have nobody of the group in its first places.
+    place, columns = np.tile(np.arange(6), 40), {"qid": query, "cluster": query // 4}
+    member = (place == 0) | (place > 1) & (score < 0.2)
+    skew = skew_at_k(None, -place, sensitive_features=member, k=2, **columns)
+    assert np.isfinite(skew.estimate).all()
+    with pytest.warns(
+        UndefinedMetricWarning, match=r"no test over clusters .*True"
+    ):
+        assert np.isnan(skew.test(random_state=0).pvalue[1])
 
 
 def ranked(pattern, **options):
