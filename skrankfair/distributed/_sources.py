@@ -19,7 +19,7 @@ from typing import Any
 
 import narwhals as nw
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added
@@ -109,7 +109,9 @@ class DuckdbSource(Source):
     def results(self, plan: MeasurePlan) -> Iterator[Results]:
         """Yield the results of each part."""
         tasks = (delayed(_measured_part)(plan, part) for part in self.parts)
-        of_parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
+        # A process of its own for a single part would take longer than the part.
+        n_jobs = max(1, min(effective_n_jobs(self.n_jobs), len(self.parts)))
+        of_parts = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
         n_measured = 0
         for result, n_rows in of_parts:
             yield result

@@ -176,9 +176,7 @@ def test_clusters_of_lists_say_how_far_signed_values_are_by_chance():
     member = (place == 0) | (place > 1) & (score < 0.2)
     skew = skew_at_k(None, -place, sensitive_features=member, k=2, **columns)
     assert np.isfinite(skew.estimate).all()
-    with pytest.warns(
-        UndefinedMetricWarning, match=r"no test over clusters .*True"
-    ):
+    with pytest.warns(UndefinedMetricWarning, match=r"no test over clusters .*True"):
         assert np.isnan(skew.test(random_state=0).pvalue[1])
 
 
