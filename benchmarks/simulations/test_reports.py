@@ -69,6 +69,7 @@ def test_changes_correct_for_all_groups_and_metrics():
     assert named / 60 <= 0.05 + tolerance(0.05, 60)
 
 
+@pytest.mark.filterwarnings("ignore:A few extreme values")
 @pytest.mark.parametrize("name", ["auc", "log_loss"])
 def test_paired_intervals_of_costs_cover(name):
     """Around the mean of many data sets, whose queries have much in common."""

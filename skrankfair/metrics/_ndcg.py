@@ -11,7 +11,7 @@ from .._estimates.finalize import ColumnSum, MeanOfRatios, quotient
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.groups import Groups
+from .._inputs.groups import Groups, starts_of_runs
 from .._inputs.ranking import (
     Cells,
     Memberships,
@@ -22,10 +22,12 @@ from .._inputs.ranking import (
 )
 from .._inputs.validation import Array, check_choice, check_magnitude, check_number
 from ._make_metric import check_one_group
-from ._pairs.cluster_rows import QuerySums, query_estimates
+from ._pairs.cluster_rows import QuerySums, query_estimates, rows_of_ranges
 from ._position_weights import DCG, PositionWeight, check_decreasing
 
 _HUGE = 1e250
+#: Rows of lists that are ranked anew at once.
+_TOGETHER = 1 << 17
 
 
 def _of_computable_size(gains: Array, best: Array, ranking: Ranking) -> Array:
@@ -171,14 +173,18 @@ def _boost_estimates(
         ranking.n_places, position_weight, k, patience, normalize
     )
     before = _values_of(ranking, gains, discounts, normalize)
-    cells = Memberships.of(ranking, groups).cells
-    by_cell = np.ones((cells.query.size, 2))
-    for group in range(len(groups)):
-        some = cells.group == group
-        raised = ranking.score + float(boost) * groups.mask(group)
-        after = Ranking.from_scores(raised, ranking.query.astype(np.int64))
-        value = _values_of(after, gains[after.order], discounts, normalize)
-        by_cell[some, 0] = (value - before)[cells.query[some], 0]
+    members = Memberships.of(ranking, groups)
+    cells, by_cell = members.cells, np.ones((members.sizes.size, 2))
+    lengths = ranking.lengths[cells.query]
+    batch = (np.cumsum(lengths) - lengths) // _TOGETHER
+    for some in np.split(np.arange(batch.size), starts_of_runs(batch)[1:]):
+        # The list of each cell anew, with its group raised.
+        query, group = cells.query[some], cells.group[some]
+        number, rows = rows_of_ranges(ranking.starts[query], lengths[some])
+        raised = float(boost) * members.contain(rows, group[number])
+        after = Ranking.from_scores(ranking.score[rows] + raised, number)
+        value = _values_of(after, gains[rows[after.order]], discounts, normalize)
+        by_cell[some, 0] = (value - before[query])[:, 0]
     by_cell *= before[cells.query, 1:]
     metric = Metric(
         "boost_value",
