@@ -494,12 +494,11 @@ def test_two_samples_in_which_nothing_has_changed():
     assert_level([test.pvalue for test in tests])
 
 
-def rare_losses(rng, sizes, risks, score=None):
-    """Draw outcomes of two groups with these sizes and risks, scored as calibrated."""
+def rare_losses(rng, sizes, risks):
+    """Draw outcomes of two groups; all have the risk of the first as their score."""
     group = np.repeat([0, 1], sizes)
     y = (rng.random(group.size) < np.asarray(risks)[group]).astype(float)
-    score = np.full(y.size, risks[0]) if score is None else score
-    return y, score, {"sensitive_features": group}
+    return y, np.full(y.size, risks[0]), {"sensitive_features": group}
 
 
 def test_rare_events_in_a_small_sample_are_no_change_but_many_are():

@@ -503,10 +503,10 @@ def _unseen(*sides: Sequence[Array]) -> list[Array]:
 
 
 def unseen(metric: Metric, sums: ClusterSums) -> Array | float:
-    """Return the sum of `_unseen` variances of the two sides of each estimate, (G,).
+    """Return the sum of `_unseen` variances of the sides of each estimate, (G,).
 
-    They are a group and its rest, or the two samples of items of a difference of means,
-    where one of these has few items.
+    They are a group and its rest, two independent samples of these, or the two samples
+    of items of a difference of means, where one of these has few items.
     """
     if metric.rest is not None:
         sides: list[tuple[Array, ...]] = []

@@ -979,7 +979,7 @@ class GroupEstimates(AddsUp):
         """Return the same result without the table of clusters.
 
         Estimates, standard errors and sums stay; the bootstrap and paired comparisons
-        need the table or replicates, permutations the table. Beyond 7,000 groups, and
+        need the table or replicates, permutations the table. Beyond 6,000 groups, and
         for metrics of more than three sums by group, few rows without a rare event no
         longer have the error that as many rows of other groups would show.
 

@@ -316,8 +316,8 @@ class Remainder:
 
 def _powers_of(rows: Rows) -> Array | None:
     """Return the `powers` of a remainder; None if they would be too many."""
-    n_own, n_groups = rows.n_columns, rows.n_groups
-    size, n_strata = n_own + rows.shared.shape[1], 1 if rows.member is None else 2
+    n_own, n_groups, n_strata = rows.n_columns, rows.n_groups, rows.n_strata
+    size = n_own + rows.shared.shape[1]
     monomials = _monomials(min(size, _MOST_COLUMNS))
     powers = np.zeros((n_strata, n_groups + 1, len(monomials)))
     if size > _MOST_COLUMNS or powers.size > MOST_PRODUCTS:

@@ -177,6 +177,11 @@ class Rows:
         return int(self.values.shape[1])
 
     @property
+    def n_strata(self) -> int:
+        """The number of samples that rows are: one of clusters, two of items."""
+        return 1 if self.member is None else 2
+
+    @property
     def complete(self) -> bool:
         """Whether each row has an entry for each group."""
         return self.row.size == self.n_rows * self.n_groups

@@ -158,8 +158,7 @@ class ClusterSums:
         return {}
 
     def _size_of(self, number: int) -> Array:
-        n_strata = 1 if self.rows.member is None else 2
-        sizes = np.zeros((2, n_strata, len(self.groups)))
+        sizes = np.zeros((2, self.rows.n_strata, len(self.groups)))
         for rows in self.rows.blocks():
             strata = rows.support_by_stratum(self.supports[number])
             for size, sample in zip(sizes.swapaxes(0, 1), strata, strict=True):
@@ -313,8 +312,7 @@ class ClusterSums:
     def moments_of_folded(self, finalize: Finalize) -> Array:
         """Return ``Σ u²`` and ``Σ u⁴`` of folded rows by stratum, shape (2, M, G)."""
         if self.remainder is None:
-            n_strata = 1 if self.rows.member is None else 2
-            return np.zeros((2, n_strata, len(self.groups)))
+            return np.zeros((2, self.rows.n_strata, len(self.groups)))
         return self.remainder.moments(self._slopes_of_folded(finalize))
 
     def variance(self, finalize: Finalize) -> Array:

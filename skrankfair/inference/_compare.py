@@ -50,27 +50,27 @@ def _difference(
     """
     size = a.sums.by_group.shape[1], a.sums.shared.size
 
-    def beside(of: Finalize, of_b: bool) -> Beside:
-        before = len(a.sums.supports) if of_b else 0
+    def beside(of: Finalize, second: bool) -> Beside:
+        before = len(a.sums.supports) if second else 0
         needs = tuple(before + number for number in needs_of(of))
-        return Beside(of, *size, second=of_b, needs=needs)
+        return Beside(of, *size, second=second, needs=needs)
 
-    def minus(of_a: Finalize, of_b: Finalize) -> PairedDifference:
-        parts = beside(of_a, False), beside(of_b, True)
+    def minus(one: Finalize, other: Finalize) -> PairedDifference:
+        parts = beside(one, False), beside(other, True)
         needs = parts[0].needs + parts[1].needs if all_supports else parts[0].needs
         return PairedDifference(*parts, needs)
 
     difference = minus(a.metric.finalize, b.metric.finalize)
     support = Beside(a.metric.support, *size)
     metric = a.metric.as_difference(f"{a.name}_difference", difference, support)
-    rest = [r.metric.rest or (r.metric.finalize,) for r in (a, b)]
+    of_a, of_b = (r.metric.rest or (r.metric.finalize,) for r in (a, b))
     if independent and a.metric.share:
         metric = replace(metric, parts=difference.parts)
     elif independent and (a.metric.heavy or a.metric.rest):
-        sides = [beside(of, of_b > 0) for of_b, r in enumerate(rest) for of in r]
+        sides = [beside(of, False) for of in of_a] + [beside(of, True) for of in of_b]
         metric = replace(metric, rest=tuple(sides))
     elif all_supports and a.metric.rest:
-        metric = replace(metric, rest=tuple(map(minus, *rest)))
+        metric = replace(metric, rest=tuple(map(minus, of_a, of_b)))
     else:
         metric = replace(metric, heavy=a.metric.heavy)
     if isinstance(sums, ResampledSums):
