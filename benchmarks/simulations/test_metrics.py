@@ -653,7 +653,7 @@ def test_memory_of_a_curve_is_not_for_each_threshold(monkeypatch):
         found, peak = with_peak(make)
         peaks.append(peak)
     # The rows of all thresholds would take 300 bytes per row.
-    assert peaks[1] - peaks[0] < 50 * n + 1100 * n_groups * thresholds.size
+    assert peaks[1] - peaks[0] < 50 * n + 400 * n_groups * thresholds.size
     alone = matched_pair_calibration(y, score, **given, epsilon=0.2)
     last, total = found.results[-1], (found + found).results[-1]
     np.testing.assert_array_equal(last.estimate, alone.estimate)

@@ -87,9 +87,11 @@ class Entries:
         """
         gram = self.left.T @ other.left
         if pairs is None:
+            at_entries = self.value * other.value
+            if not gram.size:
+                return self._by_group(at_entries)
             everywhere = np.einsum("gr,rs,gs->g", self.right, gram, other.right)
-            at_entries = self.value * other.value - self._low * other._low
-            return everywhere + self._by_group(at_entries)
+            return everywhere + self._by_group(at_entries - self._low * other._low)
         first, second = pairs
         groups, a = np.unique(first, return_inverse=True)
         others, b = np.unique(second, return_inverse=True)

@@ -222,7 +222,7 @@ class Remainder:
             total(np.square),
             Gram.of(squares, most),
             np.abs(rows.shared).sum(axis=0),
-            _powers_of(rows),
+            _powers_of(rows, most),
         )
 
     def moments(self, slopes: Array) -> Array:
@@ -314,13 +314,13 @@ class Remainder:
         return Remainder(*sums)
 
 
-def _powers_of(rows: Rows) -> Array | None:
-    """Return the `powers` of a remainder; None if they would be too many."""
+def _powers_of(rows: Rows, most: int) -> Array | None:
+    """Return the `powers` of a remainder; None if they are more than `most`."""
     n_own, n_groups, n_strata = rows.n_columns, rows.n_groups, rows.n_strata
     size = n_own + rows.shared.shape[1]
     monomials = _monomials(min(size, _MOST_COLUMNS))
     powers = np.zeros((n_strata, n_groups + 1, len(monomials)))
-    if size > _MOST_COLUMNS or powers.size > MOST_PRODUCTS:
+    if size > _MOST_COLUMNS or powers.size > most:
         return None
     for block in rows.blocks():
         shared = np.ascontiguousarray(block.shared.T)

@@ -231,7 +231,21 @@ def _item_table(
         # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
         all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)
         rows = np.where(all_of_it, total, rows)
-    return Rows.of_all(rows, shared, labels, member)
+    filled = rows.any(axis=2)
+    if member is not None:
+        filled |= member & shared.any(axis=1)[:, None]
+    if np.count_nonzero(filled) > filled.size / 2:
+        return Rows.of_all(rows, shared, labels, member)
+    # Few items are in pairs, and to leave out another one changes nothing.
+    return Rows.from_entries(
+        *np.nonzero(filled),
+        rows[filled],
+        n_rows=len(rows),
+        n_groups=rows.shape[1],
+        shared=shared,
+        labels=labels,
+        member=None if member is None else member[filled],
+    )
 
 
 def _members(groups: Groups) -> Array:

@@ -251,16 +251,24 @@ class MatchedPairs(NearPairs):
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
         matching, ranges = self._of_all_items
-        members, out = matching.members, np.zeros((self.n_columns, self.ranking.n_rows))
-        some = np.flatnonzero(matching.group == group)
-        out[:, members.rows[some]] = self._of_members.take(some, axis=1)
-        of_group = np.flatnonzero(members.cells.group == group)
-        cell_of_query = np.full(self.ranking.n_queries, -1)
-        cell_of_query[members.cells.query[of_group]] = of_group
-        cell = cell_of_query[self.ranking.query]
-        rows = np.flatnonzero((cell >= 0) & ~self.groups.mask(group))
-        ends = ranges.low, ranges.high
-        out[:, rows] = self._partner_columns(matching, ends, cell[rows], rows)
+        n_rows, some = self.ranking.n_rows, np.flatnonzero(matching.group == group)
+        members, out = matching.members.rows[some], np.zeros((self.n_columns, n_rows))
+        out[:, members] = self._of_members.take(some, axis=1)
+        # The members whose range has a given row are consecutive.
+        high, low = (
+            np.cumsum(np.bincount(end[some], minlength=n_rows + 1))[:-1]
+            for end in (ranges.low, ranges.high)
+        )
+        rows = np.flatnonzero((low < high) & ~self.groups.mask(group))
+        columns = self._range_columns(
+            PartnerRanges(
+                members,
+                lambda place: np.searchsorted(members, place),
+                *(low[rows], high[rows], rows),
+                np.full(rows.size, group),
+            )
+        )
+        out[:, rows] = times(columns * self.mirror[:, None], self._own(rows))
         return out[:, None]
 
 
