@@ -27,6 +27,7 @@ from skrankfair.inference import (
 )
 from skrankfair.metrics import (
     brier_score,
+    calibration_in_the_large,
     log_loss,
     matched_pair_calibration,
     pairwise_accuracy,
@@ -515,6 +516,21 @@ def test_rare_events_in_a_small_sample_are_no_change_but_many_are():
         shares.append((np.array(changes) <= 0.05).mean(axis=0))
     assert (shares[0] < 0.05 + tolerance(0.05, 400)).all()
     assert (shares[1] > 0.8).all()
+
+
+@pytest.mark.parametrize("risks", [(0.01, 0.03), (0.002, 0.01)], ids=["3", "1"])
+def test_a_group_of_few_events_is_rarely_within_a_margin_that_it_reaches(risks):
+    """The gap is as large as the margin; within a tenth of it a group is often seen."""
+    margin, within = risks[1] - risks[0], []
+    for rng in generators(400, 10):
+        y, s, who = rare_losses(rng, (2000, 100), risks)
+        r = calibration_in_the_large(y, s, **who)
+        margins = (-margin, margin), (-np.inf, margin), (-10 * margin, 10 * margin)
+        tests = [r.equivalence_test(each) for each in margins]
+        within.append([test.equivalent[1] for test in tests])
+    shares = np.mean(within, axis=0)
+    assert (shares[:2] < 0.05 + tolerance(0.05, 400)).all()
+    assert shares[2] > 0.8
 
 
 def test_gaps_of_two_models_with_rare_events_are_alike():

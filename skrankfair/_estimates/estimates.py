@@ -74,6 +74,9 @@ class Estimates(ReadOnlyArrays):
     kind : {"difference", "ratio", "value"}
     resampler : Resampler
         The clusters behind the numbers, for the bootstrap.
+    rare : ndarray of shape (m,) or float
+        ``Σ u⁴ / (Σ u²)²`` of the influences u behind a gap of which a few rare events
+        make most of the error; 0 elsewhere.
     """
 
     names: tuple[Hashable, ...]
@@ -82,6 +85,7 @@ class Estimates(ReadOnlyArrays):
     null_value: float | None
     kind: str
     resampler: Resampler
+    rare: Array | float = 0.0
 
     @cached_property
     def tested(self) -> PlainScale:
@@ -115,13 +119,21 @@ class Estimates(ReadOnlyArrays):
         return ConfidenceInterval(*ends)
 
     def equivalence_test(self, margin: Any, alpha: float) -> EquivalenceTest:
-        """Test whether each of the numbers is within a margin of its null value."""
+        """Test whether each of the numbers is within a margin of its null value.
+
+        The variance of what is rare grows with its mean: where it is V at an estimate,
+        it is about ``V + |Δ| u`` at a bound that is Δ away, u being the influence of
+        one event, ``u² = Σ u⁴ / Σ u²``.
+        """
         check_number(alpha, "alpha", 0, 0.5, inclusive=(False, False))
         bounds = margin_bounds(margin, self.kind)
         fair = 0.0 if self.kind == "ratio" else self.null_value or 0.0
-        low, high = self.ends(t_quantile(1 - 2 * alpha, self.df))
+        reach, event = t_quantile(1 - 2 * alpha, self.df), np.sqrt(self.rare)
+        half = reach * event / 2
+        low, high = self.ends(reach * (half + np.hypot(1, half)))
         above, below = (self.tested.test(bound + fair, self.df)[0] for bound in bounds)
         t = np.minimum(above, -below)
+        t = t / np.sqrt(1 + np.nan_to_num(np.abs(t)) * event)
         pvalue = special.stdtr(self.df, np.where(np.abs(t) > LEAST_T, -t, 0.0))
         pvalue = np.where(np.isnan(low) | np.isnan(high), np.nan, pvalue)
         return EquivalenceTest(
@@ -408,7 +420,16 @@ def estimates_of(result: GroupEstimates) -> Estimates:
         noise = sums.estimate(metric.noise)
         scale = RootScale(estimate, error, noise, narrow, narrow_error)
     resampler = Resampler(sums, metric.finalize, np.arange(df.size)[:, None])
-    return Estimates(result.groups, scale, df, metric.fair_value, "value", resampler)
+    rare = _rare(result.unseen[1], error**2, df)
+    values = result.groups, scale, df, metric.fair_value, "value", resampler
+    return Estimates(*values, rare)
+
+
+def _rare(fourth: Array, variance: Array, df: Array) -> Array:
+    """Return ``Σ u⁴ / (Σ u²)²`` where few events make most of an error, and else 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        concentration = fourth / variance**2
+    return np.where(uneven_errors(concentration, df), concentration, 0.0)
 
 
 def _scale_of_share(
@@ -449,12 +470,13 @@ def contrasts_of(
     of_groups = result.standard_error**2
     shared = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
-    same, group_df = first == second, result.df
+    same, group_df, fourth = first == second, result.df, 0.0 * one
     if result.metric.heavy and (result.n_effective < SMALL).any():
         behind = result.n_effective, group_df, result.concentration
         of_first, of_second = ([x[at] for x in behind] for at in (first, second))
-        more, of_other = _unseen((one, *of_first), (other, *of_second))
-        one, other = one + more, other + of_other
+        of_each = _unseen((one, *of_first), (other, *of_second))
+        (more, more_of_other), (fourth, of_other) = np.swapaxes(of_each, 0, 1)
+        one, other, fourth = one + more, other + more_of_other, fourth + of_other
     with np.errstate(divide="ignore", invalid="ignore"):
         value, u, v = a - b, np.ones(a.shape), -np.ones(a.shape)
         if kind == "ratio":
@@ -477,7 +499,8 @@ def contrasts_of(
     null_value = 1.0 if kind == "ratio" else 0.0
     both = np.stack([first, second], axis=1)
     resampler = Resampler(result.sums, finalize, both, kind == "ratio")
-    return Estimates(tuple(names), scale, df, null_value, kind, resampler)
+    rare = _rare(fourth, variance, df) if kind == "difference" else 0.0
+    return Estimates(tuple(names), scale, df, null_value, kind, resampler, rare)
 
 
 def _unseen(*sides: Sequence[Array]) -> list[Array]:
@@ -487,23 +510,26 @@ def _unseen(*sides: Sequence[Array]) -> list[Array]:
     A small group in which no rare event happened shows no variance from such events. If
     a larger side has them, in a sample of its rows as small as the group a few rows
     would make most of the error. The variance of the group is then at least that of a
-    sample of this size from the larger side.
+    sample of this size from the larger side. Of each side the result is what its
+    variance lacks, and ``Σ u⁴`` of the influences behind that of which it is then.
     """
     unseen = []
-    for i, (variance, n, df, _) in enumerate(sides):
-        least = variance
+    for i, (variance, n, df, share) in enumerate(sides):
+        least, fourth = variance, np.nan_to_num(share * variance**2)
         for other, n_other, _, concentration in (*sides[:i], *sides[i + 1 :]):
             with np.errstate(divide="ignore", invalid="ignore"):
                 times = n_other / n
                 rare = (times > 1) & uneven_errors(concentration * times, df)
                 as_few = np.where(rare & np.isfinite(times), other * times, 0.0)
+                of_few = concentration * times * as_few**2
+            fourth = np.where(as_few > least, of_few, fourth)
             least = np.fmax(least, as_few)
-        unseen.append(np.fmax(least - variance, 0.0))
+        unseen.append(np.stack([np.fmax(least - variance, 0.0), fourth]))
     return unseen
 
 
-def unseen(metric: Metric, sums: ClusterSums) -> Array | float:
-    """Return the sum of `_unseen` variances of the sides of each estimate, (G,).
+def unseen(metric: Metric, sums: ClusterSums) -> Array:
+    """Return the sums of `_unseen` over the sides of each estimate, shape (2, G).
 
     They are a group and its rest, two independent samples of these, or the two samples
     of items of a difference of means, where one of these has few items.
@@ -518,7 +544,7 @@ def unseen(metric: Metric, sums: ClusterSums) -> Array | float:
     few = sums.rows.member is not None and (sums.active(metric.finalize) < SMALL).any()
     of_means = not metric.share and metric.parts is None
     if not (few and of_means and len(needs_of(metric.finalize)) == 1):
-        return 0.0
+        return np.zeros((2, len(sums.groups)))
     return np.sum(_unseen(*samples_of_items(sums, metric.finalize)), axis=0)
 
 

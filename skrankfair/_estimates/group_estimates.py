@@ -254,11 +254,19 @@ class GroupEstimates(AddsUp):
         return self.sums.covariance(self.metric.finalize)
 
     @cached_read_only
+    def unseen(self) -> Array:
+        """Variance of rare events that no group shows, and ``Σ u⁴`` with them, (2, G).
+
+        Both are 0 where nothing is said about rare events.
+        """
+        if self.metric.rest is None or (self._by_leverage[1] < SMALL).any():
+            return unseen(self.metric, self.sums)
+        return np.zeros((2, len(self.groups)))
+
+    @cached_read_only
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        variance = self.sums.variance(self.metric.finalize)
-        if self.metric.rest is None or (self._by_leverage[1] < SMALL).any():
-            variance = variance + unseen(self.metric, self.sums)
+        variance = self.sums.variance(self.metric.finalize) + self.unseen[0]
         if self.metric.base is not None:
             variance[self.sums.variance(self.metric.base) == 0] = 0.0
         return np.sqrt(variance)
@@ -582,6 +590,14 @@ class GroupEstimates(AddsUp):
         ValueError
             If 0 is not inside the margin, for a level outside (0, 0.5), or for a metric
             that has neither a fair value nor one of the rest.
+
+        Notes
+        -----
+        The mean of a rare loss varies more the larger it is. Where a few rare events
+        make most of the error of a gap, the variance at a bound that is Δ away from the
+        estimate is taken as ``V + |Δ| u``: V is that at the estimate, and u the
+        influence of one event, ``u² = Σ_q u_q⁴ / Σ_q u_q²``. ``low`` and ``high`` go
+        with it, and are further out than `confidence_interval` says.
 
         References
         ----------

@@ -237,9 +237,11 @@ def _item_table(
     # To leave out an item that is in no pairs changes nothing.
     filled = rows.any(axis=2)
     if member is not None:
-        filled |= member & shared.any(axis=1)[:, None]
+        filled |= member & shared.any(axis=1, keepdims=True)
+    row, group = np.nonzero(filled)
     return Rows.from_entries(
-        *np.nonzero(filled),
+        row,
+        group,
         rows[filled],
         n_rows=len(rows),
         n_groups=rows.shape[1],
