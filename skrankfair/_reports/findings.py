@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,7 +207,10 @@ class MetricFinding:
         low, high = result.ends(t_quantile(level, result.df))
         enough = n_effective >= fmt.FEW_EFFECTIVE - 1e-9
         corrected = corrected_pvalues(np.where(enough, known, np.nan), self.correction)
-        in_margin = corrected_pvalues(self._margin_pvalues, self.correction)
+        margin, compared = self._margin_pvalues(), self._compared
+        in_margin = corrected_pvalues(margin, self.correction)
+        # Of all groups together no correction is needed: the intersection-union test.
+        all_within = (margin[compared] < 1 - level).all()
         columns = {
             "estimate": result.estimate,
             "standard_error": result.standard_error,
@@ -218,9 +222,9 @@ class MetricFinding:
             "pvalue_corrected": corrected,
             **dict(zip(DIFFERENCE, difference, strict=True)),
             "side": self._sides(corrected, difference[0]),
-            "pvalue_margin": self._margin_pvalues,
+            "pvalue_margin": margin,
             "pvalue_margin_corrected": in_margin,
-            "within": self._compared & (self.all_within | (in_margin < 1 - level)),
+            "within": compared & (all_within | (in_margin < 1 - level)),
             "missing": self._missing,
         }
         values = zip(*(np.asarray(c).tolist() for c in columns.values()), strict=True)
@@ -265,11 +269,8 @@ class MetricFinding:
             sides = np.where(worse, "worse", "better")
         return np.where(shown, sides, "")
 
-    @cached_property
     def _margin_pvalues(self) -> Array:
-        """P-values that groups are within the margin; NaN if there is no verdict."""
-        if self.recorded is not None:
-            return np.array([row.pvalue_margin for row in self.recorded])
+        """Return p-values that groups are within the margin; NaN without a verdict."""
         if self.margin is None or not self.tested:
             return np.full(len(self.result.groups), np.nan)
         alpha = 1 - self.confidence_level
@@ -286,9 +287,9 @@ class MetricFinding:
 
     @cached_property
     def all_within(self) -> bool:
-        """Whether no group is further from fair: the intersection-union test."""
-        pvalues = self._margin_pvalues[self._compared]
-        return bool(pvalues.size and (pvalues < 1 - self.confidence_level).all())
+        """Whether all groups that are compared are shown to be within the margin."""
+        within = [row.within for row in compress(self.rows, self._compared)]
+        return bool(within) and all(within)
 
     @cached_property
     def ordered(self) -> tuple[GroupFinding, ...]:
@@ -535,7 +536,6 @@ class MetricFinding:
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers and the verdict in a form that JSON can hold."""
         result, metric = self.result, self.metric
-        names = [field.name for field in fields(GroupFinding)]
         return {
             "metric": metric.name,
             "title": metric.title,
@@ -547,10 +547,7 @@ class MetricFinding:
             "parameters": jsonable(result.parameters),
             "first_pass": jsonable(result.first_pass),
             "unit": result.metric.unit,
-            "groups": [
-                {name: jsonable(getattr(row, name)) for name in names}
-                for row in self.rows
-            ],
+            "groups": [jsonable(vars(row)) for row in self.rows],
         }
 
 
