@@ -13,7 +13,7 @@ from ..inference import compare, compare_independent
 from ..metrics import GroupEstimates
 from .audit import AuditReport
 from .catalog import AuditMetric, note
-from .findings import CHANGES, FairnessDistances, MetricFinding, labels_on, unchanged
+from .findings import CHANGES, FairnessDistances, MetricFinding, unchanged
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +59,7 @@ class ChangeReport(AuditReport):
             return [note("nothing_common")]
         if unchanged(row for f in tested for row in f.rows):
             return [note("same")]
-        if all(row.missing for f in tested for row in f.rows):
+        if not any(f.compared for f in tested):
             return [note("too_little_change")]
         sides = ("worse", "better", "lower", "higher")
         changed = [f for f in tested if any(f.on(side, number) for side in sides)]
@@ -67,8 +67,9 @@ class ChangeReport(AuditReport):
         counts = {"count": len(changed), "number": number, "titles": _titles(changed)}
         said = note("changed" if changed else "unchanged", **counts)
         for side, words in CHANGES.items():
-            if labels := labels_on(changed, side, number):
-                said += f" Now {words}: {fmt.some(labels)}."
+            if rows := [row for f in changed for row in f.on(side, number)]:
+                labels = {row.group: row.label for row in rows}.values()
+                said += f" Now {words}: {fmt.some([*labels])}."
         also = " also" if changed else ""
         aside = note("hints", titles=_titles(hints), also=also)
         return [said, aside] if hints else [said]

@@ -656,14 +656,6 @@ def conflicts(findings: Iterable[MetricFinding]) -> list[str]:
     return [table()["texts"]["audit"]["conflict"]]
 
 
-def labels_on(
-    findings: Iterable[MetricFinding], side: str, n_metrics: float = 1
-) -> list[str]:
-    """Return the labels of the groups that are on a side by any metric, each once."""
-    rows = [row for f in findings for row in f.on(side, n_metrics)]
-    return list({row.group: row.label for row in rows}.values())
-
-
 def margins_of(
     margin: Any, metrics: Iterable[AuditMetric], confidence_level: float
 ) -> dict[str, float]:
