@@ -115,13 +115,16 @@ class MitigationReport(Formats):
                 distances = FairnessDistances.of_change(change, second, first, fair)
                 low, high = change.ends(t_quantile(self.confidence_level, change.df))
                 groups = ["all"] if kind == "cost" else list(change.groups)
+                # Of two groups, each the rest of the other, the first says all.
+                row, estimate = np.arange(len(groups)), change.estimate
+                opposite = np.isclose(estimate, -estimate[0], rtol=1e-6)
                 columns = {
                     "kind": kind,
                     "metric": name,
                     "group": pd.Series(groups, dtype=object),
                     "before": distances.before,
                     "after": distances.now,
-                    "change": change.estimate,
+                    "change": estimate,
                     "standard_error": change.standard_error,
                     "ci_low": low,
                     "ci_high": high,
@@ -131,7 +134,7 @@ class MitigationReport(Formats):
                     "pvalue_before": corrected_pvalues(first.pvalue),
                     "pvalue_after": corrected_pvalues(second.pvalue),
                     "pvalue_distance": distances.pvalues(change),
-                    "again": one_test(change.pvalue) & (np.arange(len(groups)) == 1),
+                    "again": opposite & one_test(change.pvalue) & (row == 1),
                 }
                 frames.append(pd.DataFrame(columns))
         frame = pd.concat(frames, ignore_index=True)
@@ -292,10 +295,7 @@ class MitigationReport(Formats):
 
 def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
     """Return sentences that say which disparities moved, or what became of all."""
-    # Of two groups, each the rest of the other, one says all.
-    change = rows.groupby("metric")["change"]
-    again = np.isclose(rows["change"], -change.shift(), rtol=1e-6)
-    moved = rows[~again].groupby("verdict")
+    moved = rows[~rows["again"]].groupby("verdict")
     still = _STILL if whole else ()
     return [
         f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
@@ -499,17 +499,10 @@ def mitigation_report(
             chosen.append("ndcg")
         else:
             notes.append(note("no_ndcg"))
-    options: dict[str, Any] = {
-        "task": task,
-        "favorable": favorable,
-        "threshold": threshold,
-        "k": k,
-    }
-    options |= {"confidence_level": confidence_level, "impact_ratio": impact_ratio}
-    audits = [
-        audit(y, score, **columns, **options, metrics=chosen)
-        for score in (first, second)
-    ]
+    options: dict[str, Any] = {"task": task, "favorable": favorable, "k": k}
+    options |= {"threshold": threshold, "metrics": chosen, "impact_ratio": impact_ratio}
+    options["confidence_level"] = confidence_level
+    audits = [audit(y, score, **columns, **options) for score in (first, second)]
     if audits[0].task != audits[1].task:
         read_as = [tasks()[report.task] for report in audits]
         notes.insert(0, note("two_tasks", before=read_as[0], after=read_as[1]))
