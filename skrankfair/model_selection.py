@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from ._estimates.scales import check_level
 from ._inputs.validation import Array, check_choice, check_number, warn_user
 
 __all__ = ["fairness_constrained", "pareto_front"]
 
 #: How far beyond a bound a mean may be by rounding alone.
 _ROUNDING = 1e-12
-_OPEN = (False, False)
 
 
 def _column(cv_results: Mapping[str, Any], key: str) -> Array:
@@ -358,7 +358,7 @@ def fairness_constrained(
             f"at_most and at_least must name different metrics; both name {both[0]!r}."
         )
     if confidence_level is not None:
-        check_number(confidence_level, "confidence_level", 0, 1, inclusive=_OPEN)
+        check_level(confidence_level)
     check_choice(on_infeasible, "on_infeasible", ("warn", "raise"))
     return FairnessConstrained(objective, upper, lower, confidence_level, on_infeasible)
 

@@ -14,17 +14,11 @@ import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.estimates import correct, corrected_pvalues, one_test
-from .._estimates.scales import t_quantile
+from .._estimates.scales import check_level, t_quantile
 from .._inputs.by_name import resolved_columns
 from .._inputs.columns import users_of
 from .._inputs.sklearn_private import positive_class
-from .._inputs.validation import (
-    Array,
-    as_numbers,
-    check_choice,
-    check_given,
-    check_number,
-)
+from .._inputs.validation import Array, as_numbers, check_choice, check_given
 from ..display import _style as look
 from ..inference import compare, predictive_parity_test
 from ..inference._predictive_parity import PredictiveParityTest
@@ -481,7 +475,7 @@ def mitigation_report(
     >>> frame.loc[("log_loss", "all"), "verdict"]
     'better'
     """
-    check_number(confidence_level, "confidence_level", 0, 1, inclusive=(False, False))
+    check_level(confidence_level)
     check_bandwidth(bandwidth)
     check_choice(goal, "goal", (*GOALS, None))
     check_given(sensitive_features=sensitive_features)

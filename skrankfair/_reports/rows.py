@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._estimates import formatting as fmt
+from .._estimates.scales import check_level
 from .._inputs.columns import OneWayError, users_of
 from .._inputs.groups import as_groups, encode, frame_columns
 from .._inputs.ranking import RankedData, ranked_data
@@ -50,8 +51,7 @@ class AuditOptions:
 
     def __post_init__(self) -> None:
         """Raise a ValueError for options that are wrong whatever the data are."""
-        level = self.confidence_level
-        check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
+        check_level(self.confidence_level)
         check_choice(self.correction, "correction", tuple(CORRECTION_NAMES))
         check_choice(self.cross, "cross", _CROSS)
         if self.task is not None:

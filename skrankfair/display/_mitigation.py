@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates.formatting import label
-from .._inputs.validation import check_number
+from .._estimates.scales import check_level
 from . import _style as draw
 from ._rows import GroupEstimatesDisplay
 
@@ -262,7 +262,7 @@ class BeforeAfterDisplay:
             If the level is outside (0, 1).
         """
         level, n_rows = self.confidence_level, len(self.labels)
-        check_number(level, "confidence_level", 0, 1, inclusive=(False, False))
+        check_level(level)
         ax = self.ax_ = draw.axes_for(ax, n_rows)
         self.figure_ = ax.figure
         self.fair_line_ = draw.row_frame(ax, self.labels, self.name, self.fair_value)

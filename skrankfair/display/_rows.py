@@ -10,6 +10,7 @@ import numpy as np
 
 from .._estimates.estimates import corrected_pvalues
 from .._estimates.formatting import count, label
+from .._estimates.scales import check_level
 from .._inputs.validation import Array, check_choice, check_number
 from . import _style as draw
 
@@ -233,9 +234,7 @@ class GroupEstimatesDisplay:
         """
         check_choice(sort, "sort", _SORTS)
         check_choice(self.worse, "worse", _SIDES)
-        check_number(
-            self.confidence_level, "confidence_level", 0, 1, inclusive=(False, False)
-        )
+        check_level(self.confidence_level)
         estimate, low, high = (
             np.asarray(values, dtype=float)
             for values in (self.estimate, self.ci_low, self.ci_high)
