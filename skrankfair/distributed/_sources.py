@@ -268,17 +268,10 @@ class DaskSource(Source):
 
     def query_of_several(self, qid: str, cluster: str) -> Any:
         """Return a query with rows of several clusters, or None."""
-        from dask.utils import M
-
-        def several(pairs: Any) -> Any:
-            pairs = pairs.drop_duplicates()
-            return pairs[pairs[qid].duplicated()].head(1)
-
-        pairs = self.data[[qid, cluster]]
-        meta = pairs._meta
-        pairs = pairs.map_partitions(M.drop_duplicates, meta=meta).shuffle(on=qid)
-        split = pairs.map_partitions(several, meta=meta).compute()
-        return split[qid].iloc[0] if len(split) else None
+        queries = self.data.groupby(qid, sort=False, observed=True)
+        number = queries[cluster].nunique(split_out=self.data.npartitions)
+        split = number[number > 1].head(1, npartitions=-1)
+        return split.index[0] if len(split) else None
 
     def rows(self, choose: Callable[[Any], Any]) -> Any:
         """Return a frame of the rows that `choose` takes from each partition."""
