@@ -532,6 +532,15 @@ class RankedData:
             return first
         return None
 
+    def clusters_of_queries(self) -> Array:
+        """Return the cluster of each query; a ValueError if a query has several."""
+        if self.cluster_of_query is None:
+            raise ValueError(
+                "cluster must be constant within a query; a query has rows of several "
+                "clusters."
+            )
+        return self.cluster_of_query
+
     def with_groups(self, groups: Groups) -> RankedData:
         """Return the same rows with other groups, of which nothing is cached."""
         return replace(self, groups=groups, cache={})

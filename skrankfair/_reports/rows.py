@@ -213,12 +213,8 @@ class AuditRows:
 
     def check_units(self) -> None:
         """Raise a ValueError for a query with rows of several clusters."""
-        several = self.data.ranking.n_queries > 1 and not self.are_of_models
-        if several and self.data.cluster_of_query is None:
-            raise ValueError(
-                "cluster must be constant within a query; a query has rows of several "
-                "clusters."
-            )
+        if self.data.ranking.n_queries > 1 and not self.are_of_models:
+            self.data.clusters_of_queries()
 
     def measured(self, metric: AuditMetric) -> GroupEstimates:
         """Return the result of a metric, of the ordered rows or of the columns.

@@ -93,12 +93,7 @@ class MomentSums:
 def _moment_sums(data: RankedData, positions: Array, classes: Array) -> MomentSums:
     """Sum the moments over clusters, a chunk of clusters at a time."""
     check_one_way(data.item)
-    weight, cluster = data.query_weight, data.cluster_of_query
-    if cluster is None:
-        raise ValueError(
-            "cluster must be constant within a query; a query has rows of several "
-            "clusters."
-        )
+    weight, cluster = data.query_weight, data.clusters_of_queries()
     size, n_clusters = len(positions) * len(classes), int(cluster.max()) + 1
     total, (support, active) = np.zeros(size + 1), np.zeros((2, size))
     few, kept = n_clusters <= size, []

@@ -355,8 +355,7 @@ def _rows_by_cluster(data: RankedData) -> ScoreRows:
     """Return the ranked rows with the clusters that the errors are over."""
     cluster = None
     if data.has_queries:
-        if data.cluster_of_query is None:
-            raise ValueError("cluster must be constant within a query.")
+        data.clusters_of_queries()
         cluster = Codes(data.ranking.query.astype(np.int64), data.query_labels)
     if data.cluster is not None:
         cluster = data.cluster.take(data.ranking.order)

@@ -351,9 +351,7 @@ def sum_over_queries(data: RankedData, sums: QuerySums) -> Rows:
         by_cell, shared = by_cell * weight[query, None], shared * weight[:, None]
     check_one_way(data.item)
     if data.cluster is not None:
-        cluster = data.cluster_of_query
-        if cluster is None:
-            raise ValueError("cluster must be constant within a query.")
+        cluster = data.clusters_of_queries()
         size, labels = data.cluster.size, data.cluster.labels
         shared, query = sum_rows(shared, cluster, size), cluster[query]
     return Rows.from_entries(
