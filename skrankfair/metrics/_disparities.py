@@ -134,6 +134,11 @@ class EqualizedOdds(AddsUp):
         return "\n".join(map(repr, self.rates))
 
 
+def rates_of(result: GroupEstimates | EqualizedOdds) -> tuple[GroupEstimates, ...]:
+    """Return the results behind a disparity: of equalized odds those of both rates."""
+    return result.rates if isinstance(result, EqualizedOdds) else (result,)
+
+
 class Disparity(Shown, float):
     """A disparity: a float that knows the estimates by group behind it.
 
@@ -165,7 +170,7 @@ class Disparity(Shown, float):
         value = super().__new__(cls, estimates.disparity(kind))
         value.name, value.estimates, value.kind = name, estimates, kind
         value.lowest = value.highest = None
-        for rate in value._rates:
+        for rate in rates_of(estimates):
             if rate.disparity(kind) == value:
                 value.lowest, value.highest = (
                     rate.groups[int(at)]
@@ -178,11 +183,6 @@ class Disparity(Shown, float):
     kind: str
     lowest: Hashable
     highest: Hashable
-
-    @property
-    def _rates(self) -> tuple[GroupEstimates, ...]:
-        behind = self.estimates
-        return behind.rates if isinstance(behind, EqualizedOdds) else (behind,)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
         """Return an interval of the disparity.
@@ -204,15 +204,15 @@ class Disparity(Shown, float):
             ``low`` and ``high``, floats; a difference is at least 0, a ratio at most 1.
         """
         check_level(confidence_level)
-        n_groups = len(self.estimates.groups)
-        n_pairs = len(self._rates) * n_groups * (n_groups - 1) // 2
+        rates, n_groups = rates_of(self.estimates), len(self.estimates.groups)
+        n_pairs = len(rates) * n_groups * (n_groups - 1) // 2
         if np.isnan(self) or not n_pairs:
             return ConfidenceInterval(np.nan, np.nan)
-        for rate in self._rates:
+        for rate in rates:
             warn_small(rate)
         pairs = [
             contrasts_of(rate, *np.triu_indices(n_groups, 1), self.kind)
-            for rate in self._rates
+            for rate in rates
         ]
         (low, high), alone = (
             ConfidenceInterval(

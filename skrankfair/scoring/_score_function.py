@@ -19,7 +19,7 @@ from .._inputs.groups import as_groups
 from .._inputs.validation import Array, collected_warnings, warn_user
 from ..exceptions import UndefinedMetricWarning
 from ..metrics import GroupEstimates, ndcg
-from ..metrics._disparities import DISPARITIES, Disparity, EqualizedOdds
+from ..metrics._disparities import DISPARITIES, Disparity, EqualizedOdds, rates_of
 
 Result = GroupEstimates | EqualizedOdds
 
@@ -195,7 +195,7 @@ class ScoreFunction:
 
     def _why(self, value: float, result: Result, absent: list[Hashable]) -> str:
         """Return the reason why a test set has no finite number."""
-        rates = result.rates if isinstance(result, EqualizedOdds) else (result,)
+        rates = rates_of(result)
         if "sensitive_features" not in self.accepted:
             return f"it has no {rates[0].metric.unit} that count."
         why = why_undefined(rates[0].estimate)

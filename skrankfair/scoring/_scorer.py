@@ -32,7 +32,7 @@ from .._inputs.sklearn_private import (
 )
 from .._inputs.validation import check_choice, collected_warnings, did_you_mean
 from ..metrics import GroupEstimates
-from ..metrics._disparities import DISPARITIES, EqualizedOdds
+from ..metrics._disparities import DISPARITIES, EqualizedOdds, rates_of
 from ._score_function import (
     COLUMNS,
     Result,
@@ -659,20 +659,13 @@ class ScorersWithErrors(MultimetricScorer):
                 function, result = scorer._score_func, score.estimates
                 kind = "value"
                 if function.compares_groups:
-                    kind = function.kind or _kind_of(result)
+                    kind = function.kind or rates_of(result)[0].metric.disparity
                 error, df = standard_error(result, kind)
                 scores |= {f"{name}_standard_error": error, f"{name}_df": df}
                 if function.compares_groups:
                     sign = "neg_" if scorer._sign < 0 else ""
                     scores |= group_sums(f"{name}_{sign}{kind}", result, kind)
         return scores
-
-
-def _kind_of(result: Result) -> str:
-    """Return the kind of disparity that a metric has by itself."""
-    if isinstance(result, EqualizedOdds):
-        return "difference"
-    return result.metric.disparity
 
 
 def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
@@ -683,7 +676,7 @@ def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
     the worst group has the largest value.
     """
     sums = {}
-    for rate in result.rates if isinstance(result, EqualizedOdds) else (result,):
+    for rate in rates_of(result):
         value, support = rate.estimate, rate.support
         if kind in ("max_abs", "l1"):
             value = value - rate.metric.fair_value
