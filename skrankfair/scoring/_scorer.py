@@ -196,18 +196,15 @@ class FairnessScorer(BaseScorer):
             else repr(spec)
             for name, spec in function.columns.items()
         }
-        options: dict[str, Any] = dict(function.params)
-        if function.disparity is not None:
-            options["disparity"] = function.disparity
-        if function.on_undefined != "warn":
-            options["on_undefined"] = function.on_undefined
-        if function.expected_groups:
-            options["expected_groups"] = list(function.expected_groups)
-        if self._sign != _default_sign(function):
-            options["greater_is_better"] = self._sign > 0
-        if self._response_method != _default_response(function):
-            options["response_method"] = self._response_method
-        shown |= {name: repr(value) for name, value in options.items()}
+        options: tuple[tuple[str, Any, Any], ...] = (
+            ("disparity", function.disparity, None),
+            ("on_undefined", function.on_undefined, "warn"),
+            ("expected_groups", list(function.expected_groups), []),
+            ("greater_is_better", self._sign > 0, _default_sign(function) > 0),
+            ("response_method", self._response_method, _default_response(function)),
+        )
+        shown |= {name: repr(value) for name, value in function.params.items()}
+        shown |= {n: repr(value) for n, value, default in options if value != default}
         given = "".join(f", {name}={text}" for name, text in shown.items())
         return f"make_fairness_scorer({function.__name__}{given})"
 
