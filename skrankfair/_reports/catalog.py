@@ -130,8 +130,7 @@ class AuditMetric:
         if bad is not None:
             low, high = ("worse", "better") if bad == "low" else ("better", "worse")
             sides |= {low: metric.lower, high: metric.higher}
-        read = replace(metric, task=task, favorable=favorable)
-        return replace(read, bad=bad, sides=sides)
+        return replace(metric, task=task, favorable=favorable, bad=bad, sides=sides)
 
 
 @cache

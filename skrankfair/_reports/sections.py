@@ -438,8 +438,7 @@ def _gaps(
     ]
     first = np.asarray([cell_at[level] for level in both], dtype=int)
     second = np.asarray([cell_at[levels.size + level] for level in both], dtype=int)
-    cells = result.groups
-    pairs = {cells[a]: cells[b] for a, b in zip(first, second, strict=True)}
+    pairs = {level: levels.size + level for level in both}
     compared = replace(finding, result=result, references=pairs, recorded=None).rows
     gaps = [
         replace(compared[a], group=labels[level])
