@@ -447,8 +447,7 @@ def draw_pairs(
     order, size = stable_order(codes.codes), np.bincount(codes.codes)
     start, rng = np.cumsum(size) - size, generator(random_state)
     chosen = rng.permutation(np.flatnonzero(size > 1))
-    if n_queries is not None:
-        check_number(n_queries, "n_queries", 1, np.inf, integer=True)
+    check_number(n_queries, "n_queries", 1, np.inf, integer=True, optional=True)
     if chosen.size < (n_queries or 1):
         raise ValueError(
             f"qid must have {n_queries or 1} queries of two or more items; got "

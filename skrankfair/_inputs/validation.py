@@ -69,8 +69,14 @@ def check_number(
     *,
     integer: bool = False,
     inclusive: tuple[bool, bool] = (True, True),
+    optional: bool = False,
 ) -> None:
-    """Raise a ValueError unless `value` is a number of the interval."""
+    """Raise a ValueError unless `value` is a number of the interval.
+
+    An `optional` number may be None.
+    """
+    if optional and value is None:
+        return
     fits = isinstance(value, Integral if integer else Real)
     fits &= not isinstance(value, bool | np.bool_)
     if fits and isinstance(value, int):

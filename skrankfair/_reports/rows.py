@@ -58,10 +58,8 @@ class AuditOptions:
             check_choice(self.task, "task", tuple(tasks()))
         if self.favorable is not None:
             check_choice(self.favorable, "favorable", FAVORABLE)
-        if self.threshold is not None:
-            check_number(self.threshold, "threshold", -np.inf, np.inf)
-        if self.k is not None:
-            check_number(self.k, "k", 1, np.inf, integer=True)
+        check_number(self.threshold, "threshold", -np.inf, np.inf, optional=True)
+        check_number(self.k, "k", 1, np.inf, integer=True, optional=True)
 
 
 def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:

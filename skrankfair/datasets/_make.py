@@ -845,8 +845,7 @@ def make_bias_by_construction(
         check_number(value, name, 0, np.inf, inclusive=(False, False))
     check_choice(link, "link", tuple(_LINKS))
     check_number(rate, "rate", 0, np.inf, inclusive=(True, False))
-    if n_max is not None:
-        check_number(n_max, "n_max", 1, 1000, integer=True)
+    check_number(n_max, "n_max", 1, 1000, integer=True, optional=True)
     rng = generator(random_state)
     sizes = 1 + rng.poisson(rate, n_clusters)
     cluster = np.repeat(np.arange(n_clusters), sizes)

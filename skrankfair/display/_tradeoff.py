@@ -292,8 +292,7 @@ class FairnessTradeoffDisplay:
                 "objective and disparity must be 1-dimensional and of one length; got "
                 f"shapes {y.shape} and {x.shape}."
             )
-        if self.chosen is not None:
-            check_number(self.chosen, "chosen", 0, x.size - 1, integer=True)
+        check_number(self.chosen, "chosen", 0, x.size - 1, integer=True, optional=True)
         ax = self.ax_ = draw.axes_for(ax)
         self.figure_ = ax.figure
         fairer = "fairer →" if self.larger_is_fairer else "← fairer"

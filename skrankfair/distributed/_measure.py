@@ -193,8 +193,7 @@ def measure(
         n_replicates,
         random_state,
     )
-    if n_partitions is not None:
-        check_number(n_partitions, "n_partitions", 1, np.inf, integer=True)
+    check_number(n_partitions, "n_partitions", 1, np.inf, integer=True, optional=True)
     kind = type(data).__module__.partition(".")[0]
     results: Results
     if kind in ("pandas", "polars") and type(data).__name__ != "LazyFrame":

@@ -366,8 +366,7 @@ def monotonicity_test(
     check_choice(method, "method", ("bootstrap", "chi2"))
     check_choice(increasing, "increasing", ("auto", True, False))
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
-    if k is not None:
-        check_number(k, "k", 2, np.inf, integer=True)
+    check_number(k, "k", 2, np.inf, integer=True, optional=True)
     check_level(confidence_level)
     rng = generator(random_state)
     if qid is None:

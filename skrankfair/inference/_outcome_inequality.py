@@ -425,8 +425,7 @@ def outcome_inequality_test(
     True
     """
     check_choice(adjacent, "adjacent", (True, False))
-    if k is not None:
-        check_number(k, "k", 2, np.inf, integer=True)
+    check_number(k, "k", 2, np.inf, integer=True, optional=True)
     check_level(confidence_level)
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
     rng = generator(random_state)

@@ -390,10 +390,8 @@ def prefix_test(
     least likely: 0 in the first 5 (probability 0.0778)
     """
     check_given(sensitive_features=sensitive_features, group=group)
-    if share is not None:
-        check_number(share, "share", 0, 1, inclusive=(False, False))
-    if k is not None:
-        check_number(k, "k", 1, np.inf, integer=True)
+    check_number(share, "share", 0, 1, inclusive=(False, False), optional=True)
+    check_number(k, "k", 1, np.inf, integer=True, optional=True)
     data = ranked_data(None, y_score, sensitive_features=sensitive_features, qid=qid)
     data = data.with_ties_in_row_order()
     member = data.groups.mask(number_of(group, data.groups.labels, "group"))

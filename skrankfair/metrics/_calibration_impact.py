@@ -505,8 +505,7 @@ def rank_shift(
     """
     seed = seed_of_resamples(bandwidth, n_resamples, random_state)
     check_choice(average, "average", ("pairs", "queries", "clusters"))
-    if k is not None:
-        check_number(k, "k", 1, np.inf, integer=True)
+    check_number(k, "k", 1, np.inf, integer=True, optional=True)
     data = ranked_data(
         y_true,
         y_score,

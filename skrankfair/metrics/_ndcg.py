@@ -85,8 +85,7 @@ def _weight_of_places(
     normalize: bool,
 ) -> tuple[PositionWeight, Array]:
     """Return the weight of places, 0 after the first k."""
-    if k is not None:
-        check_number(k, "k", 1, np.inf, integer=True)
+    check_number(k, "k", 1, np.inf, integer=True, optional=True)
     weight = PositionWeight.of_first(position_weight, k, patience)
     discounts = weight.visits(n_places)
     if normalize:

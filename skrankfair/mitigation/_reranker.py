@@ -464,8 +464,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         check_choice(self.method, "method", (*_COUNTING, *_SHARING))
         if not isinstance(self.target, Mapping):
             check_choice(self.target, "target", ("proportional", "candidates", "equal"))
-        if self.k is not None:
-            check_number(self.k, "k", 1, np.inf, integer=True)
+        check_number(self.k, "k", 1, np.inf, integer=True, optional=True)
         check_number(self.alpha, "alpha", 0, 0.5, inclusive=(False, False))
         check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
         check_choice(self.constraint, "constraint", CONSTRAINTS)

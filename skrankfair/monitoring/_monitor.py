@@ -57,8 +57,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Raise a ValueError for settings out of range, given or read from a file."""
-        if self.margin is not None:
-            check_number(self.margin, "margin", 0, np.inf)
+        check_number(self.margin, "margin", 0, np.inf, optional=True)
         check_number(self.alpha, "alpha", 0, 1, inclusive=(False, False))
         check_number(self.tolerance, "tolerance", 0, np.inf)
         check_number(self.start, "start", 2, np.inf)
@@ -471,8 +470,7 @@ class Monitor(Shown):
         ValueError
             If there is no update, or for fewer than one.
         """
-        if last is not None:
-            check_number(last, "last", 1, np.inf, integer=True)
+        check_number(last, "last", 1, np.inf, integer=True, optional=True)
         if not self._days:
             raise ValueError("There is no update yet.")
         return self._sum(self.when if last is None else self.when[-last:])
