@@ -60,17 +60,14 @@ def streamed(
     if len(ways) > 1:
         columns["cluster"] = ways
     options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
-    may_leave_out = not_named(arguments.metrics)
     at_k = getattr(arguments, "k", None)
     chosen = chosen_metrics(arguments.metrics, "ranking", at_k)
-    weighed = columns["item_weight"] is not None
-    chosen, notes = without_unfit(chosen, may_leave_out, weighed=weighed)
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)
     plan = make_plan({metric.name: metric.on_columns for metric in chosen}, columns)
     with duckdb_source(path, plan, memory, folder) as source, reading():
         counts, outcomes = _counted(source.data, columns)
-    chosen, unfit = without_unfit(chosen, may_leave_out, **outcomes)
-    notes += unfit
+    facts = {**outcomes, "weighed": columns["item_weight"] is not None}
+    chosen, notes = without_unfit(chosen, not_named(arguments.metrics), **facts)
     alone = [metric for metric in chosen if len(ways) > 1 and not _takes_items(metric)]
     if alone:
         notes.append(of_users_alone([metric.title for metric in alone]))
