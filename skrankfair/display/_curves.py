@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates.formatting import label
+from .._inputs.validation import check_choice
 from . import _style as draw
 
 if TYPE_CHECKING:
@@ -85,10 +86,7 @@ class MatchedPairCurveDisplay:
         curve, epsilon = self.curve, self.curve.epsilon
         chosen = list(curve.groups if groups is None else groups)
         for group in chosen:
-            if group not in curve.groups:
-                raise ValueError(
-                    f"groups must be among {list(curve.groups)}; got {group!r}."
-                )
+            check_choice(group, "groups", curve.groups)
         numbers = [curve.groups.index(group) for group in chosen]
         low, high = curve.confidence_interval(confidence_level)
         ax = self.ax_ = draw.axes_for(ax)

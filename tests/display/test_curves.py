@@ -34,7 +34,7 @@ class TestMatchedPairs:
         assert legend(display)[:2] == ["c", "a"]
         drawn = display.lines_[0].get_ydata()
         np.testing.assert_array_equal(drawn, curve.estimate[:, 2])
-        with pytest.raises(ValueError, match=r"groups must be among \['a', 'b', 'c'\]"):
+        with pytest.raises(ValueError, match="groups must be one of 'a', 'b', 'c'"):
             curve.plot(groups=["d"])
         with pytest.raises(ValueError, match="confidence_level must be"):
             curve.plot(confidence_level=2)
