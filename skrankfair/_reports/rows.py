@@ -54,10 +54,8 @@ class AuditOptions:
         check_level(self.confidence_level)
         check_choice(self.correction, "correction", tuple(CORRECTION_NAMES))
         check_choice(self.cross, "cross", _CROSS)
-        if self.task is not None:
-            check_choice(self.task, "task", tuple(tasks()))
-        if self.favorable is not None:
-            check_choice(self.favorable, "favorable", FAVORABLE)
+        check_choice(self.task, "task", (None, *tasks()))
+        check_choice(self.favorable, "favorable", (None, *FAVORABLE))
         check_number(self.threshold, "threshold", -np.inf, np.inf, optional=True)
         check_number(self.k, "k", 1, np.inf, integer=True, optional=True)
 
