@@ -627,7 +627,7 @@ def _margin_headline(tested: Iterable[MetricFinding]) -> str:
     """
     with_margin = [f for f in tested if f.margin is not None]
     looked_at = [f for f in with_margin if f.metric.merit] or with_margin
-    if not looked_at or len(looked_at[0].rows) == 1:
+    if not looked_at:
         return ""
     by_all = "by every metric of outcomes" if len(looked_at) > 1 else "by its metric"
     if all(f.all_within for f in looked_at):

@@ -381,7 +381,7 @@ def within_section(
         )
     named = getattr(rows.given["within"], "name", None)
     by = "the given column" if named is None else fmt.label(named)
-    compared = [f for f in findings if f.tested and f.metric.by_group]
+    compared = [f for f in findings if f.tested]
     tested = [f for f in compared if f.metric.per != "query"]
     notes = [
         note("no_gap", title=f.metric.title, by=by) for f in compared if f not in tested
