@@ -359,14 +359,14 @@ class Monitor(Shown):
         OSError
             If it cannot be read.
         """
-        settings, _ = _read(Path(path))
+        settings, _ = _read_store(Path(path))
         return cls(path, metric=metric, **asdict(settings))
 
     def _load(self) -> None:
         """Read the file, if there is one, which must have the same settings."""
         if self.path is None or not self.path.exists():
             return
-        stored, days = _read(self.path)
+        stored, days = _read_store(self.path)
         for name, value in asdict(stored).items():
             given = getattr(self.settings, name)
             if value != given:
@@ -428,7 +428,7 @@ class Monitor(Shown):
             self._load()
             days = self._with(day, text, replace)
             if self.path is not None:
-                _write_store(self.path, asdict(self.settings), days)
+                _write_store(self.path, self.settings, days)
         self._take(days)
 
     def _with(self, day: str, text: str, replace: bool) -> dict[str, str]:
@@ -762,18 +762,6 @@ def _changed_back(
     return begin + change_point(since, n_before)[0]
 
 
-def _read(path: Path) -> tuple[Settings, dict[str, str]]:
-    """Return the settings of a store, and the text of the result of each day."""
-    settings, days = _read_store(path)
-    try:
-        return Settings(**settings), days
-    except TypeError as error:
-        names = ", ".join(sorted(each.name for each in fields(Settings)))
-        raise ValueError(
-            f"{path} must have settings, a dict of {names}; got {settings!r}."
-        ) from error
-
-
 def _checked_baseline(baseline: Any) -> int | str | None:
     """Return the number of updates, or the name of a day."""
     if isinstance(baseline, int | np.integer):
@@ -797,8 +785,8 @@ def _day(when: Any, name: str = "when") -> str:
     return str(time.isoformat().removesuffix("T00:00:00"))
 
 
-def _read_store(path: Path) -> tuple[Any, dict[str, str]]:
-    """Return the settings, unchecked, and the text of the result of each day.
+def _read_store(path: Path) -> tuple[Settings, dict[str, str]]:
+    """Return the settings of a store, and the text of the result of each day.
 
     Raises
     ------
@@ -827,15 +815,20 @@ def _read_store(path: Path) -> tuple[Any, dict[str, str]]:
         if when in days:
             raise ValueError(f"{path}, line {number}: {when} is there twice.")
         days[when] = json.dumps(day["result"])
-    return head.get("settings"), days
+    settings: Any = head.get("settings")
+    try:
+        return Settings(**settings), days
+    except TypeError as error:
+        names = ", ".join(sorted(each.name for each in fields(Settings)))
+        raise ValueError(
+            f"{path} must have settings, a dict of {names}; got {settings!r}."
+        ) from error
 
 
-def _write_store(
-    path: Path, settings: Mapping[str, Any], days: Mapping[str, str]
-) -> None:
+def _write_store(path: Path, settings: Settings, days: Mapping[str, str]) -> None:
     """Replace the store by a complete new one, or leave the old one unchanged."""
-    head = {"schema": _SCHEMA, "schema_version": SCHEMA_VERSION, "settings": settings}
-    lines = [json.dumps(head)]
+    head = {"schema": _SCHEMA, "schema_version": SCHEMA_VERSION}
+    lines = [json.dumps({**head, "settings": asdict(settings)})]
     lines += [
         f'{{"when": {json.dumps(w)}, "result": {text}}}' for w, text in days.items()
     ]
