@@ -190,15 +190,12 @@ class Scan(NamedTuple):
         of the mean before is in it once, and not at every look.
         """
         spread, spread_df = (values[first:] for values in blocks.spread())
-        mean, variance, df = blocks.means()
-        center: Any = 0.0
-        center_variance: Any = 0.0
-        center_df: Any = np.inf
+        means = blocks.means()
+        before: Any = (0.0, 0.0, np.inf)
         if first:
-            center, center_variance, center_df = (
-                values[0, first - 1 : -1, None] for values in (mean, variance, df)
-            )
-        mean, variance, df = (values[first:, first:] for values in (mean, variance, df))
+            before = [values[0, first - 1 : -1, None] for values in means]
+        center, center_variance, center_df = before
+        mean, variance, df = (values[first:, first:] for values in means)
         best = np.diag(variance)[:, None] / BEST_AFTER + center_variance
         total = variance + center_variance
         with np.errstate(divide="ignore", invalid="ignore"):
