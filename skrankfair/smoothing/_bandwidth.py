@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.polynomial import Polynomial
 from .._inputs.groups import Groups, starts_of_runs
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array, check_choice, check_number, weighted_quantile
-from ._kernels import Kernel, kernel_sums, kernel_values
+from ._kernels import Kernel, kernel_sums, kernel_values, product_weights
 
 RULES = ("rule_of_thumb", "undersmooth", "cv")
 # Candidates of the cross-validation, relative to the rule of thumb.
@@ -95,35 +95,30 @@ def choose_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
     """
     if not isinstance(rule, str):
         return float(rule)
-
-    def error(bandwidths: Array) -> float:
-        return leave_cluster_out_error(bandwidths[0], sample, kernel)
-
     if sample.x.min() == sample.x.max():
         return 0.0
-    return float(rule_bandwidths(rule, sample.x[:, None], sample, kernel, error)[0])
+    return float(rule_bandwidths(rule, sample.x[:, None], sample, kernel)[0])
 
 
-def rule_bandwidths(
-    rule: str, X: Array, sample: Sample, kernel: Kernel, error: Callable[[Array], float]
-) -> Array:
+def rule_bandwidths(rule: str, X: Array, sample: Sample, kernel: Kernel) -> Array:
     """Return a bandwidth for each column by a rule, 1 for a column without spread.
 
     ``M^(-1 / (4 + d))`` times the robust scale of the column, ``M^(-1 / (3 + d))`` to
-    undersmooth; "cv" takes the multiple of it with the least `error`.
+    undersmooth; "cv" takes the multiple of it that predicts clusters best.
     """
     power = (3 if rule == "undersmooth" else 4) + X.shape[1]
     factor = kernel.relative_width * sample.n_active ** (-1 / power)
     bandwidths = np.array([robust_scale(x, sample.share) * factor for x in X.T])
     bandwidths[bandwidths == 0] = 1.0
     if rule == "cv" and np.isfinite(bandwidths).all():
-        errors = [error(bandwidths * multiple) for multiple in _MULTIPLES]
-        bandwidths = bandwidths * _MULTIPLES[int(np.argmin(errors))]
+        candidates = [bandwidths * multiple for multiple in _MULTIPLES]
+        errors = [leave_cluster_out_error(c, X, sample, kernel) for c in candidates]
+        bandwidths = candidates[int(np.argmin(errors))]
     return bandwidths
 
 
 def leave_cluster_out_error(
-    bandwidth: float, sample: Sample, kernel: Kernel, method: str = "auto"
+    bandwidths: Array, X: Array, sample: Sample, kernel: Kernel
 ) -> float:
     """Return the mean squared error of predicting each cluster from all others.
 
@@ -131,26 +126,29 @@ def leave_cluster_out_error(
 
     Parameters
     ----------
-    bandwidth : float
+    bandwidths : ndarray of shape (d,)
+    X : ndarray of shape (n, d)
+        The features of the rows of the sample, whose scores are the first.
     sample : Sample
     kernel : Kernel
-    method : {"auto", "exact", "fast"}
 
     Returns
     -------
     float
         Weighted as the rows are in the curve.
     """
-    x, columns = sample.x, sample.columns(sample.y)
-    sums = kernel_sums(x, x, columns, bandwidth, kernel, method)
-    return left_out_error(sample, sums, _own_sums(sample, bandwidth, kernel))
-
-
-def left_out_error(sample: Sample, sums: Array, own_sums: Array) -> float:
-    """Return the mean squared error of predictions without the row's own cluster.
-
-    From sums of outcomes and weights over all rows and over that cluster, (2, n) each.
-    """
+    columns = sample.columns(sample.y)
+    if bandwidths.size == 1:
+        x, bandwidth = sample.x, float(bandwidths[0])
+        sums = kernel_sums(x, x, columns, bandwidth, kernel)
+        own_sums = _own_sums(sample, bandwidth, kernel)
+    else:
+        left_out = np.stack([sample.left_out * sample.y, sample.left_out])
+        sums, own_sums = np.empty((2, *columns.shape))
+        for some, weights in product_weights(X, X, bandwidths, kernel):
+            same = sample.cluster[some, None] == sample.cluster
+            own_sums[:, some] = left_out @ (weights * same).T
+            sums[:, some] = columns @ weights.T
     total, mass = sums - own_sums
     mean = np.full(mass.size, np.average(sample.y, weights=sample.share))
     np.divide(total, mass, out=mean, where=mass > _NOTHING * sums[1])

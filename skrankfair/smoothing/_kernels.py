@@ -237,6 +237,30 @@ def kernel_values(x: Array, points: Array, bandwidth: float, kernel: Kernel) -> 
         return kernel((x - points) / bandwidth)
 
 
+def product_weights(
+    points: Array, X: Array, bandwidths: Array, kernel: Kernel
+) -> Iterator[tuple[slice, Array]]:
+    """Yield parts of the points, and the weight of each row at each of them.
+
+    Gaussian weights are relative to the largest, so that none is lost far away.
+    """
+    step = max(1, 2 * _CHUNK // len(X))
+    for start in range(0, len(points), step):
+        some = slice(start, start + step)
+        if kernel.name == "gaussian":
+            with np.errstate(over="ignore"):
+                exponent = np.zeros((points[some].shape[0], len(X)))
+                for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
+                    exponent -= 0.5 * ((x - p[:, None]) / h) ** 2
+            exponent -= np.maximum(exponent.max(1, keepdims=True), -1e300)
+            yield some, np.exp(exponent)
+            continue
+        weights = np.ones((points[some].shape[0], len(X)))
+        for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
+            weights *= kernel_values(x, p[:, None], h, kernel)
+        yield some, weights
+
+
 def exact_sums(
     points: Array, x: Array, columns: Array, bandwidth: float, kernel: Kernel
 ) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -23,14 +23,9 @@ from .._inputs.validation import (
     unique_rows,
     warn_user,
 )
-from ._bandwidth import (
-    check_bandwidth,
-    leave_cluster_out_error,
-    left_out_error,
-    rule_bandwidths,
-)
+from ._bandwidth import check_bandwidth, rule_bandwidths
 from ._curve import METHODS
-from ._kernels import Kernel, get_kernel, kernel_sums, kernel_values
+from ._kernels import get_kernel, kernel_sums, kernel_values, product_weights
 
 _CHUNK = 1 << 20
 # Kernel values, and shares of all weights, that are nothing on a grid.
@@ -385,7 +380,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
     def _product_means(self, points: Array) -> Array:
         """Return the weighted mean outcome at points, (P, d); NaN without a weight."""
         means, kernel = np.full(len(points), np.nan), get_kernel(self.kernel)
-        for some, weights in _weights(points, self._X, self.bandwidth_, kernel):
+        for some, weights in product_weights(points, self._X, self.bandwidth_, kernel):
             total, mass = self._columns @ weights.T
             np.divide(total, mass, out=means[some], where=mass > 0)
         return means
@@ -405,12 +400,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         rule, n_columns = self.bandwidth, self._X.shape[1]
         if isinstance(rule, str):
             check_bandwidth(rule)
-
-            def error(bandwidths: Array) -> float:
-                return self._error(bandwidths, sample)
-
-            kernel = get_kernel(self.kernel)
-            return rule_bandwidths(rule, self._X, sample, kernel, error)
+            return rule_bandwidths(rule, self._X, sample, get_kernel(self.kernel))
         numbers = [rule] * n_columns if isinstance(rule, Real) else rule
         bandwidths = as_numbers(numbers, "bandwidth")
         if bandwidths.size != n_columns:
@@ -421,41 +411,3 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         for bandwidth in numbers:
             check_bandwidth(bandwidth)
         return bandwidths
-
-    def _error(self, bandwidths: Array, sample: Sample) -> float:
-        """Return the squared error of predicting each cluster from all others."""
-        kernel = get_kernel(self.kernel)
-        if bandwidths.size == 1:
-            return leave_cluster_out_error(bandwidths[0], sample, kernel)
-        columns = sample.columns(sample.y)
-        left_out = np.stack([sample.left_out * sample.y, sample.left_out])
-        sums, own_sums = np.empty((2, *columns.shape))
-        for some, weights in _weights(self._X, self._X, bandwidths, kernel):
-            same = sample.cluster[some, None] == sample.cluster
-            own_sums[:, some] = left_out @ (weights * same).T
-            sums[:, some] = columns @ weights.T
-        return left_out_error(sample, sums, own_sums)
-
-
-def _weights(
-    points: Array, X: Array, bandwidths: Array, kernel: Kernel
-) -> Iterator[tuple[slice, Array]]:
-    """Yield parts of the points, and the weight of each row at each of them.
-
-    Gaussian weights are relative to the largest, so that none is lost far away.
-    """
-    step = max(1, _CHUNK // len(X))
-    for start in range(0, len(points), step):
-        some = slice(start, start + step)
-        if kernel.name == "gaussian":
-            with np.errstate(over="ignore"):
-                exponent = np.zeros((points[some].shape[0], len(X)))
-                for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
-                    exponent -= 0.5 * ((x - p[:, None]) / h) ** 2
-            exponent -= np.maximum(exponent.max(1, keepdims=True), -1e300)
-            yield some, np.exp(exponent)
-            continue
-        weights = np.ones((points[some].shape[0], len(X)))
-        for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
-            weights *= kernel_values(x, p[:, None], h, kernel)
-        yield some, weights
