@@ -46,15 +46,14 @@ class PairwiseRows:
     better: Array
     worse: Array
     n_rows: int
-    weight: Array | None = None  # of the pairs
+    weight: Array  # of the pairs
     constant = 0.0
     unit = 2.0
 
     def __call__(self, score: Array) -> tuple[float, Array, Array]:
         """Return the loss, its gradient, and the diagonal of its Hessian."""
         ahead = score[self.worse] - score[self.better]
-        weight = np.ones(ahead.size) if self.weight is None else self.weight
-        wrong, scale = expit(ahead), weight * self.n_rows / weight.sum()
+        wrong, scale = expit(ahead), self.weight * self.n_rows / self.weight.sum()
 
         def by_row(row: Array, value: Array) -> Array:
             return np.bincount(row, scale * value, minlength=self.n_rows)
@@ -379,7 +378,7 @@ def _loss_of(
     loss: str,
     y: Array,
     query: Array,
-    weight: Array | None,
+    weight: Array,
     max_pairs: int,
     rng: np.random.Generator,
 ) -> RowLoss:
@@ -400,5 +399,4 @@ def _loss_of(
             "better and a worse item."
         )
     i, j = every.draw(max_pairs, rng)
-    of_pairs = None if weight is None else np.sqrt(weight[i] * weight[j])
-    return PairwiseRows(i, j, y.size, of_pairs)
+    return PairwiseRows(i, j, y.size, np.sqrt(weight[i] * weight[j]))

@@ -288,7 +288,10 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         given = {"sensitive_features": sensitive_features, "qid": qid}
         features, y, columns = self._read(X, y, given)
         weight = weights_of(sample_weight, len(y))
-        loss, start = self._unpenalised(features, y, weight)
+        loss, model = self._unpenalised(features, y, weight)
+        # Without weights scikit-learn does not copy the features.
+        weights = None if sample_weight is None else weight
+        start = model.fit(features, loss.y, sample_weight=weights)
         coef, level = np.ravel(start.coef_), np.ravel(start.intercept_)[0]
         mean = np.asarray(features.mean(axis=0), dtype=float).ravel()
         if pairs is None:
@@ -320,7 +323,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
-        """Return the loss, and scikit-learn's model with the smallest."""
+        """Return the loss, and scikit-learn's model that has the smallest."""
 
     def _read(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Return features, outcomes, and the columns of groups and queries."""
@@ -525,8 +528,7 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
 
     def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[SquaredRows, Any]:
         model = Ridge(self.alpha, tol=1e-10) if self.alpha else LinearRegression()
-        loss = SquaredRows(np.asarray(y, dtype=float), weight)
-        return loss, model.fit(X, y, sample_weight=weight)
+        return SquaredRows(np.asarray(y, dtype=float), weight), model
 
     def predict(self, X: Any) -> Array:
         """Return the scores.
@@ -670,8 +672,7 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
             tol=1e-8 if few else 1e-6,
             max_iter=1000,
         )
-        loss = LogisticRows(codes.astype(float), weight)
-        return loss, model.fit(X, codes, sample_weight=weight)
+        return LogisticRows(codes.astype(float), weight), model
 
     def decision_function(self, X: Any) -> Array:
         """Return the linear scores, positive for the second class.

@@ -149,7 +149,7 @@ class PairSource:
     comparison: str
     n_pairs: int
     rng: np.random.Generator
-    weight: Array | None = None  # shape (n,)
+    weight: Array  # shape (n,)
     keep: Callable[[Array, Array], Any] | None = None
 
     def draw(self, member: Array, better: Any = True) -> PreferencePairs | None:
@@ -162,16 +162,12 @@ class PairSource:
         """
         y, weight, drawn, weights = self.y, self.weight, [], []
         for side in candidates(y, self.query, member, self.comparison, better):
-            i = j = side.rows[:0]
-            if side.size:
-                i, j = side.draw(self.n_pairs // 2, self.rng)
+            i, j = side.draw(self.n_pairs // 2, self.rng)
             if self.keep is not None:
                 kept = np.asarray(self.keep(i, j), dtype=bool).ravel()
                 check_lengths(pairs=i.size, keep=kept.size)
                 i, j = i[kept], j[kept]
-            counts = np.ones(i.size)
-            if weight is not None:
-                counts = np.sqrt(weight[i] * weight[j])
+            counts = np.sqrt(weight[i] * weight[j])
             if not counts.sum() > 0:
                 return None
             drawn.append((i, j))
@@ -223,7 +219,7 @@ class PairSource:
 
 
 def groups_and_queries(
-    lengths: Mapping[str, int], sensitive_features: Any, qid: Any, weight: Array | None
+    lengths: Mapping[str, int], sensitive_features: Any, qid: Any, weight: Array
 ) -> tuple[Groups, Array]:
     """Return the groups of rows, and codes of their queries.
 
@@ -235,16 +231,14 @@ def groups_and_queries(
     query = np.zeros(groups.n_rows, dtype=np.int64)
     if "qid" in codes:
         query = codes["qid"].codes
-    if weight is not None:
-        alone = query.max(initial=0) + 1 + np.arange(groups.n_rows)
-        query = np.where(weight > 0, query, alone)
-    return groups, query
+    alone = query.max(initial=0) + 1 + np.arange(groups.n_rows)
+    return groups, np.where(weight > 0, query, alone)
 
 
-def weights_of(sample_weight: Any, n_rows: int) -> Array | None:
-    """Return the weights of rows, if they are given."""
+def weights_of(sample_weight: Any, n_rows: int) -> Array:
+    """Return the weights of rows, 1 if none are given."""
     if sample_weight is None:
-        return None
+        return np.ones(n_rows)
     weight = as_weights(sample_weight)
     check_lengths(rows=n_rows, sample_weight=weight.size)
     return weight
@@ -503,7 +497,7 @@ def pairwise_penalty(
         {"y_true": y.size}, sensitive_features, qid, weight
     )
     if engagement is not None:
-        data = ranked_data(y, y, qid=qid, item_weight=weight)
+        data = ranked_data(y, y, qid=qid, item_weight=sample_weight)
         stratum = np.zeros(y.size, dtype=int)
         of_rows, _, _ = strata_of(data, engagement, bins)
         stratum[data.kept] = of_rows[data.ranking.order]
@@ -520,10 +514,10 @@ LEAST_HESSIAN = 1e-6
 
 @dataclass(frozen=True)
 class _Rows:
-    """Outcomes of rows, which count alike or by their weights."""
+    """Outcomes of rows, and their weights."""
 
     y: Array
-    weight: Array | None = None
+    weight: Array
 
 
 class SquaredRows(_Rows):
@@ -542,10 +536,8 @@ class SquaredRows(_Rows):
 
     def __call__(self, score: Array) -> tuple[float, Array, Array]:
         """Return the loss, its gradient, and the diagonal of its Hessian."""
-        residual = score - self.y
-        w = 1.0 if self.weight is None else self.weight
-        loss = float((w * residual**2).sum()) / 2
-        return loss, w * residual, w * np.ones_like(score)
+        residual, w = score - self.y, self.weight
+        return float((w * residual**2).sum()) / 2, w * residual, w.copy()
 
 
 class LogisticRows(_Rows):
@@ -561,7 +553,7 @@ class LogisticRows(_Rows):
 
     def __call__(self, score: Array) -> tuple[float, Array, Array]:
         """Return the loss, its gradient, and the diagonal of its Hessian."""
-        p, loss = expit(score), np.logaddexp(0, score) - self.y * score
-        w = 1.0 if self.weight is None else self.weight
+        p, w = expit(score), self.weight
+        loss = np.logaddexp(0, score) - self.y * score
         curvature = np.maximum(w * p * (1 - p), LEAST_HESSIAN)
         return float((w * loss).sum()), w * (p - self.y), curvature

@@ -105,7 +105,7 @@ def test_strength_is_in_units_of_the_loss_of_a_constant():
     assert 0.1 < one.penalty_path_[-1] / one.penalty_path_[0] < 0.9
     loss = LogisticRegression(C=1e-9).fit(X, y > 0)
     constant = loss.predict_proba(X)[np.arange(y.size), (y > 0).astype(int)]
-    ours = LogisticRows((y > 0).astype(float))
+    ours = LogisticRows((y > 0).astype(float), np.ones(y.size))
     assert ours(np.full(y.size, ours.constant))[0] == pytest.approx(
         -np.log(constant).sum(), rel=1e-4
     )

@@ -38,7 +38,8 @@ def test_candidates_are_the_naive_pairs(comparison, grades):
 def test_drawn_pairs_are_balanced_and_uniform(comparison):
     _, y, group, query = problem(160, grades=3)
     member = group == 1
-    source = PairSource(y, query, comparison, 40, np.random.default_rng(0))
+    rng, weight = np.random.default_rng(0), np.ones(y.size)
+    source = PairSource(y, query, comparison, 40, rng, weight)
     pairs = source.draw(member)
     np.testing.assert_array_equal(member[pairs.better], np.repeat([False, True], 20))
     np.testing.assert_allclose(pairs.weight, 1 / 40)
