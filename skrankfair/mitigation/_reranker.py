@@ -55,7 +55,7 @@ from ._floors import (
     reassigned,
     shortage,
 )
-from ._wrapper import check_table, check_target_given, for_model, router_of, scores_of
+from ._wrapper import check_table, for_model, router_of, scores_of
 
 #: The methods that reach counts, and those that share exposure or attention.
 _COUNTING = ("det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir")
@@ -312,7 +312,6 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         rows = np.bincount(groups.values, weight, minlength=len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
         if self.estimator is not None:
-            check_target_given(self, y)
             if routing_enabled():  # It raises for what nobody requests.
                 process_routing(self, "fit", **given)
             parameters = fit_parameters(self.estimator, given)
@@ -500,7 +499,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             self._check_relevance(scores)
         else:
             check_table(X)
-            validate_data(self, with_names(X), reset=reset, skip_check_array=True)
+            y = of_fit.get("y", "no_validation")
+            validate_data(self, with_names(X), y, reset=reset, skip_check_array=True)
         weight = of_fit.get("sample_weight")
         groups, codes, weight = columns_of_rows(n_rows_of(X), weight, **given)
         given["sample_weight"] = weight

@@ -296,9 +296,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> FitRows:
         """Validate the arguments of `fit`."""
         columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
-        check_target_given(self, y)
         check_table(X)
-        self._check_names(X, reset=True)
+        self._check_names(X, y, reset=True)
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, y)
         assert_all_finite(y, input_name="y", allow_nan=self._unknown_outcomes)
@@ -369,10 +368,10 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             return self.estimator
         return fit_clone(self.estimator, rows.X, rows.y, rows.known, rows.fit)
 
-    def _check_names(self, X: Any, reset: bool) -> None:
+    def _check_names(self, X: Any, y: Any = "no_validation", *, reset: bool) -> None:
         """Look at the columns of X; that of clusters may be dropped and missing."""
         X = without_units(self, X) if self.drop_metadata_columns else X
-        validate_data(self, with_names(X), reset=reset, skip_check_array=True)
+        validate_data(self, with_names(X), y, reset=reset, skip_check_array=True)
 
     def _predict_rows(
         self, X: Any, sensitive_features: Any
@@ -455,15 +454,6 @@ class ScoresByGroup:
 def _is_known(y: Array) -> Array:
     """Return which outcomes are known."""
     return ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
-
-
-def check_target_given(estimator: Any, y: Any) -> None:
-    """Raise a ValueError, in the words of scikit-learn, where y is None."""
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but "
-            "the target y is None."
-        )
 
 
 def check_table(X: Any) -> None:
