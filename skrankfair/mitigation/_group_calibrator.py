@@ -42,7 +42,7 @@ from ._curves import (
     sums_suffice,
 )
 from ._shrinkage import N_FOLDS, Fit, FoldedRows, shrink
-from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, once_each, scores_of
+from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, once_each, scores_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -581,20 +581,18 @@ class _GroupCalibrated(ModelWrapper):
         if isinstance(self, ClassifierMixin):
             outcome = (rows.y == self.classes_[1]).astype(float)
         folds = self._out_of_fold(rows)
-        if self.ensemble:
-            models = [fold.estimator for fold in folds]
-            scored = [(fold.rows, fold.scores) for fold in folds]
-        else:
-            models, scored = [self._fit_model(rows)], [joined(folds)]
+        if not self.ensemble:
+            folds = [self._joined(folds, rows)]
         with once_each():
             calibrators = [
                 self._new_calibrator()._fit_scores(
-                    rows.calibration(chosen, scores, outcome[chosen]),
+                    rows.calibration(fold.rows, fold.scores, outcome),
                     grouped=self._grouped,
                 )
-                for chosen, scores in scored
+                for fold in folds
             ]
-        self.estimators_, self.group_calibrators_ = models, calibrators
+        self.estimators_ = [fold.estimator for fold in folds]
+        self.group_calibrators_ = calibrators
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
         """Return the expected outcomes, the mean of those of the models."""

@@ -19,7 +19,7 @@ from .._inputs.validation import Array, check_choice, check_number, generator, w
 from ..smoothing import nadaraya_watson
 from ._by_group import columns_of_rows, quoted, rows_by_group, warn_of_unseen
 from ._curves import Curve, CurveRows, Line, check_calibrator, fit_curve
-from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, joined, scores_of
+from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, scores_of
 
 #: What `constraint` makes equal between groups, instead of marginal outcomes.
 RATES = ("demographic_parity", "equal_opportunity", "equalized_odds")
@@ -536,14 +536,12 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     def _fit(self, rows: FitRows) -> None:
         """Fit the model, and find the common outcome and its thresholds."""
         folds = self._out_of_fold(rows, self._methods())
-        self.estimator_ = self._fit_model(rows)
-        scored, score = joined(folds)
-        good = int(self.favorable == "high")
-        outcome = (rows.y[scored] == self.classes_[good]).astype(float)
-        outcome[~np.isin(scored, rows.known)] = np.nan
-        score = self._oriented(score)
-        sides, pooled = self._sides(rows.calibration(scored, score, outcome))
-        self._set_thresholds(sides, pooled)
+        self.estimator_, scored, score = self._joined(folds, rows)
+        good = self.classes_[int(self.favorable == "high")]
+        outcome = np.full(rows.y.size, np.nan)
+        outcome[rows.known] = rows.y[rows.known] == good
+        calibration = rows.calibration(scored, self._oriented(score), outcome)
+        self._set_thresholds(*self._sides(calibration))
 
     def _oriented(self, score: Any) -> Any:
         """Return scores of which the higher is the better, or such scores as given."""

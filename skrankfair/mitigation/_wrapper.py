@@ -75,9 +75,12 @@ class FitRows:
         return np.flatnonzero(_is_known(self.y))
 
     def calibration(self, rows: Array, score: Array, outcome: Array) -> ScoreRows:
-        """Return what a calibration of the scores of some rows is fitted to."""
+        """Return what a calibration of the scores of some rows is fitted to.
+
+        `outcome` is that of all rows.
+        """
         of_all = ScoreRows(
-            outcome[:, None],
+            outcome[rows, None],
             score[:, None],
             self.groups.take(rows),
             None if self.cluster is None else self.cluster.take(rows),
@@ -91,11 +94,11 @@ METHODS = ("decision_function", "predict_proba")
 
 
 class Fold(NamedTuple):
-    """A fitted model and its scores of rows that it has not seen."""
+    """A fitted model, and scores of rows that their model has not seen."""
 
     estimator: Any
     rows: Array  # shape (m,), int64
-    scores: Any  # array-like of shape (m,)
+    scores: Array  # shape (m,)
 
 
 def fit_clone(
@@ -362,11 +365,12 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             delayed(_fitted_fold)(estimator, rows, split, methods) for split in splits
         )
 
-    def _fit_model(self, rows: FitRows) -> Any:
-        """Return the model of all rows whose outcome is known; a frozen one stays."""
-        if isinstance(self.estimator, FrozenEstimator):
-            return self.estimator
-        return fit_clone(self.estimator, rows.X, rows.y, rows.known, rows.fit)
+    def _joined(self, folds: Sequence[Fold], rows: FitRows) -> Fold:
+        """Return the model of all known outcomes, with the scores of the folds."""
+        model, (_, scored, scores) = self.estimator, zip(*folds, strict=True)
+        if not isinstance(model, FrozenEstimator):
+            model = fit_clone(model, rows.X, rows.y, rows.known, rows.fit)
+        return Fold(model, np.concatenate(scored), np.concatenate(scores))
 
     def _check_names(self, X: Any, y: Any = "no_validation", *, reset: bool) -> None:
         """Look at the columns of X; that of clusters may be dropped and missing."""
@@ -476,9 +480,3 @@ def once_each() -> Iterator[None]:
         yield
     for category, message in dict.fromkeys(collected):
         warn_user(message, category)
-
-
-def joined(folds: Sequence[Fold]) -> tuple[Array, Array]:
-    """Return the rows that the folds have scored, and their scores."""
-    _, rows, scores = zip(*folds, strict=True)
-    return np.concatenate(rows), np.concatenate(scores)
