@@ -319,6 +319,9 @@ def cheapest_point(hulls: Sequence[Hull], slope: float) -> tuple[float, float]:
     return float(total[best]), float(ahead[best])
 
 
+#: The thresholds of each group, with the chance of each, and that of all rows.
+Cuts = tuple[list[dict[float, float]], float]
+
 _RESPONSES = ("predict_proba", "decision_function")
 # The constraint and adjustment for which thresholds can be drawn.
 _DRAWN = ("equalized_odds", "both")
@@ -678,13 +681,10 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     def _set_thresholds(self, sides: dict[Hashable, Side], pooled: Side) -> None:
         """Set the thresholds of the groups, and what follows from them."""
         of_groups, now = list(sides.values()), self._cut
-        if self.randomize and len(sides) > 1:
-            drawn, self._pooled_cut = self._random(of_groups, pooled)
-        else:
-            several = self.constraint in RATES and len(sides) > 1
-            find = self._equal_rates if several else self._equal_marginals
-            thresholds, self._pooled_cut = find(of_groups, pooled)
-            drawn = [{threshold: 1.0} for threshold in thresholds]
+        find = self._equal_marginals
+        if self.constraint in RATES and len(sides) > 1:
+            find = self._random if self.randomize else self._equal_rates
+        drawn, self._pooled_cut = find(of_groups, pooled)
         self._cuts = dict(zip(sides, drawn, strict=True))
         means = {
             label: sum(cut * share for cut, share in cuts.items())
@@ -727,13 +727,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
                 UserWarning,
             )
 
-    def _equal_marginals(
-        self, sides: Sequence[Side], pooled: Side
-    ) -> tuple[list[float], float]:
-        """Return the thresholds at one outcome of those who just pass.
-
-        Those of the groups and, second, that of all rows.
-        """
+    def _equal_marginals(self, sides: Sequence[Side], pooled: Side) -> Cuts:
+        """Return the thresholds at one outcome of those who just pass."""
         now = [side.outcome_at(self._cut) for side in sides]
         if self.adjust == "both" and self.constraint is not None and len(sides) > 1:
             level, chosen = common_level(sides, pooled.positive(self._cut))
@@ -751,12 +746,10 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
                 self._cut if outcome == level else side.threshold_of(level)
                 for side, outcome in zip(sides, now, strict=True)
             ]
-        return thresholds, pooled.threshold_of(level)
+        return [{cut: 1.0} for cut in thresholds], pooled.threshold_of(level)
 
-    def _equal_rates(
-        self, sides: Sequence[Side], pooled: Side
-    ) -> tuple[list[float], float]:
-        """Return the thresholds at one rate of positives, likewise."""
+    def _equal_rates(self, sides: Sequence[Side], pooled: Side) -> Cuts:
+        """Return the thresholds at one rate of positives."""
         curves, now = [], []
         for side in (*sides, pooled):
             share = rate_shares(self.constraint, side.expected, side.weight)
@@ -774,12 +767,10 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             else curve.threshold_at(level)
             for curve, rate in zip(of_groups, now[:-1], strict=True)
         ]
-        return thresholds, of_all.threshold_at(level)
+        return [{cut: 1.0} for cut in thresholds], of_all.threshold_at(level)
 
-    def _random(
-        self, sides: Sequence[Side], pooled: Side
-    ) -> tuple[list[dict[float, float]], float]:
-        """Return the thresholds that are drawn, with probabilities, and that of all."""
+    def _random(self, sides: Sequence[Side], pooled: Side) -> Cuts:
+        """Return the thresholds that are drawn between."""
         expected, hulls = [], []
         for side in sides:
             outcome, fitted = side.rows.y[:, 0], np.clip(side.expected, 0, 1)
