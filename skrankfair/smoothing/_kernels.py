@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import fft, interpolate, sparse
 
 from .._inputs.groups import starts_of_runs
 from .._inputs.score_rows import Sample
@@ -130,8 +130,6 @@ def _flat_top_table() -> Any:
 
     The trapezoidal rule is exact up to the kernel a period away, which is below 1e-14.
     """
-    from scipy.interpolate import make_interp_spline
-
     period = 4 * _FLAT_TOP_REACH
     step = 2 * np.pi / period
     frequency = np.arange(step, 1, step)
@@ -139,7 +137,7 @@ def _flat_top_table() -> Any:
     # From below 0, so that the spline has no end there.
     u = np.arange(-16, _FLAT_TOP_REACH / _FLAT_TOP_STEP + 10) * _FLAT_TOP_STEP
     values = step / (2 * np.pi) + amplitude @ np.cos(np.outer(frequency, u))
-    return make_interp_spline(u, values, k=7)
+    return interpolate.make_interp_spline(u, values, k=7)
 
 
 def _flat_top(u: Array) -> Array:
@@ -339,8 +337,6 @@ class Lattice:
     def __init__(
         self, points: Array, x: Array, bandwidth: float, kernel: Kernel
     ) -> None:
-        from scipy import fft
-
         self.cell = bandwidth / kernel.cells
         self.low = float(min(x.min(), points.min())) - 2 * self.cell
         width = _width(points, x, bandwidth)
@@ -375,8 +371,6 @@ class Lattice:
 
 def _lattice_sums(points: Array, x: Array, columns: Array, lattice: Lattice) -> Array:
     """Return the kernel sums by spreading rows over a lattice and convolving."""
-    from scipy import fft
-
     spread = np.zeros((columns.shape[0], lattice.size))
     # Small enough parts stay in the cache; large enough ones are worth their counts.
     step = max(_CHUNK >> 5, 4 * lattice.size)
