@@ -569,6 +569,7 @@ def make_underranked_items(
     X = X.reshape(-1, int(n_signals) + 2)
     of_match, of_shared = _coefficients(design)
     weight = np.full(int(n_signals), 1 / np.sqrt(n_signals))
+    parts = [f"signal_{i + 1}" for i in range(int(n_signals))]
     coef = np.concatenate([[of_match], weight, [of_shared]])
     accuracy, true_gaps = _accuracy(design)
     clicked = (utility > 0).ravel()
@@ -598,11 +599,7 @@ def make_underranked_items(
         engagement=np.maximum(utility, 0).ravel(),
         sensitive_features=np.array(["rest", "subgroup"])[member.ravel()],
         qid=np.repeat(np.arange(shape[0]), shape[1]),
-        feature_names=[
-            "match",
-            *(f"signal_{i}" for i in range(1, int(n_signals) + 1)),
-            "shared",
-        ],
+        feature_names=["match", *parts, "shared"],
         coef=coef,
         gaps=dict(zip(("all", "intra", "inter"), true_gaps, strict=True)),
         accuracy=accuracy,
