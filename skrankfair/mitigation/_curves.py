@@ -51,7 +51,7 @@ class CurveRows:
     score: Array  # shape (n,) or (n, d)
     outcome: Array  # shape (n,) or (n, K)
     weight: Array | None = None  # shape (n,): positive
-    cluster: Array | None = None  # shape (n,), int64
+    cluster: Array | None = None  # shape (n,), int64: 0, 1, ..., of which each occurs
     cluster_weight: str = "cluster"
 
     @cached_property
@@ -67,9 +67,8 @@ class CurveRows:
         if self.cluster is None:
             return weight
         if self.cluster_weight == "cluster":
-            _, place = np.unique(self.cluster, return_inverse=True)
-            size = np.bincount(place)
-            weight, n_units = weight / size[place], size.size
+            size = np.bincount(self.cluster)
+            weight, n_units = weight / size[self.cluster], size.size
         return weight * (n_units / weight.sum())
 
 
