@@ -199,8 +199,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             For an unknown option, a bandwidth that is not positive, or a cluster that
             is given twice, is missing or of another length.
         """
-        features, sample, _ = self._sample(X, y, sample_weight, cluster)
-        self._X = features[sample.row]
+        self._X, sample, _ = self._sample(X, y, sample_weight, cluster)
         self._columns = sample.columns(sample.y)
         self.bandwidth_ = self._bandwidths(sample)
         self.n_clusters_ = sample.n_active
@@ -249,7 +248,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
                 f"cluster_weight='row'; got {self.bandwidth!r}."
             )
         total, weight = sample.columns(sample.y)
-        pooled = Pooled.of(features[sample.row], total, weight, labels)
+        pooled = Pooled.of(features, total, weight, labels)
         n_clusters = sample.n_active
         if known is not None:
             pooled, n_clusters = known + pooled, n_clusters + self.n_clusters_
@@ -266,7 +265,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
     def _sample(
         self, X: Any, y: Any, sample_weight: Any, cluster: Any, reset: bool = True
     ) -> tuple[Array, Sample, Array | None]:
-        """Return features, the rows by cluster, and the labels of the clusters.
+        """Return features and rows by cluster, and the labels of the clusters.
 
         Rows of weight 0 are left out.
         """
@@ -284,10 +283,10 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             sample_weight=sample_weight,
             names=("y", "X"),
         )
+        labels = None if rows.cluster is None else rows.cluster.labels
         sample = rows.pooled(self.cluster_weight)
-        if rows.cluster is None:
-            return features[rows.kept], replace(sample, repeated=True), None
-        return features[rows.kept], sample, rows.cluster_labels
+        features = features[rows.kept[sample.row]]
+        return features, replace(sample, repeated=labels is None), labels
 
     def predict(self, X: Any) -> Array:
         """Return the smoothed outcome at each row.
