@@ -353,7 +353,23 @@ def pairwise_fairness_objective(
     weight = weights_of(sample_weight, y.size)
     _, query = groups_and_queries({"y_true": y.size}, sensitive_features, qid, weight)
     rng = generator(random_state)
-    rows = _loss_of(loss, y, query, weight, int(max_pairs), rng)
+    of_rows: RowLoss = SquaredRows(y, weight)
+    if loss == "logistic":
+        if not np.isin(y, (0, 1)).all():
+            raise ValueError(
+                'y_true must be 0 or 1 with loss="logistic"; got other values.'
+            )
+        of_rows = LogisticRows(y, weight)
+    elif loss == "pairwise":
+        # Pairs of any groups, drawn alike: the group of the loss is everyone.
+        every = candidates(y, query, np.ones(y.size, dtype=bool), "all")[1]
+        if not every.size:
+            raise ValueError(
+                "y_true must differ within a query for a pairwise loss; no query has a "
+                "better and a worse item."
+            )
+        i, j = every.draw(int(max_pairs), rng)
+        of_rows = PairwiseRows(i, j, y.size, np.sqrt(weight[i] * weight[j]))
     if penalty is None:
         penalty = pairwise_penalty(
             y,
@@ -370,33 +386,5 @@ def pairwise_fairness_objective(
         )
     check_lengths(y_true=y.size, penalty=penalty.n_rows)
     return PairwiseFairnessObjective(
-        y, rows, penalty, float(strength), float(learning_rate)
+        y, of_rows, penalty, float(strength), float(learning_rate)
     )
-
-
-def _loss_of(
-    loss: str,
-    y: Array,
-    query: Array,
-    weight: Array,
-    max_pairs: int,
-    rng: np.random.Generator,
-) -> RowLoss:
-    """Return the loss of the rows."""
-    if loss == "squared":
-        return SquaredRows(y, weight)
-    if loss == "logistic":
-        if not np.isin(y, (0, 1)).all():
-            raise ValueError(
-                'y_true must be 0 or 1 with loss="logistic"; got other values.'
-            )
-        return LogisticRows(y, weight)
-    # Pairs of any groups, drawn alike: the group of the loss is everyone.
-    every = candidates(y, query, np.ones(y.size, dtype=bool), "all")[1]
-    if not every.size:
-        raise ValueError(
-            "y_true must differ within a query for a pairwise loss; no query has a "
-            "better and a worse item."
-        )
-    i, j = every.draw(max_pairs, rng)
-    return PairwiseRows(i, j, y.size, np.sqrt(weight[i] * weight[j]))
