@@ -453,14 +453,11 @@ class CurvePairs(ReadOnlyArrays):
 
     def spread(self, pairs: Array) -> Array:
         """Return standard errors of the differences of means of pairs, (n, J)."""
-        spread = np.empty((len(pairs), self.grid.size))
-        for error, (a, b) in zip(spread, pairs.tolist(), strict=True):
-            both = self.variance[a] + self.variance[b]
-            variance = both - 2 * np.diag(self.covariance(a, b))
-            # Rounding where both are one.
-            variance[variance < _ROUNDING * both] = 0.0
-            error[:] = np.sqrt(variance)
-        return spread
+        both = self.variance[pairs].sum(axis=1)
+        cross = [np.diag(self.covariance(a, b)) for a, b in pairs.tolist()]
+        variance = both - 2 * np.reshape(cross, both.shape)
+        # Rounding where both are one.
+        return np.sqrt(np.where(variance < _ROUNDING * both, 0.0, variance))
 
     def joint(self, pairs: Array) -> tuple[tuple[Array, ...], Array]:
         """Return the covariance of all points of all curves, and pairs of points.
