@@ -77,9 +77,8 @@ def test_fast_sums_are_the_exact_ones(kernel, scores):
         there = exact[1] > 1e-3 * exact[1].max()
         np.testing.assert_allclose(fast[1, there], exact[1, there], rtol=1e-6)
         means = exact[0, there] / exact[1, there]
-        np.testing.assert_allclose(
-            fast[0, there] / fast[1, there], means, rtol=1e-6, atol=1e-6
-        )
+        found = fast[0, there] / fast[1, there]
+        np.testing.assert_allclose(found, means, rtol=1e-6, atol=1e-6)
 
 
 @each_kernel
@@ -102,8 +101,7 @@ class TestBandwidth:
         low, high = np.quantile(x, [0.25, 0.75], method="inverted_cdf")
         assert scale == min(x.std(), (high - low) / 1.349)
         gaussian = KERNELS["gaussian"]
-        rules = {"rule_of_thumb": 5, "undersmooth": 4}
-        for rule, power in rules.items():
+        for rule, power in (("rule_of_thumb", 5), ("undersmooth", 4)):
             expected = scale * 400 ** (-1 / power)
             assert choose_bandwidth(rule, sample, gaussian) == pytest.approx(expected)
         wider = choose_bandwidth("undersmooth", sample, KERNELS["epanechnikov"])
@@ -113,9 +111,8 @@ class TestBandwidth:
         rng = np.random.default_rng(0)
         x = rng.random(1000)
         sample = Sample.of_rows(x, x, cluster=np.repeat(np.arange(10), 100))
-        expected = robust_scale(x) * 10**-0.2
         found = choose_bandwidth("rule_of_thumb", sample, KERNELS["gaussian"])
-        assert found == pytest.approx(expected)
+        assert found == pytest.approx(robust_scale(x) * 10**-0.2)
 
     def test_outliers_and_ties_keep_a_scale(self):
         x = np.concatenate([np.linspace(0, 1, 99), [1e6]])
@@ -135,7 +132,6 @@ class TestBandwidth:
         sample = Sample.of_rows(x, y, cluster=cluster)
         X, h = sample.x[:, None] * np.eye(1, n_columns), np.full(n_columns, 0.2)
         found = leave_cluster_out_error(h, X, sample, KERNELS["gaussian"])
-        expected = naive.leave_cluster_out_error(
-            y.tolist(), x.tolist(), cluster.tolist(), 0.2
-        )
+        rows = y.tolist(), x.tolist(), cluster.tolist()
+        expected = naive.leave_cluster_out_error(*rows, 0.2)
         assert found == pytest.approx(expected, rel=1e-7)
