@@ -131,10 +131,10 @@ class Blocks(NamedTuple):
         """
         weight = self.weight
         square = weight**2 * self.variance
-        sums = [
-            _from_to(values)
-            for values in (weight, weight * self.value, square, square**2 / self.df)
-        ]
+        values = np.stack([weight, weight * self.value, square, square**2 / self.df])
+        total = np.cumsum(values, axis=1)
+        sums = total[:, None] - (total - values)[:, :, None]
+        sums[:, ~_started(weight.size)] = np.nan
         with np.errstate(divide="ignore", invalid="ignore"):
             return sums[1] / sums[0], sums[2] / sums[0] ** 2, sums[2] ** 2 / sums[3]
 
@@ -154,13 +154,6 @@ class Blocks(NamedTuple):
         late = count >= _ENOUGH - 1
         df = np.where(late & (mean > 1), 2 * count / 3, np.inf)
         return np.where(late, np.maximum(1.0, mean), _CAUTION), df
-
-
-def _from_to(values: Array) -> Array:
-    """Return the sums of values s to t, at [s, t]; NaN below the diagonal."""
-    total = np.cumsum(values)
-    sums = total - (total - values)[:, None]
-    return np.where(_started(values.size), sums, np.nan)
 
 
 def _started(size: int) -> Array:
