@@ -607,18 +607,15 @@ def make_underranked_items(
     )
 
 
-def _density(d: Design) -> tuple[Array, Array]:
-    """Return the probability of a click, and its mean slope, in both groups."""
-    spread = np.sqrt(1 + np.array([d.rest, d.subgroup]) ** 2 + d.match**2)
-    at = np.array([0.0, -d.penalty]) / spread
-    return special.ndtr(at), np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi) / spread
-
-
 def _coefficients(d: Design) -> tuple[float, float]:
     """Return the best linear model's weights of match and shared; the signal's is 1."""
     share = np.array([1 - d.share, d.share])
     variance = np.array([d.rest, d.subgroup]) ** 2
-    rate, slope = _density(d)
+    spread = np.sqrt(1 + variance + d.match**2)
+    at = np.array([0.0, -d.penalty]) / spread
+    # The probability of a click, and its mean slope, in both groups.
+    rate = special.ndtr(at)
+    slope = np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi) / spread
     of_signal = (share * variance * slope).sum() / (share * variance).sum()
     of_match = (share * slope).sum()
     of_shared = (rate[1] - rate[0]) / (1 + _NOISE)
