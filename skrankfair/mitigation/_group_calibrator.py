@@ -598,11 +598,10 @@ class _GroupCalibrated(ModelWrapper):
         """Return the expected outcomes, the mean of those of the models."""
         check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
+        models = zip(self.estimators_, self.group_calibrators_, strict=True)
         total = 0.0
         with once_each():
-            for model, calibrator in zip(
-                self.estimators_, self.group_calibrators_, strict=True
-            ):
+            for model, calibrator in models:
                 scores = scores_of(model, features, metadata)
                 total = total + calibrator.transform(scores[:, None], labels)[:, 0]
         return np.asarray(total) / len(self.estimators_)
