@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import check_one_way, read_columns
+from .columns import ReadColumns, check_one_way, read_columns
 from .groups import Codes, Groups, stable_order
 from .validation import Array, check_choice, check_magnitude
 
@@ -145,6 +145,21 @@ class ScoreRows:
     missing: Mapping[str, int] = field(default_factory=dict)
     item: Codes | None = None  # dense codes of items that recur among the clusters
 
+    @classmethod
+    def of_columns(cls, read: ReadColumns, outcome: str, score: str) -> ScoreRows:
+        """Return the rows of columns, two of which are the outcomes and the scores."""
+        check_magnitude(**{outcome: read.numbers[outcome]})
+        return cls(
+            read.numbers[outcome],
+            read.numbers[score],
+            read.groups,
+            read.codes.get("cluster"),
+            read.weights.get("sample_weight"),
+            read.kept,
+            read.missing,
+            read.codes.get("item"),
+        )
+
     def take(self, rows: Array) -> ScoreRows:
         """Return some rows; groups keep their numbers, clusters are counted anew."""
         return ScoreRows(
@@ -206,7 +221,6 @@ def score_rows(
     *,
     allow_nan: bool = False,
     names: tuple[str, str] = ("y_true", "y_score"),
-    others: Mapping[str, Array] | None = None,
     **columns: Any,
 ) -> ScoreRows:
     """Validate the columns of a metric of scores.
@@ -215,23 +229,12 @@ def score_rows(
     `sensitive_features` there is one group, "all". With `allow_nan` an outcome may be
     NaN, which means that it is unknown. `names` are the caller's names of the first two
     arguments. `columns` are groups, clusters and weights, and `missing`, the choice for
-    rows without a value, also in the numeric columns `others`.
+    rows without a value.
     """
     read = read_columns(
-        {**(others or {}), names[1]: y_score, names[0]: y_true},
+        {names[1]: y_score, names[0]: y_true},
         required=names,
         may_be_nan=names[0] if allow_nan else None,
         **columns,
     )
-    y, x = (read.numbers[name] for name in names)
-    check_magnitude(**{names[0]: y})
-    return ScoreRows(
-        y,
-        x,
-        read.groups,
-        read.codes.get("cluster"),
-        read.weights.get("sample_weight"),
-        read.kept,
-        read.missing,
-        read.codes.get("item"),
-    )
+    return ScoreRows.of_columns(read, *names)

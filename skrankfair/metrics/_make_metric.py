@@ -16,10 +16,10 @@ from .._estimates.metric import Metric, metric_of_totals, warn_undefined
 from .._estimates.rows import cluster_table
 from .._estimates.sums import ClusterSums
 from .._estimates.two_way import sums_of_rows
-from .._inputs.columns import may_lack
+from .._inputs.columns import read_columns
 from .._inputs.ranking import RankedData, ranked_data
-from .._inputs.score_rows import ScoreRows, score_rows
-from .._inputs.validation import Array, as_numbers, check_choice, check_given
+from .._inputs.score_rows import ScoreRows
+from .._inputs.validation import Array, check_choice, check_given
 from ._pairs.cluster_rows import QuerySums, sum_over_queries
 
 _SHARED = ("sensitive_features", "qid", "cluster", "sample_weight", "missing")
@@ -114,18 +114,12 @@ class MadeMetric:
     def _by_row(
         self, needed: dict[str, Any], shared: dict[str, Any], options: dict[str, Any]
     ) -> GroupEstimates:
-        lenient = may_lack(shared["missing"])
-        own = {n: as_numbers(needed[n], n, allow_nan=lenient) for n in self.own_columns}
         names = [n if n in needed else self.needs[0] for n in _ARGUMENTS[:2]]
-        outcome, score = (own.get(name, needed[name]) for name in names)
-        rows = score_rows(
-            outcome, score, **shared, names=(names[0], names[1]), others=own
-        )
+        read = read_columns(needed, required=(), **shared)
+        rows = ScoreRows.of_columns(read, *names)
         if self.check is not None:
             self.check(rows, **options)
-        columns = {name: column[rows.kept] for name, column in own.items()}
-        columns |= {"y_true": rows.y, "y_score": rows.x}
-        values = [columns[name] for name in self.needs]
+        values = [read.numbers[name] for name in self.needs]
         everyone = self._row_columns(self.columns(*values, **options), rows)
         if rows.weight is not None:
             everyone *= rows.weight[:, None]

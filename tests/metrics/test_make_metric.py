@@ -135,10 +135,10 @@ class TestOptionsAndColumns:
             profit(Y, S)
         with pytest.raises(ValueError, match="^amount must be finite.*row 1"):
             profit([1, 0], [1, 1], amount=[1, np.nan])
-        with pytest.raises(
-            ValueError, match="number of rows; got amount: 3, y_score: 2"
-        ):
+        with pytest.raises(ValueError, match="rows; got .*y_score: 2, amount: 3"):
             profit([1, 0], [1, 1], amount=[1, 2, 3])
+        with pytest.raises(ValueError, match="^amount must have its rows in the order"):
+            profit(pd.Series(Y), S, amount=pd.Series(AMOUNT)[::-1])
         with pytest.raises(TypeError, match="'price'"):
             profit(Y, S, price=AMOUNT)
 
