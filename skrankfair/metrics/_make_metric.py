@@ -44,8 +44,6 @@ class MadeMetric:
     per : {"row", "query"}
     supports : tuple of callable
         Functions of the totals: how much data the estimate rests on.
-    counted : bool
-        Whether a column that counts rows or queries follows those of `columns`.
     check : callable or None
         Called with the rows and the options, to raise an error for wrong values.
     read : callable or None
@@ -57,7 +55,6 @@ class MadeMetric:
     needs: tuple[str, ...] = ("y_true", "y_score")
     per: str = "row"
     supports: tuple[Finalize, ...] = ()
-    counted: bool = False
     check: Callable[..., None] | None = None
     read: Callable[..., dict[str, Any]] | None = None
 
@@ -146,7 +143,7 @@ class MadeMetric:
         if not isinstance(made, tuple | list):
             made = np.atleast_2d(np.transpose(made))
         n_rows = rows.kept.size
-        table = np.ones((n_rows, len(made) + self.counted))
+        table = np.ones((n_rows, len(made) + self.metric.counted))
         for number, column in enumerate(made):
             values = np.asarray(column, dtype=float)
             if values.shape not in ((), (n_rows,)):
@@ -222,7 +219,7 @@ class MadeMetric:
             )
         size = made[0].size
         self._check_support(size)
-        table = np.ones((len(made), size + self.counted))
+        table = np.ones((len(made), size + self.metric.counted))
         table[:, :size] = made
         return QuerySums.of_cells(cells, table)
 
@@ -383,6 +380,4 @@ def make_metric(
     if unit is None:
         unit = "rows" if per == "row" else "queries"
     metric = metric_of_totals(finalize, name, unit, support, fair_value, share, better)
-    return MadeMetric(
-        metric, columns, _check_needs(columns, needs, per), per, counted=support is None
-    )
+    return MadeMetric(metric, columns, _check_needs(columns, needs, per), per)
