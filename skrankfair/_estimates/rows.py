@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.groups import encode, stable_order, starts_of_runs
+from .._inputs.groups import encode, rows_of_ranges, stable_order, starts_of_runs
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from .entries import Entries
@@ -280,9 +280,8 @@ class Rows:
     def take(self, rows: Array) -> Rows:
         """Return the rows of these numbers, in this order."""
         first, size = self.starts[rows], np.diff(self.starts)[rows]
-        entries = np.repeat(first - np.cumsum(size) + size, size)
-        entries += np.arange(entries.size)
-        return self._chosen(np.repeat(np.arange(len(rows)), size), rows, entries)
+        row, entries = rows_of_ranges(first, size)
+        return self._chosen(row, rows, entries)
 
     def _chosen(self, row: Array, rows: Any, entries: Any) -> Rows:
         """Return chosen rows and entries; `row` is the new row number of each entry."""

@@ -84,6 +84,14 @@ def starts_of_runs(values: Array, starts: Array | None = None) -> Array:
     return np.flatnonzero(new)
 
 
+def rows_of_ranges(first: Array, size: Array) -> tuple[Array, Array]:
+    """Return the range of each row of ranges that follow each other, and the row."""
+    number = np.repeat(np.arange(size.size), size)
+    rows = np.repeat(first - np.cumsum(size) + size, size)
+    rows += np.arange(rows.size)
+    return number, rows
+
+
 @dataclass(frozen=True)
 class Codes:
     """Labels as integers: ``labels[codes]`` gives the column back."""

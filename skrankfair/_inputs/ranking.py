@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .columns import read_columns
-from .groups import Codes, Groups, stable_order, starts_of_runs
+from .groups import Codes, Groups, rows_of_ranges, stable_order, starts_of_runs
 from .validation import Array, as_numbers, check_aligned, check_binary, check_lengths
 
 T = TypeVar("T")
@@ -276,21 +276,14 @@ class Ranking(Places):
             return np.arange(self.n_rows)
         return np.lexsort((self.place, self.query))
 
-    def places_of_blocks(self) -> tuple[Array, Array]:
-        """Return the tied block and the place of each place of each tied block."""
-        first, last = self.place_bounds(self.tie_starts)
-        size = last - first
-        block = np.repeat(np.arange(size.size), size)
-        place = np.arange(block.size) - np.repeat(np.cumsum(size) - size, size)
-        return block, place + first[block]
-
     def values_at(self, of_places: Array) -> Array:
         """Return the value of the place of each ranked row, the mean of tied ones."""
         if self.shown is None:
             return self.tie_means(of_places[self.position()])
         if (self.shown.last - self.shown.first == 1).all():
             return of_places[self.place]
-        block, place = self.places_of_blocks()
+        first, last = self.place_bounds(self.tie_starts)
+        block, place = rows_of_ranges(first, last - first)
         mean = np.bincount(block, of_places[place]) / np.bincount(block)
         return mean[self.tie]
 

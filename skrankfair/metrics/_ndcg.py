@@ -11,7 +11,7 @@ from .._estimates.finalize import ColumnSum, MeanOfRatios, quotient
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.groups import Groups, starts_of_runs
+from .._inputs.groups import Groups, rows_of_ranges, starts_of_runs
 from .._inputs.ranking import (
     Cells,
     Memberships,
@@ -22,7 +22,7 @@ from .._inputs.ranking import (
 )
 from .._inputs.validation import Array, check_choice, check_magnitude, check_number
 from ._make_metric import check_one_group
-from ._pairs.cluster_rows import QuerySums, query_estimates, rows_of_ranges
+from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._position_weights import DCG, PositionWeight, check_decreasing
 
 _HUGE = 1e250

@@ -70,14 +70,6 @@ def sums_between(values: Array | None, *bounds: Array) -> list[Array]:
     return [high - low for low, high in itertools.pairwise(ends)]
 
 
-def rows_of_ranges(first: Array, size: Array) -> tuple[Array, Array]:
-    """Return the range of each row of ranges that follow each other, and the row."""
-    number = np.repeat(np.arange(size.size), size)
-    rows = np.repeat(first - np.cumsum(size) + size, size)
-    rows += np.arange(rows.size)
-    return number, rows
-
-
 def times(values: Array, item_weight: Array | None) -> Array:
     """Return the values with the weights of their rows."""
     return values if item_weight is None else values * item_weight

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from ..._estimates.arrays import check_memory
-from ..._inputs.groups import Groups, stable_order
+from ..._inputs.groups import Groups, rows_of_ranges, stable_order
 from ..._inputs.ranking import Memberships, Ranking
 from ..._inputs.validation import Array
-from .cluster_rows import Pairs, QuerySums, rows_of_ranges, sums_between, times
+from .cluster_rows import Pairs, QuerySums, sums_between, times
 from .near import (
     Matching,
     PairWeight,

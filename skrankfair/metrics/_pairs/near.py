@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._inputs.groups import stable_order
+from ..._inputs.groups import rows_of_ranges, stable_order
 from ..._inputs.ranking import Memberships, Ranking, order_rows
 from ..._inputs.validation import Array
-from .cluster_rows import count_dtype, rows_of_ranges, sums_between, times
+from .cluster_rows import count_dtype, sums_between, times
 
 #: With a longer average query a first guess by `np.searchsorted` is worth a loop.
 _LONG = 1000

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._estimates.finalize import NOTHING
+from ..._inputs.groups import rows_of_ranges
 from ..._inputs.ranking import RankedData, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import QuerySums, cumulated, sums_between, times
@@ -138,7 +139,7 @@ class _Visits:
         if not ranking.has_ties:
             return cls(single, None)
         first, last = ranking.place_bounds(ranking.tie_starts)
-        block, place = ranking.places_of_blocks()
+        block, place = rows_of_ranges(first, last - first)
         total = np.bincount(block, visits[place] * (last[block] - place - 1))
         size = (last - first).astype(float)
         np.divide(total, size * (size - 1), out=total, where=size > 1)
