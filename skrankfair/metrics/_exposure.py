@@ -106,7 +106,7 @@ def _share_sums(
         if target is not None:
             columns.append(_target_values(target, block, visits))
         with np.errstate(over="ignore"):
-            by_cell = [lists.sums_by_cell(values) for values in columns]
+            by_cell = [lists.members.sums_of_rows(values) for values in columns]
             totals = [
                 np.add.reduceat(values, ranking.starts[:-1]) for values in columns
             ]

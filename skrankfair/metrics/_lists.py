@@ -72,10 +72,6 @@ class Lists(Places):
             return self.sizes / self.of_cells(self.lengths)
         return np.array(target)[self.cells.group]
 
-    def sums_by_cell(self, values: Array) -> Array:
-        """Return the sums of a column over the members, shape (E,)."""
-        return self.members.sums_of_rows(values)
-
     def shares_above(self, cell: Array, k: Array) -> Array:
         """Return the expected shares of cells in the first k rows, shape (E, K)."""
         members, cell = self.members, cell[:, None]

@@ -10,7 +10,7 @@ import numpy as np
 from .._estimates.finalize import ColumnSum, MeanOfRatios, ratios_minus_rest
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
-from .._inputs.ranking import Memberships, Places, RankedData, measured
+from .._inputs.ranking import Places, RankedData, measured
 from .._inputs.validation import Array, check_choice
 from ._pairs.cluster_rows import (
     QuerySums,
@@ -39,8 +39,7 @@ def _position_sums(data: RankedData, comparison: str, clicked: Array) -> QuerySu
     Those of the rest are without the shared ones. The number of members above clicked
     items of the rest is that above all clicked items, minus that above clicked members.
     """
-    ranking = data.ranking
-    members = Memberships.of(ranking, data.groups)
+    ranking, members = data.ranking, data.memberships
     rows, own = members.rows, clicked.take(members.rows, axis=1)
     position, below = _places(ranking, clicked)
     within, below_within = _places(members.ranking(ranking), own)

@@ -14,7 +14,6 @@ from .._estimates.storage import stored
 from .._inputs.groups import Groups, rows_of_ranges, starts_of_runs
 from .._inputs.ranking import (
     Cells,
-    Memberships,
     RankedData,
     Ranking,
     measured,
@@ -166,13 +165,12 @@ def _boost_estimates(
     """Return `boost_value` of data that is validated and ordered."""
     check_number(boost, "boost", -np.inf, np.inf, inclusive=(False, False))
     data = data.ranked_by(data.ranking.score)  # among the rows that are left
-    ranking, groups = data.ranking, data.groups
+    ranking, members = data.ranking, data.memberships
     gains = _gains_of(data.y_true, gain, normalize)
     weight, discounts = _weight_of_places(
         ranking.n_places, position_weight, k, patience, normalize
     )
     before = _values_of(ranking, gains, discounts, normalize)
-    members = Memberships.of(ranking, groups)
     cells, by_cell = members.cells, np.ones((members.sizes.size, 2))
     lengths = ranking.lengths[cells.query]
     batch = (np.cumsum(lengths) - lengths) // _TOGETHER

@@ -91,7 +91,7 @@ class ExposureKernel(ListKernel):
         by_rank = self.position_weight.up_to(int(lists.lengths.max()))
         weights = lists.tie_means(by_rank[lists.position()])
         size, n = lists.sizes, lists.lengths
-        by_cell = np.stack([lists.sums_by_cell(weights), size], axis=1)
+        by_cell = np.stack([lists.members.sums_of_rows(weights), size], axis=1)
         total = np.add.reduceat(weights, lists.starts[:-1])
         shared = np.stack([total, n, np.ones(n.size)], axis=1)
         if self.average == "representation":
@@ -129,7 +129,7 @@ class PairKernel(ListKernel):
         # rest.
         below = np.repeat(lengths - 1, lengths) - lists.position()
         size = lists.sizes
-        won = lists.sums_by_cell(lists.tie_means(below.astype(float)))
+        won = lists.members.sums_of_rows(lists.tie_means(below.astype(float)))
         won -= size * (size - 1) / 2
         pairs = size * (lists.of_cells(lengths) - size)
         valid = pairs > 0

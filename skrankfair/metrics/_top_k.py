@@ -14,7 +14,7 @@ from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured, measured_by_score
 from .._inputs.validation import check_choice, check_number
 from ._exposure import HasItems, Share, means_of_shares
-from ._lists import Lists, means_of_lists
+from ._lists import means_of_lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
 
 _UNITS = {"precision_at_k": "items in the top k", "recall_at_k": "relevant items"}
@@ -33,11 +33,11 @@ def top_share_estimates(
 ) -> GroupEstimates:
     """Return `share_at_k` of data that is validated and ordered."""
     _check_options(k, average)
-    ranking, lists = data.ranking, Lists.of(data)
-    top = lists.sums_by_cell(ranking.chance_of_top(int(k)))
+    ranking, members = data.ranking, data.memberships
+    top = members.sums_of_rows(ranking.chance_of_top(int(k)))
     # Places of all groups: a part of the data without a group also has places.
     places = np.minimum(ranking.lengths, k).astype(float)[:, None]
-    sums = QuerySums(lists.cells, np.stack([top, lists.sizes], axis=1), places)
+    sums = QuerySums(members.cells, np.stack([top, members.sizes], axis=1), places)
     metric = Metric("share_at_k", Share(), ColumnSum(1, 2), unit="items", share=True)
     supports = [HasItems()] if average == "clusters" else None
     parameters = {"k": k, "average": average}
@@ -50,10 +50,10 @@ def top_estimates(
     """Return precision or recall at k of data that is validated and ordered."""
     _check_options(k, average)
     data.check_binary(name)
-    ranking, lists = data.ranking, Lists.of(data)
+    ranking, members = data.ranking, data.memberships
     chance = ranking.chance_of_top(int(k))
     columns = data.y_true * chance, chance if name == "precision_at_k" else data.y_true
-    by_cell = np.stack([lists.sums_by_cell(column) for column in columns], axis=1)
+    by_cell = np.stack([members.sums_of_rows(column) for column in columns], axis=1)
     shared, unit = np.zeros((ranking.n_queries, 0)), _UNITS[name]
     against_rest, of_rows, support = None, None, ColumnSum(1, 2)
     supports: list[Finalize] = [support]
@@ -75,7 +75,7 @@ def top_estimates(
         pooled=average == "items" and not data.groups.overlapping,
         better="high",
     )
-    sums = QuerySums(lists.cells, by_cell, shared)
+    sums = QuerySums(members.cells, by_cell, shared)
     parameters = {"k": k, "average": average}
     return query_estimates(
         data, metric, sums, parameters, supports, means_of_lists, of_rows
