@@ -593,11 +593,7 @@ class RankedData:
         All rows of a code are of one query.
         """
         whole = self.ranking
-        if whole.shown is None:
-            place = rows - whole.starts[whole.query[rows]]
-            shown = ShownPlaces(place, *whole.place_bounds(rows))
-        else:
-            shown = whole.shown.take(rows)
+        shown = ShownPlaces(whole.place[rows], *whole.place_bounds(rows))
         ranking = Ranking.from_scores(whole.score[rows], codes[rows], shown)
         return self._in_order(rows[ranking.order], ranking)
 

@@ -284,8 +284,6 @@ def check_aligned(**columns: Any) -> Any:
 
 def _same_labels(a: Any, b: Any) -> bool:
     """Return whether two indexes have the same labels, each as often."""
-    if len(a) != len(b):
-        return False
     codes = pd.factorize(np.concatenate([a.to_numpy(object), b.to_numpy(object)]))[0]
     return np.array_equal(np.sort(codes[: len(a)]), np.sort(codes[len(a) :]))
 

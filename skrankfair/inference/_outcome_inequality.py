@@ -108,10 +108,9 @@ def _moment_sums(data: RankedData, positions: Array, classes: Array) -> MomentSu
         value = np.column_stack([value, np.ones(len(value))])
         if weight is not None:
             value *= weight[queries, None]
-        if data.cluster is not None:
-            starts = starts_of_runs(cluster[queries])
-            value = np.add.reduceat(value, starts, axis=0)
-            number = np.add.reduceat(number, starts, axis=0)
+        starts = starts_of_runs(cluster[queries])
+        value = np.add.reduceat(value, starts, axis=0)
+        number = np.add.reduceat(number, starts, axis=0)
         total += value.sum(axis=0)
         support += number.sum(axis=0)
         active += (number > 0).sum(axis=0)

@@ -167,8 +167,6 @@ class QuerySums:
     @classmethod
     def joined(cls, parts: list[QuerySums]) -> QuerySums:
         """Return the sums of queries that follow each other."""
-        if len(parts) == 1:
-            return parts[0]
         return cls(
             Cells.joined([block.cells for block in parts]),
             np.concatenate([block.by_cell for block in parts]),
@@ -258,10 +256,8 @@ def sums_by_block(
             # Pairs that have no chance to be in the first places never count.
             some_chance = (chance > 0).astype(float)
             _, exact = _sums_of_top(block.with_equal_items, make_pairs, some_chance)
-            has_pair = have_pairs(exact.by_cell, pairs.n_columns)
-            sums.by_cell[...] *= has_pair
-            if exact.shared.shape[1]:
-                sums.shared[...] *= have_pairs(exact.shared, 2)
+            sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
+            sums.shared[...] *= have_pairs(exact.shared, 2)
         parts.append(sums)
     return pairs, QuerySums.joined(parts)
 
