@@ -275,13 +275,9 @@ def ratios_minus_rest(n_buckets: int, shared_weight: float) -> PairedDifference:
 
 
 @stored("LastColumn")
-@dataclass(frozen=True)
-class LastColumn:
-    """The last column of a group, which counts what its estimate rests on."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the counts, shape (..., G)."""
-        return by_group[..., -1]
+def last_column(by_group: Array, shared: Array) -> Array:
+    """Return the last column, which counts what an estimate rests on, (..., G)."""
+    return by_group[..., -1]
 
 
 @dataclass(frozen=True)

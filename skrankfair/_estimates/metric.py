@@ -11,7 +11,7 @@ import numpy as np
 from .._inputs.validation import Array, check_choice, check_number, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
-from .finalize import ColumnSum, Finalize, LastColumn, OfTotals
+from .finalize import ColumnSum, Finalize, OfTotals, last_column
 from .storage import stored
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def metric_of_totals(
     return Metric(
         name,
         OfTotals(finalize, name, support is None),
-        LastColumn() if support is None else ColumnSum(support, support + 1),
+        last_column if support is None else ColumnSum(support, support + 1),
         unit=unit,
         fair_value=fair_value,
         disparity="difference" if fair_value is None else "max_abs",

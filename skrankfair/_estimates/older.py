@@ -125,3 +125,9 @@ CLASSES: dict[str, Any] = {
     "PairedReplicates": _replicates_of_pair,
     "DifferenceToRest": ratios_minus_rest,
 }
+
+#: Functions of totals that were classes without fields, by name.
+FUNCTIONS = (
+    *("LastColumn", "ShareGap", "ItemCount", "HasItems", "MeanOverAll"),
+    *("RootMeanSquare", "NarrowSquare", "ListsWithBoth"),
+)

@@ -40,7 +40,7 @@ from scipy import special
 from .._inputs.validation import Array, check_number, generator
 from .arrays import ReadOnlyArrays
 from .entries import Entries, Pairs
-from .finalize import Beside, Finalize, LastColumn, needs_of, slopes_at
+from .finalize import Beside, Finalize, last_column, needs_of, slopes_at
 from .rows import Layout
 from .scales import PlainScale, quantile_of, tail_of
 from .storage import stored
@@ -575,7 +575,7 @@ def wild_scale(scale: PlainScale, df: Array, resampler: Resampler) -> PlainScale
     if type(sums) is not ClusterSums or sums.kind != "cluster":
         return scale
     # Shares of counted rows are not the leverages of a metric that a user made.
-    if isinstance(sums.supports[needs_of(finalize)[0]], LastColumn):
+    if sums.supports[needs_of(finalize)[0]] is last_column:
         return scale
     number = sums.active(finalize)[:, 0].min(axis=0)[sides].min(axis=1)
     with np.errstate(invalid="ignore"):

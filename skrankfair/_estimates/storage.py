@@ -283,6 +283,8 @@ def _object(name: str, parts: dict[str, Any]) -> Any:
     """Return an object of its fields, also of a class that an older version wrote."""
     from . import older
 
+    if name in older.FUNCTIONS and not parts:
+        return _registered(name, is_class=False)
     make = older.CLASSES.get(name) or _registered(name, is_class=True)
     return make(**older.present_fields(parts))
 

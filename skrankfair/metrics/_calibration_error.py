@@ -137,25 +137,17 @@ class SortedScores:
 
 
 @stored("RootMeanSquare")
-@dataclass(frozen=True)
-class RootMeanSquare:
-    """The root of a ratio of two columns."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the roots, shape (..., G)."""
-        ratio = MeanOfRatios()(by_group, shared)
-        # Rounding may have made a sum of squares negative.
-        return np.sqrt(np.where(ratio.real < 0, 0, ratio))
+def root_mean_square(by_group: Array, shared: Array) -> Array:
+    """Return the root of a ratio of two columns, shape (..., G)."""
+    ratio = MeanOfRatios()(by_group, shared)
+    # Rounding may have made a sum of squares negative.
+    return np.sqrt(np.where(ratio.real < 0, 0, ratio))
 
 
 @stored("NarrowSquare")
-@dataclass(frozen=True)
-class NarrowSquare:
-    """The mean square over narrow bins."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the mean squares, shape (..., G)."""
-        return MeanOfRatios()(by_group[..., [3, 1]], shared)
+def narrow_square(by_group: Array, shared: Array) -> Array:
+    """Return the mean square over narrow bins, shape (..., G)."""
+    return MeanOfRatios()(by_group[..., [3, 1]], shared)
 
 
 @stored("KnownNoise")
@@ -188,7 +180,7 @@ class BinnedGaps:
         squares = np.zeros_like(gap)
         np.divide(gap * gap, mass, out=squares, where=mass.real != 0)
         columns = np.stack([squares.sum(-1), mass.sum(-1)], axis=-1)
-        return RootMeanSquare()(columns, shared)
+        return root_mean_square(columns, shared)
 
 
 @stored("BinnedNoise")
@@ -617,7 +609,7 @@ def calibration_error(
         del sample  # it is large where there are many groups
     else:
         sums, noise, hidden = _fitted(rows, sample, make_squares)
-        finalize, support, narrow = RootMeanSquare(), _ROWS, (NarrowSquare(), hidden)
+        finalize, support, narrow = root_mean_square, _ROWS, (narrow_square, hidden)
         first_pass = {"bandwidth" if method == "smooth" else "bins": chosen}
     metric = Metric(
         "calibration_error",

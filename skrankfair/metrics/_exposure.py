@@ -38,33 +38,21 @@ class Share:
 
 
 @stored("ShareGap")
-@dataclass(frozen=True)
-class ShareGap:
-    """The share of the first column minus that of the second."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the differences, shape (..., G)."""
-        return Share(0)(by_group, shared) - Share(1)(by_group, shared)
+def share_gap(by_group: Array, shared: Array) -> Array:
+    """Return the share of the first column minus that of the second, (..., G)."""
+    return Share(0)(by_group, shared) - Share(1)(by_group, shared)
 
 
 @stored("ItemCount")
-@dataclass(frozen=True)
-class ItemCount:
-    """The number of items."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the counts, shape (..., G)."""
-        return np.array(by_group[..., -1])
+def item_count(by_group: Array, shared: Array) -> Array:
+    """Return the number of items, shape (..., G)."""
+    return np.array(by_group[..., -1])
 
 
 @stored("HasItems")
-@dataclass(frozen=True)
-class HasItems:
-    """1 if the group has items, else 0, so that all units with items count alike."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return 1 or 0, shape (..., G)."""
-        return 1.0 * (by_group[..., -1] > 0)
+def has_items(by_group: Array, shared: Array) -> Array:
+    """Return 1 for a group with items, else 0, so that units with items count alike."""
+    return 1.0 * (by_group[..., -1] > 0)
 
 
 def means_of_shares(units: QuerySums) -> QuerySums:
@@ -155,20 +143,20 @@ def share_estimates(
     check_choice(average, "average", AVERAGES)
     sums, of_rows = _share_sums(data, weight, target)
     parameters = {**weight.parameters, "average": average}
-    metric = Metric("exposure", Share(), ItemCount(), unit="items", share=True)
+    metric = Metric("exposure", Share(), item_count, unit="items", share=True)
     if target is not None:
         parameters = {"target": target, **parameters}
         metric = Metric(
             name="exposure_gap",
-            finalize=ShareGap(),
-            support=ItemCount(),
+            finalize=share_gap,
+            support=item_count,
             unit="items",
             fair_value=0.0,
             disparity="l1",
             breakdown=_both_shares,
             relative=not data.groups.overlapping,
         )
-    supports = [HasItems()] if average == "clusters" else None
+    supports = [has_items] if average == "clusters" else None
     by_row = None
     if average != "clusters":
         if average == "queries":

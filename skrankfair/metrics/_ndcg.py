@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -142,14 +141,13 @@ def _said(weight: PositionWeight, normalize: bool) -> dict[str, Any]:
 
 
 @stored("MeanOverAll")
-@dataclass(frozen=True)
-class MeanOverAll:
-    """The sum over the queries of a group, over the number of all queries."""
+def mean_over_all(by_group: Array, shared: Array) -> Array:
+    """Return the sum over the queries of a group, over the number of all queries.
 
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the means, shape (..., G); NaN for a group without queries."""
-        total, has_queries = by_group[..., 0], by_group[..., 1].real != 0
-        return quotient(total, shared[..., 0, None], has_queries)
+    It has shape (..., G), and is NaN for a group without queries.
+    """
+    total, has_queries = by_group[..., 0], by_group[..., 1].real != 0
+    return quotient(total, shared[..., 0, None], has_queries)
 
 
 def _boost_estimates(
@@ -185,7 +183,7 @@ def _boost_estimates(
     by_cell *= before[cells.query, 1:]
     metric = Metric(
         "boost_value",
-        MeanOverAll(),
+        mean_over_all,
         ColumnSum(1, 2),
         unit="queries",
         fair_value=0.0,

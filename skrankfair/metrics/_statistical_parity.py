@@ -66,15 +66,11 @@ class MeanExposure:
 
 
 @stored("ListsWithBoth")
-@dataclass(frozen=True)
-class ListsWithBoth:
-    """The number of lists, 0 for a group without members or without others."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the numbers, shape (..., G)."""
-        size = by_group[..., 1]
-        both = (size > 0) & (size < shared[..., 1, None])
-        return np.where(both, shared[..., 2, None], 0.0)
+def lists_with_both(by_group: Array, shared: Array) -> Array:
+    """Return the number of lists, (..., G); 0 for a group without members or others."""
+    size = by_group[..., 1]
+    both = (size > 0) & (size < shared[..., 1, None])
+    return np.where(both, shared[..., 2, None], 0.0)
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ class ExposureKernel(ListKernel):
         """Return the metric of mean shares, its support, and a first pass for parts."""
         first_pass = {"n_items": one_length(data)}
         metric = MeanExposure(self.signed, self.divisor is None)
-        return metric, ListsWithBoth(), first_pass
+        return metric, lists_with_both, first_pass
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured, measured_by_score
 from .._inputs.validation import check_choice, check_number
-from ._exposure import HasItems, Share, means_of_shares
+from ._exposure import Share, has_items, means_of_shares
 from ._lists import means_of_lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
 
@@ -39,7 +39,7 @@ def top_share_estimates(
     places = np.minimum(ranking.lengths, k).astype(float)[:, None]
     sums = QuerySums(members.cells, np.stack([top, members.sizes], axis=1), places)
     metric = Metric("share_at_k", Share(), ColumnSum(1, 2), unit="items", share=True)
-    supports = [HasItems()] if average == "clusters" else None
+    supports = [has_items] if average == "clusters" else None
     parameters = {"k": k, "average": average}
     return query_estimates(data, metric, sums, parameters, supports, means_of_shares)
 

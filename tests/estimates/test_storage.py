@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from skrankfair import metrics
-from skrankfair._estimates import storage
+from skrankfair._estimates import older, storage
 from skrankfair.inference import compare
 from skrankfair.metrics._disparities import DISPARITIES
 from tests.metrics.common import CASES, labelled, overlapping
@@ -290,3 +290,9 @@ def random_path(document, rng):
         if rng.random() < 0.1:
             break
     return path
+
+
+@pytest.mark.parametrize("name", older.FUNCTIONS)
+def test_function_that_was_a_class_is_read(name):
+    of_class = {"object": name, "fields": {}}
+    assert storage.decoded(of_class) is storage.decoded({"function": name})
