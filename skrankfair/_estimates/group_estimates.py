@@ -170,7 +170,7 @@ class GroupEstimates(AddsUp):
             finalize, name, unit, support, fair_value, share, better
         )
         sums = ClusterSums.from_rows(tuple(groups), labelled, [metric.support])
-        return warn_undefined(cls(replace(metric, pooled=False), sums))
+        return warn_undefined(cls(metric, sums))
 
     @property
     def name(self) -> str:

@@ -228,8 +228,6 @@ class Groups:
         if self.overlapping:
             return self
         used = np.bincount(self.values, minlength=len(self)) > 0
-        if used.all():
-            return self
         codes = np.cumsum(used, dtype=self.values.dtype) - 1
         labels = tuple(self.labels[i] for i in np.flatnonzero(used))
         return Groups(labels, codes[self.values])

@@ -210,8 +210,7 @@ def matched_pair_estimates(
     of_rank, weights = None, None
     if position_weight is not None or k is not None or patience is not None:
         of_rank = PositionWeight.of(position_weight, k, patience)
-        n_columns_of_groups = n_columns * len(data.groups)
-        weights = of_rank.strata(data.ranking.n_places, n_columns_of_groups)
+        weights = of_rank.strata(data.ranking.n_places, n_columns * len(data.groups))
         if variance == "item":
             raise ValueError(
                 "position_weight needs variance='cluster': one list has one item at a "

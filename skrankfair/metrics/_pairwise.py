@@ -64,8 +64,7 @@ def _bucket_edges(
         levels = np.linspace(0, 1, bins + 1)
         weight = None if weight is None else weight[preferred]
         # By a definition in which a row of weight 2 is the same as two rows.
-        edges = weighted_quantile(values, levels, weight)
-        edges = np.unique(edges)
+        edges = np.unique(weighted_quantile(values, levels, weight))
         return tuple(edges if edges.size > 1 else np.repeat(edges, 2))
     try:
         edges = np.asarray(bins)
