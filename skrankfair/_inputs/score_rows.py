@@ -112,11 +112,6 @@ class Sample:
             row=self.row[rows],
         )
 
-    def of_group(self, group: int) -> Sample:
-        """Return the rows of one group."""
-        rows = np.flatnonzero(self.group == group)
-        return self if rows.size == self.x.size else self.take(rows)
-
     def rows_of_groups(self, n_groups: int) -> list[Array]:
         """Return the rows of each group, in order."""
         order = np.argsort(self.group, kind="stable")

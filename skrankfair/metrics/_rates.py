@@ -53,7 +53,7 @@ def _rate(
     name: str,
     columns: Callable[..., tuple[Array | float, ...]],
     unit: str,
-    better: str | None = None,
+    better: str,
     finalize: Finalize | None = None,
     support: ColumnSum | None = None,
     supports: tuple[Finalize, ...] = (),

@@ -265,8 +265,8 @@ def boundary_bandwidth(
     half as much again, since the line is corrected for its curvature.
     """
     of_groups = [
-        _mse_bandwidth(sample.of_group(g), threshold, kernel)
-        for g in range(len(rows.groups))
+        _mse_bandwidth(sample.take(members), threshold, kernel)
+        for members in sample.rows_of_groups(len(rows.groups))
     ]
     chosen = _OF_A_QUADRATIC * _of_contrasts(of_groups, pairs)
     return _checked_bandwidth(chosen, rows.x, "mse")
