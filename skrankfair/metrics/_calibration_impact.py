@@ -32,8 +32,10 @@ from ._calibration_error import bandwidth_of_group
 # A resample leaves out all of this many clusters with a probability of e^-60.
 _SURELY_DRAWN = 60
 _ROUNDING = 1e-12
-# How many scores the resamples worked on at once have.
-_BLOCK = 1 << 17
+# Resamples that are fitted at once, and how many scores of one group they then have:
+# few rows have one matrix of kernel values for all resamples, which take a small part
+# of the time beside it.
+_TOGETHER, _BLOCK = 4, 1 << 17
 # Resamples show half of the bias of ranks: where all outcomes near a score are equal,
 # those of a resample are equal too.
 _RANK_BIAS = 2.0
@@ -85,7 +87,8 @@ class Calibrated:
 
     def resampled(self, counts: Array) -> Iterator[tuple[Array, Array]]:
         """Yield the counts and the scores of each resample."""
-        step = max(1, _BLOCK // max(1, self.sample.x.size))
+        largest = max((rows.size for rows in self.rows), default=1)
+        step = min(_TOGETHER, max(1, _BLOCK // largest))
         for start in range(0, len(counts), step):
             drawn = counts[start : start + step]
             yield from zip(drawn, self.scores(drawn), strict=True)
