@@ -100,7 +100,7 @@ def outcome_levels(
         if left == 1 and not equal:
             return
         block = places.query.astype(np.int64) << _BITS | digit
-        moved = stable_order(block)
+        moved = stable_order(digit)  # blocks may follow each other in any order
         rows, codes, block = rows[moved], codes[moved], block[moved]
         starts = np.append(starts_of_runs(block), block.size)
         tie_starts = places.tie_starts

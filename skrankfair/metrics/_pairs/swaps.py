@@ -71,17 +71,18 @@ def _of_members(
     the better item of a pair. The eighth is the number of pairs.
     """
     ranking, members = data.ranking, data.memberships
-    rows, tie_cost, out = members.rows, rule.tie_cost, np.zeros((8, members.rows.size))
+    rows, out = members.rows, np.zeros((8, members.rows.size))
     if not rows.size:
         return out
     codes = outcome_codes(data.y_true, ranking)
     visits_of = _Visits.of(ranking, rule.visits)
-    better, worse = _swaps(
-        ranking, codes, visits_of, tie_cost, True, False, partner=partner
-    )
     # Smaller, equal and larger outcomes, of the partners and of the cell alone.
     smaller, equal, larger = _by_outcome(ranking, codes, partner).take(rows, axis=1)
     equal -= partner[rows]  # the row itself
+    tie_cost = rule.tie_cost if equal.any() else 0.0
+    better, worse = _swaps(
+        ranking, codes, visits_of, tie_cost, True, False, partner=partner
+    )
     lowest, alike, highest = np.zeros((3, rows.size), dtype=np.int64)
     alike += 1
     some, several = members.in_company()
