@@ -236,6 +236,7 @@ class Matching:
         `start` and `own` are ends of ranges that are not wider.
         """
         ranking, end, own = self.ranking, start.copy(), own.copy()
+        past = int(step > 0)  # a lower end is one past the last row
         guess = start
         if ranking.n_rows >= _LONG * ranking.n_queries:
             guess = self._guess(limits, step, start)
@@ -243,13 +244,8 @@ class Matching:
             some = slice(first, first + _BLOCK)
             rows, near = self.members.rows[some], guess[some].astype(np.int64)
             query, origin = ranking.query[rows], ranking.score[rows]
-            if step < 0:
-                bound = ranking.starts[query]
-                near = reach(ranking.score, near, bound, origin, limits[some], step)
-            else:
-                bound = ranking.starts[1:][query] - 1
-                near -= 1
-                near = reach(ranking.score, near, bound, origin, limits[some], step) + 1
+            near, bound = near - past, ranking.starts[past:][query] - past
+            near = reach(ranking.score, near, bound, origin, limits[some], step) + past
             moved = first + np.flatnonzero(near != start[some])
             end[some] = near
             own[moved] = self.members.first_at(self.members.cell[moved], end[moved])
