@@ -176,9 +176,8 @@ class MatchedPairs(NearPairs):
         position, _ = ranking.place_bounds()
         at_top = np.flatnonzero(position < self.n_positions)
         edges = np.searchsorted(at_top, ranking.starts)
-        begin, size = edges[:-1][members.cells.query], np.diff(edges)
-        size = size[members.cells.query]
-        cell, rows = rows_of_ranges(begin, size)
+        query = members.cells.query
+        cell, rows = rows_of_ranges(edges[:-1][query], np.diff(edges)[query])
         rows = at_top[rows]
         others = np.flatnonzero(~members.contain(rows, members.cells.group[cell]))
         cell, rows = cell[others], rows[others]
@@ -217,8 +216,7 @@ class MatchedPairs(NearPairs):
         The columns of a tied row are spread evenly over the positions of its block.
         """
         ranking, n_positions = self.ranking, self.n_positions
-        shape = columns.shape[0], members.sizes.size, n_positions
-        out = np.zeros(shape)
+        out = np.zeros((members.sizes.size, self.n_columns, n_positions))
         if rows.size:
             low, high = ranking.place_bounds(rows)
             new = np.ones(rows.size, dtype=bool)
@@ -227,11 +225,11 @@ class MatchedPairs(NearPairs):
             size = (high - low)[first]
             columns = np.add.reduceat(columns, first, axis=1) / size
             times_there = np.clip(n_positions - low[first], 0, size)
-            key = (cell * n_positions + low)[first]
+            key = (cell * self.n_columns * n_positions + low)[first]
             at, key = rows_of_ranges(key, times_there)
-            for total, column in zip(out, columns, strict=True):
-                total.ravel()[key] = column[at]
-        return out.transpose(1, 0, 2)
+            for number, column in enumerate(columns):
+                out.ravel()[key + number * n_positions] = column[at]
+        return out
 
     @cached_property
     def _of_all_items(self) -> tuple[Matching, Ranges]:
@@ -439,15 +437,16 @@ def across_groups(
 
     The results are the cell of i, i, and j, for every group and order of a pair.
     """
-    i, j = np.concatenate(pairs), np.concatenate(pairs[::-1])
-    by_row = stable_order(members.rows)
+    cells, parts = members.cell[stable_order(members.rows)], []
     starts = np.cumsum(np.bincount(members.rows, minlength=members.groups.n_rows + 1))
     size = np.diff(starts, prepend=0)
-    first, size = (starts - size)[i], size[i]
-    pair, place = rows_of_ranges(first, size)
-    cell, i, j = members.cell[by_row[place]], i[pair], j[pair]
-    some = np.flatnonzero(~members.contain(j, members.cells.group[cell]))
-    return cell[some], i[some], j[some]
+    for i, j in (pairs, pairs[::-1]):
+        pair, place = rows_of_ranges((starts - size)[i], size[i])
+        cell, j = cells[place], j[pair]
+        some = np.flatnonzero(~members.contain(j, members.cells.group[cell]))
+        parts.append((cell[some], i[pair[some]], j[some]))
+    cell, i, j = map(np.concatenate, zip(*parts, strict=True))
+    return cell, i, j
 
 
 def kth_smallest_adjacent(
