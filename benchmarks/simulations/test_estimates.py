@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.simulations.common import coverage, quiet, tolerance
 from skrankfair._cli.demo import rank_with_svd, split_by_time
+from skrankfair._estimates.leverage import contrast_degrees, degrees_of_freedom
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
 from skrankfair.datasets import fetch_movielens
 from skrankfair.metrics import (
@@ -17,7 +18,8 @@ from skrankfair.metrics import (
     pairwise_exposure,
 )
 from tests.estimates.test_simultaneous import make_covariance, with_fair_value
-from tests.metrics.common import result_of
+from tests.estimates.test_sums import REST, many, sums_of
+from tests.metrics.common import result_of, with_peak
 
 pytestmark = pytest.mark.simulation
 
@@ -257,3 +259,22 @@ def test_compact_parts_agree_with_the_whole_within_a_percent():
             lambda r: r.confidence_interval(),
         ):
             np.testing.assert_allclose(shown(total), shown(whole), rtol=0.01, atol=1e-3)
+
+
+def test_memory_grows_with_entries_and_groups():
+    n_groups = 2000
+    table = many(n_rows=20_000, n_groups=n_groups, per_row=4)
+
+    def everything():
+        sums = sums_of(table)
+        assert np.isfinite(sums.variance(REST)[1:]).all()
+        degrees_of_freedom(sums, REST)
+        first, second = np.zeros(3, dtype=int), np.arange(1, 4)
+        sums.covariances(REST, first, second)
+        contrast_degrees(sums, REST, first, second)
+        (sums.compact() + sums.compact()).variance(REST)
+
+    # With all groups of each row the table alone would take 1.3 GB. What is worked on
+    # at once, whatever the size, is the constant. A sum has 147 products of columns of
+    # each group five times.
+    assert with_peak(everything)[1] < 150 * table.row.size + 7000 * n_groups + 40e6

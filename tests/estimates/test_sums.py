@@ -22,7 +22,6 @@ from tests.estimates.naive import (
     moments,
     sums_of,
 )
-from tests.metrics.common import with_peak
 
 RATIO, REST = METRICS["ratio"], METRICS["rest"]
 each_case = pytest.mark.parametrize(("name", "metric"), cases())
@@ -362,25 +361,6 @@ def test_parts_keep_the_rows_that_the_whole_keeps():
     assert_allclose(total.covariance(REST), whole.covariance(REST), rtol=1e-10)
     exact = sums_of(rows).covariance(REST)
     assert_allclose(total.covariance(REST), exact, rtol=1e-2)
-
-
-def test_memory_grows_with_entries_and_groups():
-    n_groups = 2000
-    table = many(n_rows=20_000, n_groups=n_groups, per_row=4)
-
-    def everything():
-        sums = sums_of(table)
-        assert np.isfinite(sums.variance(REST)[1:]).all()
-        degrees_of_freedom(sums, REST)
-        first, second = np.zeros(3, dtype=int), np.arange(1, 4)
-        sums.covariances(REST, first, second)
-        contrast_degrees(sums, REST, first, second)
-        (sums.compact() + sums.compact()).variance(REST)
-
-    # With all groups of each row the table alone would take 1.3 GB. What is worked on
-    # at once, whatever the size, is the constant. A sum has 147 products of columns of
-    # each group five times.
-    assert with_peak(everything)[1] < 150 * table.row.size + 7000 * n_groups + 40e6
 
 
 def test_covariances_of_too_many_groups_are_refused_in_words():
