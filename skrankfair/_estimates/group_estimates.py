@@ -255,7 +255,7 @@ class GroupEstimates(AddsUp):
 
     @cached_read_only
     def unseen(self) -> Array:
-        """Variance of rare events that no group shows, and ``Σ u⁴`` with them, (2, G).
+        """Variance of rare events that are not seen, and ``Σ u⁴`` with them, (2, G).
 
         Both are 0 where nothing is said about rare events.
         """

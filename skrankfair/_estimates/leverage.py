@@ -88,19 +88,20 @@ def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array,
     of items, their degrees of freedom, and ``Σ u⁴ / (Σ u²)²`` of their influences u.
     """
     [number] = needs_of(finalize)
-    total, n_groups = sums.size_of(number)[0], len(sums.groups)
+    support, n_groups = sums.supports[number], len(sums.groups)
+    total = sums.size_of(number)[0]
     variance, fourth = sums.moments_of_folded(finalize)
     square = np.zeros((2, n_groups))
     for rows, influence in zip(
         sums.exact_rows.blocks(), sums.influence(finalize), strict=True
     ):
-        member = np.asarray(rows.member, dtype=bool)
-        sizes = rows.support_by_stratum(sums.supports[number])
-        for sample, some in enumerate((member, ~member)):
-            group, power = influence.group[some], influence.value[some] ** 2
-            variance[sample] += np.bincount(group, power, n_groups)
-            fourth[sample] += np.bincount(group, power**2, n_groups)
-            square[sample] += sizes[sample].products(sizes[sample])
+        # Numbers of the groups of members, then of those of all others.
+        group = influence.group + n_groups * ~np.asarray(rows.member)
+        power = influence.value**2
+        for moment, values in (variance, power), (fourth, power**2):
+            moment += np.bincount(group, values, 2 * n_groups).reshape(2, n_groups)
+        for sample, sizes in zip(square, rows.support_by_stratum(support), strict=True):
+            sample += sizes.products(sizes)
     with np.errstate(divide="ignore", invalid="ignore"):
         if sums.remainder is not None:
             square += sums.remainder.square[number, :, :-1]

@@ -359,7 +359,7 @@ class ClusterSums:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             fourth = self.moments_of_folded(finalize)[1].sum(axis=0)
             for rows in self.influence(finalize):
-                fourth += np.bincount(rows.group, rows.value**4, fourth.size)
+                fourth += np.bincount(rows.group, np.square(rows.value**2), fourth.size)
             return np.asarray(fourth / variance**2)
 
     @property
