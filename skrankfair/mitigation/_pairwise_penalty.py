@@ -238,7 +238,7 @@ def groups_and_queries(
 def weights_of(sample_weight: Any, n_rows: int) -> Array:
     """Return the weights of rows, 1 if none are given."""
     if sample_weight is None:
-        return np.ones(n_rows)
+        return np.broadcast_to(1.0, n_rows)
     weight = as_weights(sample_weight)
     check_lengths(rows=n_rows, sample_weight=weight.size)
     return weight
