@@ -189,12 +189,14 @@ def main() -> int:
     lines = table(names, int(options.rows), int(options.groups))
     if options.write:  # what is said below the rows stays
         page, _, before = DOCS.read_text(encoding="utf-8").partition(MARK)
+        before, *later = before.partition("\n## ")
         kept = {line.split("|")[1]: line for line in rows_of(before.splitlines())}
         after = before.partition(RULE)[2].splitlines()[1 + len(kept) :]
         kept |= {line.split("|")[1]: line for line in rows_of(lines)}
         head = lines[: lines.index(RULE) + 1]
         whole = [*head, *(kept[title] for title in sorted(kept)), *after]
-        DOCS.write_text("\n".join([page.rstrip(), "", *whole, ""]), encoding="utf-8")
+        text = "\n".join([page.rstrip(), "", *whole, "".join(later)])
+        DOCS.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -60,18 +60,20 @@ class Gram:
         """
         from scipy import sparse
 
-        n_groups, shared = rows.n_groups, rows.shared
-        numbers = rows.n_columns * np.diff(rows.starts).astype(float) + shared.shape[1]
-        size = n_groups * rows.n_columns + shared.shape[1]
+        n_groups, n_shared = rows.n_groups, rows.shared.shape[1]
+        numbers = rows.n_columns * np.diff(rows.starts).astype(float) + n_shared
+        size = n_groups * rows.n_columns + n_shared
         complete = bool(min((numbers**2).sum(), size**2 / 4) <= most)
-        # If not, each entry gets a row of its own, which it shares with no other group.
-        row = rows.row if complete else np.arange(rows.row.size)
-        rows = replace(rows, row=row, shared=shared if complete else shared[rows.row])
-        flat = sparse.csr_array(rows.flat)
-        side = sparse.csr_array(flat.T @ rows.shared)
-        corner = sparse.csr_array(shared.T @ shared)
-        matrix = sparse.block_array([[flat.T @ flat, side], [side.T, corner]])
-        return cls(sparse.csr_array(matrix), n_groups, shared.shape[1], complete)
+        matrix: Any = sparse.csr_array((size, size))
+        for some in rows.blocks():
+            corner = sparse.csr_array(some.shared.T @ some.shared)
+            if not complete:  # each entry gets a row that it shares with no other group
+                row, shared = np.arange(some.row.size), some.shared[some.row]
+                some = replace(some, row=row, shared=shared)
+            flat = sparse.csr_array(some.flat)
+            side = sparse.csr_array(flat.T @ some.shared)
+            matrix += sparse.block_array([[flat.T @ flat, side], [side.T, corner]])
+        return cls(sparse.csr_array(matrix), n_groups, n_shared, complete)
 
     @property
     def n_columns(self) -> int:

@@ -385,13 +385,8 @@ def _check_edges(bins: Any, x: Array) -> Array | None:
     return edges
 
 
-def _edge_sums(
-    rows: ScoreRows, sample: Sample, edges: Array, support: ColumnSum
-) -> ClusterSums:
-    """Return the sums of bins with fixed edges, which add up.
-
-    The columns are those of `BinnedGaps`, then the number of rows.
-    """
+def _columns_of_bins(rows: ScoreRows, sample: Sample, edges: Array) -> Any:
+    """Return the columns of `BinnedGaps`, then the number of rows, by segment."""
     n_bins, starts = edges.size - 1, sample.segment_starts
     entry = np.repeat(np.arange(starts.size), np.diff(starts, append=sample.x.size))
     place = np.searchsorted(edges, sample.x, side="right") - 1
@@ -403,22 +398,34 @@ def _edge_sums(
         sums.sum_duplicates()  # older SciPy keeps them
         return sums
 
-    mass, gap = (in_bins(sample.share * v) for v in (1.0, sample.x - sample.y))
-    count = sparse.csr_array(
-        np.add.reduceat(weights_of_rows(rows, sample), starts)[:, None]
+    share, count = sample.share, in_bins(weights_of_rows(rows, sample)).data
+    mass, gap = (in_bins(share * v) for v in (1.0, sample.x - sample.y))
+    m, d = mass.data, gap.data
+    column = mass.indices[:, None] + n_bins * np.arange(6, dtype=np.int32)
+    column[:, 5] = 5 * n_bins  # rows of all bins are counted together
+    data = np.stack([d, m, d**2, m**2, d * m, count], axis=1)
+    columns = sparse.csr_array(
+        (data.ravel(), column.ravel(), 6 * mass.indptr), (starts.size, 5 * n_bins + 1)
     )
-    columns = [gap, mass, gap.power(2), mass.power(2), gap.multiply(mass), count]
-    values = sparse.hstack(columns, format="csr")
+    columns.sum_duplicates()
+    return columns
+
+
+def _edge_sums(
+    rows: ScoreRows, sample: Sample, edges: Array, support: ColumnSum
+) -> ClusterSums:
+    """Return the sums of bins with fixed edges, which add up."""
+    starts = sample.segment_starts
     table = Rows.from_entries(
         sample.cluster[starts],
         sample.group[starts],
-        values,
+        _columns_of_bins(rows, sample, edges),
         n_rows=sample.n_clusters,
         n_groups=len(rows.groups),
         labels=rows.cluster_labels,
     )
     if rows.weight is not None:
-        number = np.zeros((len(rows.groups), 5 * n_bins + 1))
+        number = np.zeros((len(rows.groups), table.n_columns))
         number[:, -1] = np.bincount(sample.group, minlength=len(number))
         table = replace(table, unweighted=(number, np.zeros(0)))
     return ClusterSums.from_rows(rows.groups.labels, table, [support])
