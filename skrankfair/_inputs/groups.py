@@ -36,7 +36,7 @@ def number_of(label: Hashable, labels: Sequence[Hashable], name: str) -> int:
     """Return the number of a group's label; a ValueError if it is none of them."""
     try:
         return labels.index(label)
-    except ValueError:
+    except (ValueError, OverflowError):  # of an array beside an integer too large
         raise ValueError(
             f"{name} must be one of the groups {list(labels)}; got {label!r}."
         ) from None
