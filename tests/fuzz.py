@@ -231,7 +231,7 @@ OF_NUMBERS = {"estimator": LinearRegression(), "cv": 2}
 STEPS = {"max_iter": 5, "random_state": 0}
 ESTIMATORS = {
     mitigation.GroupCalibrator: ("transform", {}),
-    mitigation.FairReranker: ("transform", {}),
+    mitigation.FairReranker: ("transform", {"random_state": 0}),
     mitigation.MultiObjectiveCalibrator: ("predict", {}),
     mitigation.GroupCalibratedClassifier: ("predict_proba", FOLDS),
     mitigation.GroupCalibratedRegressor: ("predict", OF_NUMBERS),
