@@ -510,8 +510,8 @@ def _unseen(*sides: Sequence[Array]) -> list[Array]:
     A small group in which no rare event happened shows no variance from such events. If
     a larger side has them, in a sample of its rows as small as the group a few rows
     would make most of the error. The variance of the group is then at least that of a
-    sample of this size from the larger side. Of each side the result is what its
-    variance lacks, and ``Σ u⁴`` of the influences behind that of which it is then.
+    sample of this size from the larger side. The result has for each side the variance
+    that is added, and ``Σ u⁴`` of the influences u that make its variance with it.
     """
     unseen = []
     for i, (variance, n, df, share) in enumerate(sides):

@@ -255,9 +255,10 @@ class GroupEstimates(AddsUp):
 
     @cached_read_only
     def unseen(self) -> Array:
-        """Variance of rare events that are not seen, and ``Σ u⁴`` with them, (2, G).
+        """Variance added for rare events that a group does not show, and ``Σ u⁴``.
 
-        Both are 0 where nothing is said about rare events.
+        The fourth powers are those of all influences u behind the error, with these
+        events. The shape is (2, G); both are 0 where nothing is said of rare events.
         """
         if self.metric.rest is None or (self._by_leverage[1] < SMALL).any():
             return unseen(self.metric, self.sums)

@@ -32,9 +32,9 @@ from ._calibration_error import bandwidth_of_group
 # A resample leaves out all of this many clusters with a probability of e^-60.
 _SURELY_DRAWN = 60
 _ROUNDING = 1e-12
-# Resamples that are fitted at once, and how many scores of one group they then have:
-# few rows have one matrix of kernel values for all resamples, which take a small part
-# of the time beside it.
+# Resamples that are fitted at once, and how many scores of the largest group they then
+# have. A group of few rows has one matrix of kernel values for all of them, which takes
+# most of the time.
 _TOGETHER, _BLOCK = 4, 1 << 17
 # Resamples show half of the bias of ranks: where all outcomes near a score are equal,
 # those of a resample are equal too.
