@@ -475,7 +475,7 @@ def contrasts_of(
         behind = result.n_effective, group_df, result.concentration
         of_first, of_second = ([x[at] for x in behind] for at in (first, second))
         of_each = _unseen((one, *of_first), (other, *of_second))
-        (more, more_of_other), (fourth, of_other) = np.swapaxes(of_each, 0, 1)
+        (more, fourth), (more_of_other, of_other) = of_each
         one, other, fourth = one + more, other + more_of_other, fourth + of_other
     with np.errstate(divide="ignore", invalid="ignore"):
         value, u, v = a - b, np.ones(a.shape), -np.ones(a.shape)

@@ -18,6 +18,7 @@ from .near import (
     Matching,
     PairWeight,
     Ranges,
+    members_with_row,
     smallest_of_groups,
     wanted_rank,
     with_rounding,
@@ -181,32 +182,29 @@ class MatchedPairs(NearPairs):
         rows = at_top[rows]
         others = np.flatnonzero(~members.contain(rows, members.cells.group[cell]))
         cell, rows = cell[others], rows[others]
-        below = matching.level.high, ranges.high
-        return cell, rows, self._partner_columns(matching, below, cell, rows)
-
-    def _partner_columns(
-        self, matching: Matching, ranges: tuple[Array, Array], cell: Array, rows: Array
-    ) -> Array:
-        """Return the columns of rows as partners of members of cells, (n_columns, k).
-
-        `ranges` are the first row of the partners of each member, and one past the
-        last. The members of a cell whose range has a row are consecutive.
-        """
-        members = matching.members
-        high, low = (matching.members_before(ends, cell, rows) for ends in ranges)
-        columns = self._range_columns(
+        # The members of a cell whose range has a row are consecutive.
+        low, high = (
+            matching.members_before(ends, cell, rows)
+            for ends in (ranges.high, matching.level.high)
+        )
+        columns = self._partner_columns(
             PartnerRanges(
                 members.rows,
                 lambda place: members.first_at(cell, place),
-                low,
-                high,
-                rows,
-                members.cells.group[cell],
+                *(low, high, rows, members.cells.group[cell]),
             )
         )
-        columns *= low < high  # without members the sums are rounding
+        return cell, rows, columns
+
+    def _partner_columns(self, ranges: PartnerRanges) -> Array:
+        """Return the columns of focal rows as partners of their ranges, (n_columns, k).
+
+        Here the listed rows are the members of a group, and a focal row is outside it.
+        """
+        columns = self._range_columns(ranges)
+        columns *= ranges.low < ranges.high  # without members the sums are rounding
         columns *= self.mirror[:, None]
-        return times(columns, self._own(rows))
+        return times(columns, self._own(ranges.focal))
 
     def _at_positions(
         self, cell: Array, rows: Array, columns: Array, members: Memberships
@@ -252,13 +250,9 @@ class MatchedPairs(NearPairs):
         n_rows, some = self.ranking.n_rows, np.flatnonzero(matching.group == group)
         members, out = matching.members.rows[some], np.zeros((self.n_columns, n_rows))
         out[:, members] = self._of_members.take(some, axis=1)
-        # The members whose range has a given row are consecutive.
-        high, low = (
-            np.cumsum(np.bincount(end[some], minlength=n_rows + 1))[:-1]
-            for end in (ranges.low, ranges.high)
-        )
+        low, high = members_with_row(ranges.low[some], ranges.high[some], n_rows)
         rows = np.flatnonzero((low < high) & ~self.groups.mask(group))
-        columns = self._range_columns(
+        out[:, rows] = self._partner_columns(
             PartnerRanges(
                 members,
                 lambda place: np.searchsorted(members, place),
@@ -266,7 +260,6 @@ class MatchedPairs(NearPairs):
                 np.full(rows.size, group),
             )
         )
-        out[:, rows] = times(columns * self.mirror[:, None], self._own(rows))
         return out[:, None]
 
 
@@ -325,11 +318,7 @@ class DistantPairs(MatchedPairs):
         matching, ranges = self._of_all_items
         members = matching.members
         size, out = members.rows.size, np.zeros((2, self.ranking.n_rows))
-        # The members whose range has a given member are consecutive.
-        low, high = (
-            np.cumsum(np.bincount(end, minlength=size + 1))[:-1]
-            for end in (ranges.own_high, ranges.own_low)
-        )
+        low, high = members_with_row(ranges.own_low, ranges.own_high, size)
         for sign, *ends in ((1, ranges.own_low, ranges.own_high), (-1, low, high)):
             rows, columns = self._within_groups(members, *ends)
             for total, column in zip(out, columns, strict=True):

@@ -87,6 +87,18 @@ def with_rounding(limits: Array, origin: Array) -> Array:
     return slack
 
 
+def members_with_row(low: Array, high: Array, n_rows: int) -> tuple[Array, Array]:
+    """Return the members whose range has each row, the first and one past the last.
+
+    The ranges of members, [low, high), have ends that do not decrease. So the members
+    whose range has a row are consecutive; the results have shape (n_rows,).
+    """
+    first, last = (
+        np.cumsum(np.bincount(end, minlength=n_rows + 1))[:-1] for end in (high, low)
+    )
+    return first, last
+
+
 @dataclass(frozen=True)
 class PairWeight:
     """The weight of each pair: that of the focal row times that of the partner."""
