@@ -204,24 +204,6 @@ class TestDrawnPairs:
             assert len(some) == n_pairs
             assert np.abs(np.array(some) - expected).max() < 4.5 * np.sqrt(expected)
 
-    def test_weighted_pairs_are_all_pairs_on_average(self):
-        rng = np.random.default_rng(0)
-        query = np.repeat(np.arange(60), rng.integers(2, 9, 60))
-        group, y = rng.integers(0, 2, (2, query.size))
-        score = rng.normal(size=query.size) + 3 * y * (np.bincount(query)[query] > 6)
-        who = {"sensitive_features": group, "qid": query}
-        every = pairwise_accuracy(y, score, **who).estimate
-        totals = np.zeros((2, 2))
-        for seed in range(200):
-            pairs = draw_pairs(query, random_state=seed)
-            rows, weight = pairs.rows, pairs.sample_weight
-            drawn = {"sensitive_features": group[rows], "qid": pairs.qid}
-            r = pairwise_accuracy(y[rows], score[rows], **drawn, sample_weight=weight)
-            totals += r.sums.by_group[:, :2]
-        np.testing.assert_allclose(totals[:, 0] / totals[:, 1], every, atol=0.03)
-        by_query = pairwise_accuracy(y, score, **who, average="queries").estimate
-        assert every[0] - by_query[0] > 0.1
-
     def test_some_queries_are_drawn_without_replacement(self):
         query = np.repeat(np.arange(50), 3)
         drawn = draw_pairs(query, n_queries=20, random_state=0)

@@ -17,6 +17,7 @@ from skrankfair.metrics import (
     pairwise_accuracy,
     pairwise_exposure,
 )
+from skrankfair.planning import draw_pairs
 from tests.estimates.test_simultaneous import make_covariance, with_fair_value
 from tests.estimates.test_sums import REST, many, sums_of
 from tests.metrics.common import result_of, with_peak
@@ -278,3 +279,22 @@ def test_memory_grows_with_entries_and_groups():
     # at once, whatever the size, is the constant. A sum has 147 products of columns of
     # each group five times.
     assert with_peak(everything)[1] < 150 * table.row.size + 7000 * n_groups + 40e6
+
+
+def test_weighted_pairs_are_all_pairs_on_average():
+    rng = np.random.default_rng(0)
+    query = np.repeat(np.arange(60), rng.integers(2, 9, 60))
+    group, y = rng.integers(0, 2, (2, query.size))
+    score = rng.normal(size=query.size) + 3 * y * (np.bincount(query)[query] > 6)
+    who = {"sensitive_features": group, "qid": query}
+    every = pairwise_accuracy(y, score, **who).estimate
+    totals = np.zeros((2, 2))
+    for seed in range(200):
+        pairs = draw_pairs(query, random_state=seed)
+        rows, weight = pairs.rows, pairs.sample_weight
+        drawn = {"sensitive_features": group[rows], "qid": pairs.qid}
+        r = pairwise_accuracy(y[rows], score[rows], **drawn, sample_weight=weight)
+        totals += r.sums.by_group[:, :2]
+    np.testing.assert_allclose(totals[:, 0] / totals[:, 1], every, atol=0.03)
+    by_query = pairwise_accuracy(y, score, **who, average="queries").estimate
+    assert every[0] - by_query[0] > 0.1

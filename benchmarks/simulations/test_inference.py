@@ -30,6 +30,7 @@ from skrankfair.metrics import (
     calibration_in_the_large,
     log_loss,
     matched_pair_calibration,
+    mean_squared_error,
     pairwise_accuracy,
     pairwise_exposure,
     skew_at_k,
@@ -518,12 +519,15 @@ def test_rare_events_in_a_small_sample_are_no_change_but_many_are():
     assert (shares[1] > 0.8).all()
 
 
-@pytest.mark.parametrize("risks", [(0.01, 0.03), (0.002, 0.01)], ids=["3", "1"])
-def test_a_group_of_few_events_is_rarely_within_a_margin_that_it_reaches(risks):
+@pytest.mark.parametrize(
+    ("n_rows", "risks"),
+    [(100, (0.002, 0.01)), (100, (0.01, 0.03)), (300, (0.02, 0.05))],
+)
+def test_a_group_of_few_events_is_rarely_within_a_margin_that_it_reaches(n_rows, risks):
     """The gap is as large as the margin; within a tenth of it a group is often seen."""
     margin, within = risks[1] - risks[0], []
     for rng in generators(400, 10):
-        y, s, who = rare_losses(rng, (2000, 100), risks)
+        y, s, who = rare_losses(rng, (2000, n_rows), risks)
         r = calibration_in_the_large(y, s, **who)
         margins = (-margin, margin), (-np.inf, margin), (-10 * margin, 10 * margin)
         tests = [r.equivalence_test(each) for each in margins]
@@ -531,6 +535,23 @@ def test_a_group_of_few_events_is_rarely_within_a_margin_that_it_reaches(risks):
     shares = np.mean(within, axis=0)
     assert (shares[:2] < 0.05 + tolerance(0.05, 400)).all()
     assert shares[2] > 0.8
+
+
+@pytest.mark.parametrize("n_events", [1, 3, 5, 10, 20])
+def test_few_events_in_a_group_are_no_difference_of_equal_models(n_events):
+    """Nothing was seen of events that did not happen: 3 of them, and 15% differed."""
+    differs, missed, p = [], [], n_events / 100
+    for rng in generators(400, 11):
+        y, s, who = rare_losses(rng, (3000, 100), (p, p))
+        noise = 0.1 * p * rng.normal(size=(2, y.size))
+        low, high = (
+            mean_squared_error(y, scores, **who)
+            for scores in (noise[0], 2 * s + noise[1])
+        )
+        differs.append(compare(low, high).test().pvalue[1] <= 0.05)
+        ends = np.array(low.confidence_interval())[:, 1]
+        missed.append(not ends[0] <= p + (0.1 * p) ** 2 <= ends[1])
+    assert np.mean([differs, missed], axis=1).max() < 0.05 + tolerance(0.05, 400)
 
 
 def test_gaps_of_two_models_with_rare_events_are_alike():

@@ -25,7 +25,7 @@ from .._inputs.validation import (
 )
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
-from .finalize import NOTHING, needs_of, shares_of
+from .finalize import NOTHING, needs_of, quotient, shares_of
 from .leverage import contrast_degrees, degrees_of_freedom, samples_of_items
 from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise, uneven_errors
 from .resampled import Resampler, wild_scale
@@ -33,6 +33,7 @@ from .scales import (
     LEAST_T,
     ConfidenceInterval,
     DifferenceScale,
+    EventScale,
     LogScale,
     MeanScale,
     PlainScale,
@@ -74,9 +75,9 @@ class Estimates(ReadOnlyArrays):
     kind : {"difference", "ratio", "value"}
     resampler : Resampler
         The clusters behind the numbers, for the bootstrap.
-    rare : ndarray of shape (m,) or float
-        ``Σ u⁴ / (Σ u²)²`` of the influences u behind a gap of which a few rare events
-        make most of the error; 0 elsewhere.
+    skewness : ndarray of shape (m,) or float
+        ``Σ u³ / (Σ u²)^1.5`` of the influences u of means of rows, above 0 where rare
+        events make the number larger. Tests of margins need it.
     """
 
     names: tuple[Hashable, ...]
@@ -85,7 +86,7 @@ class Estimates(ReadOnlyArrays):
     null_value: float | None
     kind: str
     resampler: Resampler
-    rare: Array | float = 0.0
+    skewness: Array | float = 0.0
 
     @cached_property
     def tested(self) -> PlainScale:
@@ -119,21 +120,15 @@ class Estimates(ReadOnlyArrays):
         return ConfidenceInterval(*ends)
 
     def equivalence_test(self, margin: Any, alpha: float) -> EquivalenceTest:
-        """Test whether each of the numbers is within a margin of its null value.
-
-        The variance of what is rare grows with its mean: where it is V at an estimate,
-        it is about ``V + |Δ| u`` at a bound that is Δ away, u being the influence of
-        one event, ``u² = Σ u⁴ / Σ u²``.
-        """
+        """Test whether each of the numbers is within a margin of its null value."""
         check_number(alpha, "alpha", 0, 0.5, inclusive=(False, False))
         bounds = margin_bounds(margin, self.kind)
         fair = 0.0 if self.kind == "ratio" else self.null_value or 0.0
-        reach, event = t_quantile(1 - 2 * alpha, self.df), np.sqrt(self.rare)
-        half = reach * event / 2
-        low, high = self.ends(reach * (half + np.hypot(1, half)))
-        above, below = (self.tested.test(bound + fair, self.df)[0] for bound in bounds)
+        errors = self.scale.estimate, self.scale.standard_error
+        scale = EventScale(*errors, self.tested, self.skewness)
+        low, high = scale.ends(t_quantile(1 - 2 * alpha, self.df), self.df)
+        above, below = (scale.test(bound + fair, self.df)[0] for bound in bounds)
         t = np.minimum(above, -below)
-        t = t / np.sqrt(1 + np.nan_to_num(np.abs(t)) * event)
         pvalue = special.stdtr(self.df, np.where(np.abs(t) > LEAST_T, -t, 0.0))
         pvalue = np.where(np.isnan(low) | np.isnan(high), np.nan, pvalue)
         return EquivalenceTest(
@@ -400,7 +395,8 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     """Return the values of groups on the scale of their intervals and tests."""
     metric, sums, df = result.metric, result.sums, result.df
     estimate, error = result.estimate, result.standard_error
-    scale = PlainScale(estimate, error)
+    scale, (skewness, rare) = PlainScale(estimate, error), _skewness(result)
+    event = np.where(rare, skewness, 0.0)
     if metric.parts is not None:
         side_df = None if sums.kind == "item" else df
         a, b = (_scale_of_share(sums, share, side_df) for share in metric.parts)
@@ -410,7 +406,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     elif metric.share:
         scale = ShareScale(estimate, error, result.n_effective, df)
     elif metric.positive:
-        scale = PositiveScale(estimate, error)
+        scale = PositiveScale(estimate, error, event)
     elif metric.noise is not None:
         narrow, narrow_error = np.full(error.shape, -np.inf), np.zeros(error.shape)
         if metric.narrow is not None:
@@ -419,17 +415,24 @@ def estimates_of(result: GroupEstimates) -> Estimates:
             narrow_error = np.sqrt(sums.variance(square))
         noise = sums.estimate(metric.noise)
         scale = RootScale(estimate, error, noise, narrow, narrow_error)
+    elif metric.others is not None and rare.any():
+        scale = EventScale(estimate, error, scale, event)
+        skewness = np.where(rare, 0.0, skewness)  # which the scale has
     resampler = Resampler(sums, metric.finalize, np.arange(df.size)[:, None])
-    rare = _rare(result.unseen[1], error**2, df)
     values = result.groups, scale, df, metric.fair_value, "value", resampler
-    return Estimates(*values, rare)
+    return Estimates(*values, skewness)
 
 
-def _rare(fourth: Array, variance: Array, df: Array) -> Array:
-    """Return ``Σ u⁴ / (Σ u²)²`` where few events make most of an error, and else 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        concentration = fourth / variance**2
-    return np.where(uneven_errors(concentration, df), concentration, 0.0)
+def _skewness(result: GroupEstimates) -> tuple[Array, Array]:
+    """Return the `Estimates.skewness` of values or gaps, and where few events make it.
+
+    Rows of others may show events that a group lacks: the error of a gap has them
+    already, and that of a value has not.
+    """
+    error, (added, third, fourth) = result.standard_error, result.unseen
+    full = error**2 + (0.0 if result.metric.others is None else added)
+    rare = uneven_errors(quotient(fourth, full**2), result.df)
+    return np.nan_to_num(quotient(third, full * error)), rare
 
 
 def _scale_of_share(
@@ -470,13 +473,13 @@ def contrasts_of(
     of_groups = result.standard_error**2
     shared = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
-    same, group_df, fourth = first == second, result.df, 0.0 * one
+    same, group_df, third = first == second, result.df, 0.0 * one
     if result.metric.heavy and (result.n_effective < SMALL).any():
-        behind = result.n_effective, group_df, result.concentration
+        behind = result.n_effective, group_df, *result.tails
         of_first, of_second = ([x[at] for x in behind] for at in (first, second))
         of_each = _unseen((one, *of_first), (other, *of_second))
-        (more, fourth), (more_of_other, of_other) = of_each
-        one, other, fourth = one + more, other + more_of_other, fourth + of_other
+        (more, third, _), (more_of_other, of_other, _) = of_each
+        one, other, third = one + more, other + more_of_other, third - of_other
     with np.errstate(divide="ignore", invalid="ignore"):
         value, u, v = a - b, np.ones(a.shape), -np.ones(a.shape)
         if kind == "ratio":
@@ -499,52 +502,71 @@ def contrasts_of(
     null_value = 1.0 if kind == "ratio" else 0.0
     both = np.stack([first, second], axis=1)
     resampler = Resampler(result.sums, finalize, both, kind == "ratio")
-    rare = _rare(fourth, variance, df) if kind == "difference" else 0.0
-    return Estimates(tuple(names), scale, df, null_value, kind, resampler, rare)
+    skewness = np.nan_to_num(quotient(third, error**3)) if kind == "difference" else 0.0
+    return Estimates(tuple(names), scale, df, null_value, kind, resampler, skewness)
 
 
 def _unseen(*sides: Sequence[Array]) -> list[Array]:
     """Return how much less variance each side shows than rows like another's have.
 
-    A side is a variance, its effective clusters, degrees of freedom, and concentration.
+    A side is a variance, its effective clusters, degrees of freedom, and the
+    `ClusterSums.tails` of its influences.
+
     A small group in which no rare event happened shows no variance from such events. If
     a larger side has them, in a sample of its rows as small as the group a few rows
     would make most of the error. The variance of the group is then at least that of a
     sample of this size from the larger side. The result has for each side the variance
-    that is added, and ``Σ u⁴`` of the influences u that make its variance with it.
+    that is added, and ``Σ u³`` and ``Σ u⁴`` of the influences u behind all of it.
     """
     unseen = []
-    for i, (variance, n, df, share) in enumerate(sides):
-        least, fourth = variance, np.nan_to_num(share * variance**2)
-        for other, n_other, _, concentration in (*sides[:i], *sides[i + 1 :]):
+    for i, (variance, n, df, *tails) in enumerate(sides):
+        least, powers = variance, np.nan_to_num(_powers(variance, *tails))
+        for other, n_other, _, skewness, concentration in (*sides[:i], *sides[i + 1 :]):
             with np.errstate(divide="ignore", invalid="ignore"):
                 times = n_other / n
-                rare = (times > 1) & uneven_errors(concentration * times, df)
+                share = concentration * times
+                rare = (times > 1) & uneven_errors(share, df)
                 as_few = np.where(rare & np.isfinite(times), other * times, 0.0)
-                of_few = concentration * times * as_few**2
-            fourth = np.where(as_few > least, of_few, fourth)
+                of_few = _powers(as_few, skewness * np.sqrt(times), share)
+            powers = np.where(as_few > least, of_few, powers)
             least = np.fmax(least, as_few)
-        unseen.append(np.stack([np.fmax(least - variance, 0.0), fourth]))
+        unseen.append(np.stack([np.fmax(least - variance, 0.0), *powers]))
     return unseen
 
 
+def _powers(variance: Array, skewness: Array, concentration: Array) -> Array:
+    """Return ``Σ u³`` and ``Σ u⁴`` of influences from their variance and tails."""
+    return np.stack([skewness * variance**1.5, concentration * variance**2])
+
+
+def _sides(sums: ClusterSums, *functions: Finalize) -> list[tuple[Array, ...]]:
+    """Return the sides of `_unseen` that are these functions of totals."""
+    sides: list[tuple[Array, ...]] = []
+    for finalize in functions:
+        df, n_effective = degrees_of_freedom(sums, finalize)
+        variance = sums.variance(finalize)
+        sides.append((variance, n_effective, df, *sums.tails(finalize, variance)))
+    return sides
+
+
 def unseen(metric: Metric, sums: ClusterSums) -> Array:
-    """Return the sums of `_unseen` over the sides of each estimate, shape (2, G).
+    """Return the sums of `_unseen` over the sides of each estimate, shape (3, G).
 
     They are a group and its rest, two independent samples of these, or the two samples
-    of items of a difference of means, where one of these has few items.
+    of items of a difference of means, where one of these has few items. A mean of a
+    group is one side, and the others show what it lacks.
     """
+    if metric.others is not None:
+        return _unseen(*_sides(sums, metric.finalize, metric.others))[0]
     if metric.rest is not None:
-        sides: list[tuple[Array, ...]] = []
-        for finalize in metric.rest:
-            df, n_effective = degrees_of_freedom(sums, finalize)
-            variance, share = sums.variance(finalize), sums.concentration(finalize)
-            sides.append((variance, n_effective, df, share))
-        return np.sum(_unseen(*sides), axis=0)
+        sides = np.array(_unseen(*_sides(sums, *metric.rest)))
+        # What the second of two sides adds is taken off, and so with gaps of samples.
+        sides[:, 1] *= np.array([1, -1, -1, 1])[: len(sides), None]
+        return sides.sum(axis=0)
     few = sums.rows.member is not None and (sums.active(metric.finalize) < SMALL).any()
     of_means = not metric.share and metric.parts is None
     if not (few and of_means and len(needs_of(metric.finalize)) == 1):
-        return np.zeros((2, len(sums.groups)))
+        return np.zeros((3, len(sums.groups)))
     return np.sum(_unseen(*samples_of_items(sums, metric.finalize)), axis=0)
 
 

@@ -207,7 +207,7 @@ class GroupEstimates(AddsUp):
         df, effective = self._by_leverage
         if self.metric.counted:
             # The df of normal values with this concentration, which is 3 / (df + 2).
-            df = np.where(self.uneven, 3 / self.concentration - 2, df)
+            df = np.where(self.uneven, 3 / self.tails[1] - 2, df)
             effective = np.where(self.uneven, df + 1, effective)
         return df, effective
 
@@ -216,13 +216,12 @@ class GroupEstimates(AddsUp):
         """Whether few extreme values make each error, (G,); False of many clusters."""
         df, n_effective = self._by_leverage
         small = n_effective < SMALL
-        return small & uneven_errors(self.concentration, df) if small.any() else small
+        return small & uneven_errors(self.tails[1], df) if small.any() else small
 
     @cached_read_only
-    def concentration(self) -> Array:
-        """How much of each variance few clusters make, ``Σ u⁴ / (Σ u²)²``."""
-        variance = self.standard_error**2
-        return self.sums.concentration(self.metric.finalize, variance)
+    def tails(self) -> Array:
+        """Skewness and concentration of what clusters add to each error, (2, G)."""
+        return self.sums.tails(self.metric.finalize, self.standard_error**2)
 
     @property
     def df(self) -> Array:
@@ -255,19 +254,22 @@ class GroupEstimates(AddsUp):
 
     @cached_read_only
     def unseen(self) -> Array:
-        """Variance added for rare events that a group does not show, and ``Σ u⁴``.
+        """Variance that rare events would add, which a group does not show, (3, G).
 
-        The fourth powers are those of all influences u behind the error, with these
-        events. The shape is (2, G); both are 0 where nothing is said of rare events.
+        With ``Σ u³`` and ``Σ u⁴`` of all influences u behind the error with these
+        events; all are 0 where nothing is said of rare events.
         """
-        if self.metric.rest is None or (self._by_leverage[1] < SMALL).any():
+        of_means = self.metric.rest is not None or self.metric.others is not None
+        if not of_means or (self._by_leverage[1] < SMALL).any():
             return unseen(self.metric, self.sums)
-        return np.zeros((2, len(self.groups)))
+        return np.zeros((3, len(self.groups)))
 
     @cached_read_only
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        variance = self.sums.variance(self.metric.finalize) + self.unseen[0]
+        variance = self.sums.variance(self.metric.finalize)
+        if self.metric.others is None:
+            variance = variance + self.unseen[0]
         if self.metric.base is not None:
             variance[self.sums.variance(self.metric.base) == 0] = 0.0
         return np.sqrt(variance)
@@ -369,6 +371,15 @@ class GroupEstimates(AddsUp):
         ValueError
             For a level outside (0, 1), an unknown method, or a bootstrap of a result
             without its table of clusters or replicates.
+
+        Notes
+        -----
+        A small group in which no rare event happened says nothing of such events. Where
+        few clusters make most of the error of a mean of rows, or would make that of as
+        many of all other rows, the variance at a value that is Δ away, on the side to
+        which events move the mean, is ``V + |Δ Σ_q u_q³ / Σ_q u_q²|``: u_q are the
+        influences of these clusters, and V is the variance that the group itself shows.
+        Of losses the upper end is at least the one that follows.
         """
         warn_small(self)
         if method != "t" and self.metric.noise is not None:
@@ -594,11 +605,11 @@ class GroupEstimates(AddsUp):
 
         Notes
         -----
-        The mean of a rare loss varies more the larger it is. Where a few rare events
-        make most of the error of a gap, the variance at a bound that is Δ away from the
-        estimate is taken as ``V + |Δ| u``: V is that at the estimate, and u the
-        influence of one event, ``u² = Σ_q u_q⁴ / Σ_q u_q²``. ``low`` and ``high`` go
-        with it, and are further out than `confidence_interval` says.
+        The mean of a rare loss varies more the larger it is. For means of rows the
+        variance at a bound that is Δ away from the estimate, on the side to which rare
+        events move it, is taken as ``V + |Δ Σ_q u_q³ / Σ_q u_q²|``: V is that at the
+        estimate, and u_q are the influences of clusters. ``low`` and ``high`` go with
+        it, and one of them is further out than `confidence_interval` says.
 
         References
         ----------

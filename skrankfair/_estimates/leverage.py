@@ -85,28 +85,30 @@ def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array,
     """Return what the members of each group and all other items show of the variance.
 
     Of each of the two samples, by group: its part of the variance, its effective number
-    of items, their degrees of freedom, and ``Σ u⁴ / (Σ u²)²`` of their influences u.
+    of items, their degrees of freedom, and the `ClusterSums.tails` of their influences.
     """
     [number] = needs_of(finalize)
     support, n_groups = sums.supports[number], len(sums.groups)
     total = sums.size_of(number)[0]
-    variance, fourth = sums.moments_of_folded(finalize)
+    variance, third, fourth = moments = sums.moments_of_folded(finalize)
     square = np.zeros((2, n_groups))
     for rows, influence in zip(
         sums.exact_rows.blocks(), sums.influence(finalize), strict=True
     ):
         # Numbers of the groups of members, then of those of all others.
         group = influence.group + n_groups * ~np.asarray(rows.member)
-        power = influence.value**2
-        for moment, values in (variance, power), (fourth, power**2):
-            moment += np.bincount(group, values, 2 * n_groups).reshape(2, n_groups)
+        power = value = -influence.value  # what an item adds is lacking without it
+        for moment in moments:
+            power = power * value
+            moment += np.bincount(group, power, 2 * n_groups).reshape(2, n_groups)
         for sample, sizes in zip(square, rows.support_by_stratum(support), strict=True):
             sample += sizes.products(sizes)
     with np.errstate(divide="ignore", invalid="ignore"):
         if sums.remainder is not None:
             square += sums.remainder.square[number, :, :-1]
-        n_effective, share = total**2 / square, fourth / variance**2
-    return list(zip(variance, n_effective, n_effective - 1, share, strict=True))
+        n_effective = total**2 / square
+        tails = third / variance**1.5, fourth / variance**2
+    return list(zip(variance, n_effective, n_effective - 1, *tails, strict=True))
 
 
 def _moments(

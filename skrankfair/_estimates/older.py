@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .finalize import ratios_minus_rest
-from .remainder import Gram, Remainder
+from .remainder import Gram, Remainder, monomials
 from .resampled import Replicates, ResampledSums
 from .rows import Rows
 from .sums import ClusterSums
@@ -19,6 +19,10 @@ def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
     if "folded" in parts:
         parts["remainder"] = parts.pop("folded")
         parts.pop("pairs", None)
+    if parts.get("powers") is not None:
+        n_columns = parts["scatter"].n_columns + parts["scatter"].n_shared
+        if parts["powers"].shape[-1] != len(monomials(n_columns)):
+            parts["powers"] = None  # there were none of three columns
     if "leading" in parts:
         table, leading = parts.pop("table"), parts.pop("leading")
         parts |= {"rows": table or leading, "compacted": table is None}

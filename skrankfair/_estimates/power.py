@@ -415,7 +415,7 @@ def doubts(
 ) -> tuple[Array, Array]:
     """Return the groups with few effective clusters, and those of uneven errors."""
     few = (n_effective < ENOUGH - 1e-9) & ~sums.undefined(finalize)
-    return few, uneven_errors(sums.concentration(finalize), df) & ~few
+    return few, uneven_errors(sums.tails(finalize)[1], df) & ~few
 
 
 def uneven_errors(concentration: Array, df: Array) -> Array:

@@ -182,8 +182,8 @@ class Remainder:
     sizes : ndarray of shape (D,)
         Sums of the absolute values of the shared columns.
     powers : ndarray of shape (M, G + 1, K) or None
-        Sums of all products of two, then of four, of the own and the shared columns.
-        None: there are too many columns or groups.
+        Sums of all products of two, then of three and of four, of the own and the
+        shared columns. None: there are too many columns or groups.
     """
 
     scatter: Gram
@@ -228,18 +228,19 @@ class Remainder:
         )
 
     def moments(self, slopes: Array) -> Array:
-        """Return ``Σ u²`` and ``Σ u⁴`` by stratum and group, shape (2, M, G).
+        """Return ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` by stratum and group, (3, M, G).
 
         ``u = Σ_c slope_c x_c`` is over the columns x of a row; `slopes` has shape
-        (G, C + D). Both are 0 where the powers are not kept.
+        (G, C + D). All are 0 where the powers are not kept.
         """
-        sums = np.zeros((2, self.active.shape[1], len(slopes)))
+        sums = np.zeros((3, self.active.shape[1], len(slopes)))
         if self.powers is not None:
-            monomials = _monomials(slopes.shape[1])
-            for columns, power in zip(monomials, self.powers.T, strict=True):
+            products = monomials(slopes.shape[1])
+            for columns, power in zip(products, self.powers.T, strict=True):
                 factor = slopes[:, columns].prod(axis=1) * _orders(columns)
-                sums[len(columns) // 4] += factor * power[:-1].T
-        return np.maximum(sums, 0.0)  # below 0 is rounding
+                sums[len(columns) - 2] += factor * power[:-1].T
+        sums[::2] = np.maximum(sums[::2], 0.0)  # below 0 is rounding
+        return sums
 
     def quartic_products(self, pairs: Pairs | None = None) -> Array:
         """Return sums of products of squared supports, (S * M, S * M, m).
@@ -320,8 +321,8 @@ def _powers_of(rows: Rows, most: int) -> Array | None:
     """Return the `powers` of a remainder; None if they are more than `most`."""
     n_own, n_groups, n_strata = rows.n_columns, rows.n_groups, rows.n_strata
     size = n_own + rows.shared.shape[1]
-    monomials = _monomials(min(size, _MOST_COLUMNS))
-    powers = np.zeros((n_strata, n_groups + 1, len(monomials)))
+    products = monomials(min(size, _MOST_COLUMNS))
+    powers = np.zeros((n_strata, n_groups + 1, len(products)))
     if size > _MOST_COLUMNS or powers.size > most:
         return None
     for block in rows.blocks():
@@ -331,7 +332,7 @@ def _powers_of(rows: Rows, most: int) -> Array | None:
         cell = block.group.astype(np.int64)
         if block.member is not None:
             cell += n_groups * ~block.member
-        for columns, power in zip(monomials, powers.T, strict=True):
+        for columns, power in zip(products, powers.T, strict=True):
             product = math.prod(entry[c] for c in columns)
             of_cells = np.bincount(cell, product, n_strata * n_groups)
             of_cells = of_cells.reshape(n_strata, n_groups).T
@@ -348,17 +349,17 @@ def _renumbered_powers(powers: Array | None, to: Layout, source: Array) -> Array
     if powers is None or size > 2 * _MOST_COLUMNS:
         return None
     place = [*to.columns, *(to.n_columns + to.shared)]
-    number = {columns: i for i, columns in enumerate(_monomials(size))}
-    old = [sorted(place[c] for c in columns) for columns in _monomials(len(place))]
+    number = {columns: i for i, columns in enumerate(monomials(size))}
+    old = [sorted(place[c] for c in columns) for columns in monomials(len(place))]
     moved = np.zeros((len(powers), source.size, len(number)))
     moved[..., [number[tuple(columns)] for columns in old]] = powers[:, source]
     return moved
 
 
-def _monomials(n_columns: int) -> list[tuple[int, ...]]:
-    """Return the columns of each product of two and of four columns, in order."""
+def monomials(n_columns: int) -> list[tuple[int, ...]]:
+    """Return the columns of each product of two to four columns, in order."""
     of = itertools.combinations_with_replacement
-    return [*of(range(n_columns), 2), *of(range(n_columns), 4)]
+    return [some for order in (2, 3, 4) for some in of(range(n_columns), order)]
 
 
 def _orders(factors: tuple[int, ...]) -> int:

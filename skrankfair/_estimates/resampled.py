@@ -317,9 +317,9 @@ class ResampledSums(ClusterSums):
         """Return the covariance of pairs of groups, given by number, shape (m,)."""
         return self.products(finalize, (first, second))
 
-    def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
-        """Return NaN for how much of the variance few rows make, which is unknown."""
-        return np.full(len(self.groups), np.nan)
+    def tails(self, finalize: Finalize, variance: Array | None = None) -> Array:
+        """Return NaN for what few rows make of each error, which is unknown."""
+        return np.full((2, len(self.groups)), np.nan)
 
     @property
     def has_covariance(self) -> bool:

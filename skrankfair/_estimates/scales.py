@@ -153,10 +153,55 @@ class LogScale(PlainScale):
         return PlainScale(log, error), positive
 
 
-class PositiveScale(LogScale):
-    """Means of what is never negative: intervals of the logarithm, plain resamples."""
+@dataclass(frozen=True, eq=False)
+class EventScale(PlainScale):
+    """Means that rare events move, of another scale where the error is as it is seen.
 
+    The variance of what is rare grows with its mean: where it is V at the estimate, it
+    is about ``V + |Δ| κ sqrt(V)`` at a value that is Δ away, on the side to which
+    events move the estimate.
+
+    Attributes
+    ----------
+    estimate, standard_error : ndarray
+    scale : PlainScale
+    skewness : ndarray
+        κ of the influences, above 0 where events make the estimate larger.
+    """
+
+    scale: PlainScale
+    skewness: Array | float
+
+    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+        """Return the interval of a number of standard errors each way."""
+        half = [reach * np.maximum(k, 0) / 2 for k in (-self.skewness, self.skewness)]
+        down, up = (reach * (more + np.hypot(1, more)) for more in half)
+        return self.scale.ends(down, df)[0], self.scale.ends(up, df)[1]
+
+    def test(self, null_value: Any, df: Any) -> tuple[Array, Array]:
+        """Return t and the p-value that the interval goes with."""
+        t = self.scale.test(null_value, df)[0]
+        toward = np.where(np.isfinite(t), -t, 0.0) * self.skewness
+        t = t / np.sqrt(1 + np.maximum(toward, 0.0))
+        return t, 2 * tail_of(t, df)
+
+
+@dataclass(frozen=True, eq=False)
+class PositiveScale(LogScale):
+    """Means of what is never negative: intervals of the logarithm, plain resamples.
+
+    The upper end is at least that of an `EventScale` of this skewness.
+    """
+
+    skewness: Array
     link = PLAIN
+
+    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+        """Return the interval of a number of standard errors; NaN without variance."""
+        own = self.estimate, self.standard_error
+        low, high = super().ends(reach, df)
+        far = EventScale(*own, PlainScale(*own), self.skewness).ends(reach, df)[1]
+        return low, np.maximum(high, far)
 
 
 @dataclass(frozen=True, eq=False)

@@ -310,9 +310,9 @@ class ClusterSums:
         return np.asarray(factor[:, None] * self.slopes(finalize))
 
     def moments_of_folded(self, finalize: Finalize) -> Array:
-        """Return ``Σ u²`` and ``Σ u⁴`` of folded rows by stratum, shape (2, M, G)."""
+        """Return ``Σ u²``, ``Σ u³``, ``Σ u⁴`` of folded rows by stratum, (3, M, G)."""
         if self.remainder is None:
-            return np.zeros((2, self.rows.n_strata, len(self.groups)))
+            return np.zeros((3, self.rows.n_strata, len(self.groups)))
         return self.remainder.moments(self._slopes_of_folded(finalize))
 
     def variance(self, finalize: Finalize) -> Array:
@@ -348,19 +348,23 @@ class ClusterSums:
         covariance[unknown] = covariance[:, unknown] = np.nan
         return covariance
 
-    def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
-        """Return ``Σ u⁴ / (Σ u²)²`` of the influences u of rows, by group.
+    def tails(self, finalize: Finalize, variance: Array | None = None) -> Array:
+        """Return ``Σ u³ / (Σ u²)^1.5`` and ``Σ u⁴ / (Σ u²)²`` of influences, (2, G).
 
-        It is 1 / n where n rows add the same to the variance, and near 1 where one row
-        makes most of it. Folded rows add nothing to ``Σ u⁴``. `variance` is ``Σ u²``,
-        if it is known already.
+        The influences u are of rows. The first is above 0 where few rows make the
+        estimate larger. The second is 1 / n where n rows add the same to the variance,
+        and near 1 where one row makes most of it. `variance` is ``Σ u²``, if it is
+        known already.
         """
         variance = self.variance(finalize) if variance is None else variance
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            fourth = self.moments_of_folded(finalize)[1].sum(axis=0)
+            third, fourth = self.moments_of_folded(finalize)[1:].sum(axis=1)
             for rows in self.influence(finalize):
-                fourth += np.bincount(rows.group, np.square(rows.value**2), fourth.size)
-            return np.asarray(fourth / variance**2)
+                square = np.square(rows.value)
+                # What a row adds is lacking without it.
+                third -= np.bincount(rows.group, square * rows.value, third.size)
+                fourth += np.bincount(rows.group, np.square(square), fourth.size)
+            return np.stack([third / variance**1.5, fourth / variance**2])
 
     @property
     def has_covariance(self) -> bool:

@@ -85,9 +85,10 @@ class TwoWaySums(ClusterSums):
         least = -np.sqrt(total[first] * total[second])
         return np.maximum(users + np.minimum(items - crossed, most), least)
 
-    def concentration(self, finalize: Finalize, variance: Array | None = None) -> Array:
-        """Return the larger of the concentrations over users and over items."""
-        return np.fmax(*(way.concentration(finalize) for way in self.ways))
+    def tails(self, finalize: Finalize, variance: Array | None = None) -> Array:
+        """Return that over users or over items, of which few make more of an error."""
+        users, items = (way.tails(finalize) for way in self.ways)
+        return np.where(items[1] > np.nan_to_num(users[1]), items, users)
 
     @property
     def has_covariance(self) -> bool:

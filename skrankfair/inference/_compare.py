@@ -72,7 +72,10 @@ def _difference(
     elif all_supports and a.metric.rest:
         metric = replace(metric, rest=tuple(map(minus, of_a, of_b)))
     else:
-        metric = replace(metric, heavy=a.metric.heavy)
+        others = None
+        if all_supports and a.metric.others and b.metric.others:
+            others = minus(a.metric.others, b.metric.others)
+        metric = replace(metric, heavy=a.metric.heavy, others=others)
     if isinstance(sums, ResampledSums):
         sums = replace(sums, finalize=metric.finalize)  # what copies keep
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
@@ -112,6 +115,8 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     covariance is DeLong's, which leaves out each item for both. Of results after
     ``compact(n_replicates=...)`` the covariance is that of their replicates, in which
     every cluster counts as often for both, and degrees of freedom are those of `a`.
+    Rare events of other groups, which a small group may lack, make tests and intervals
+    of means of rows wider: see the notes of `GroupEstimates.confidence_interval`.
 
     References
     ----------

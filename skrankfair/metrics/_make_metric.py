@@ -130,11 +130,16 @@ class MadeMetric:
             return ClusterSums.from_rows(rows.groups.labels, table, [*supports, *rests])
 
         sums = sums_of_rows(rows, sums_over)
+        gap, heavy = (
+            minus_rest(self.metric.finalize, len(supports)),
+            not self.metric.share,
+        )
         metric = replace(
             self.metric,
             pooled=not rows.groups.overlapping,
-            heavy=not self.metric.share,
-            against_rest=minus_rest(self.metric.finalize, len(supports)),
+            heavy=heavy,
+            others=gap.second if heavy else None,
+            against_rest=gap,
         )
         return GroupEstimates(metric, sums, _taken(options), missing=rows.missing)
 

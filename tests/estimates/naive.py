@@ -158,11 +158,13 @@ def moments(rows, finalize, supports=SUPPORTS):
     covariance = influence.T @ influence
     covariance[~known] = covariance[:, ~known] = np.nan
     with np.errstate(invalid="ignore"):
-        share = (influence**4).sum(axis=0) / (influence**2).sum(axis=0) ** 2
+        square = (influence**2).sum(axis=0)
+        skewness = -(influence**3).sum(axis=0) / square**1.5
+        share = (influence**4).sum(axis=0) / square**2
     return SimpleNamespace(
         estimate=estimate,
         covariance=covariance,
-        concentration=share,
+        tails=np.stack([skewness, share]),
         df=np.array([degrees_of(m) for m in matrices]),
         df_of_pairs=np.array([[degrees_of(a + b) for a in matrices] for b in matrices]),
         n_effective=effective,

@@ -23,8 +23,9 @@ from tests.metrics.common import columns, result_of
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
 def test_interval_is_students_on_the_scale_of_the_metric(matched, accuracy, level):
     rng = np.random.default_rng(0)
-    p, group = rng.random(40), rng.choice(["a", "b"], 40)
-    losses = metrics.mean_squared_error(rng.random(40) < p, p, sensitive_features=group)
+    p, group = rng.random(400), rng.choice(["a", "b"], 400)
+    y = rng.random(400) < p
+    losses = metrics.mean_squared_error(y, p, sensitive_features=group)
     share = accuracy.estimate
     for r, scale, back, slope in (
         (matched, np.asarray, np.asarray, 1.0),

@@ -44,8 +44,7 @@ def check(sums, expected, finalize, rtol=1e-9):
     of_pairs = expected.covariance[first, second]
     assert_allclose(between[defined], of_pairs[defined], **close)
     some = variance > 1e-9
-    share = sums.concentration(finalize)
-    assert_allclose(share[some], expected.concentration[some], **close)
+    assert_allclose(sums.tails(finalize)[:, some], expected.tails[:, some], **close)
     df, effective = degrees_of_freedom(sums, finalize)
     assert_allclose(df, expected.df, **close)
     assert_allclose(effective, expected.n_effective, **close)
@@ -192,20 +191,22 @@ def check_folded_powers(sums, rows, finalize, linear):
     if rows.member is not None:
         member = rows.member.reshape(linear.shape)
         strata = np.stack([member, ~member])
-    expected = [(strata * linear**power).sum(axis=1) for power in (2, 4)]
+    expected = [(strata * linear**power).sum(axis=1) for power in (2, 3, 4)]
     assert_allclose(sums.moments_of_folded(finalize), expected, atol=1e-11)
     backwards = sums.of_groups(np.arange(rows.n_groups)[::-1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = expected[1].sum(axis=0) / sums.variance(finalize) ** 2
+        scale = sums.variance(finalize) ** np.array([[1.5], [2.0]])
+        shape = np.sum(expected[1:], axis=1) / scale
     some = sums.variance(finalize) > 1e-9
-    found = sums.concentration(finalize), backwards.concentration(finalize)[::-1]
-    assert_allclose([each[some] for each in found], [share[some]] * 2, rtol=1e-5)
+    close = {"rtol": 1e-5, "atol": 1e-9}
+    for found in sums.tails(finalize), backwards.tails(finalize)[:, ::-1]:
+        assert_allclose(found[:, some], shape[:, some], **close)
     size, needs = (rows.n_columns, rows.shared.shape[1]), np.array(needs_of(finalize))
     for second in (False, True):
         moved = tuple(needs + len(sums.supports) * second)
         metric = Beside(finalize, *size, second=second, needs=moved)
-        share_of_one = sums.as_independent(sums).concentration(metric)
-        assert_allclose(share_of_one[some], share[some], rtol=1e-5)
+        shape_of_one = sums.as_independent(sums).tails(metric)
+        assert_allclose(shape_of_one[:, some], shape[:, some], **close)
 
 
 # Closed forms and other references

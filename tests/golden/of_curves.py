@@ -100,30 +100,28 @@ def shown(result, names):
     return {name: v() if callable(v) else v for name, v in values.items()}
 
 
-def parity(name, n_groups, options, weights=False):
-    """Return the test of predictive parity and all that it shows."""
+def curves_of(test, names, options, name, n_groups, more, weights=False):
+    """Return a test of curves and all that it shows."""
     y, s, columns = given(name, n_groups, weights)
-    options = {"n_resamples": 400, "grid": GRID, **options}
-    test = inference.predictive_parity_test(y, s, **columns, **options)
-    return shown(
-        test,
-        "to_frame statistic pvalue pvalues pointwise_pvalues difference"
-        " difference_standard_error curves standard_error effective_clusters df band"
-        " curve_band bandwidth",
-    )
+    return shown(test(y, s, **columns, n_resamples=400, **options | more), names)
 
 
-def marginal(name, n_groups, options, weights=False):
-    """Return the test of marginal outcomes and all that it shows."""
-    y, s, columns = given(name, n_groups, weights)
-    options = {"n_resamples": 400, "threshold": 0.5, **options}
-    test = inference.marginal_outcome_test(y, s, **columns, **options)
-    return shown(
-        test,
-        "to_frame statistic pvalue pvalues outcomes standard_errors difference"
-        " standard_error df effective_clusters confidence_interval outcome_interval"
-        " bandwidth",
-    )
+parity = partial(
+    curves_of,
+    inference.predictive_parity_test,
+    "to_frame statistic pvalue pvalues pointwise_pvalues difference"
+    " difference_standard_error curves standard_error effective_clusters df band"
+    " curve_band bandwidth",
+    {"grid": GRID},
+)
+marginal = partial(
+    curves_of,
+    inference.marginal_outcome_test,
+    "to_frame statistic pvalue pvalues outcomes standard_errors difference"
+    " standard_error df effective_clusters confidence_interval outcome_interval"
+    " bandwidth",
+    {"threshold": 0.5},
+)
 
 
 def scores(name, n_groups, metric, weights=False):

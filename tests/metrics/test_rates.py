@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import sklearn.metrics as sk
 from fairlearn import metrics as fl
-from scipy import special
+from scipy import special, stats
 
 from skrankfair import metrics
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
@@ -184,16 +184,23 @@ def test_a_group_without_the_rare_event_has_the_variance_of_the_rest():
     assert contrast.standard_error == pytest.approx(expected, rel=1e-9)
     assert contrast.pvalue == pytest.approx(gap.pvalue[0])
     # At a bound it has the variance that such events have there.
-    share, sizes = (u**4).sum() / (u**2).sum() ** 2, np.array([90, 1910])
-    fourth = (share * 1910 / sizes * (rest / sizes) ** 2).sum()
+    event = (u**3).sum() / (u**2).sum() * np.sqrt(1910 / 1909)  # in a sum of rows
+    of_events = event * rest * (1 / 90**2 - 1 / 1910**2) / expected**2
     distance = 0.05 - gap.estimate[0]
-    variance = expected**2 + distance * np.sqrt(fourth) / expected
+    variance = expected**2 + distance * of_events
     pvalue = special.stdtr(gap.df[0], -distance / np.sqrt(variance))
     margin = -np.inf, 0.05
     tests = [each.equivalence_test(margin) for each in (r, r.compact(), contrast)]
     assert [t.pvalue[0] for t in tests] == pytest.approx([pvalue] * 3, rel=1e-4)
     high = r.equivalence_test((-np.inf, tests[0].high[0]))
     assert high.pvalue[0] == pytest.approx(0.05)
+    # The interval of the group alone reaches as far as one with such events.
+    ends = [np.ravel([each.confidence_interval().high])[0] for each in (r, r.compact())]
+    reach, error = stats.t.ppf(0.975, 89), r.standard_error[0]
+    far = np.asarray(ends) - r.estimate[0]
+    np.testing.assert_allclose(far**2, reach**2 * (error**2 + far * event / 90), 1e-4)
+    own = metrics.brier_score(y[:90], s[:90]).confidence_interval().high
+    assert far[0] > 10 * (own - r.estimate[0])
 
 
 def test_group_mean_warns_of_heavy_tails():
