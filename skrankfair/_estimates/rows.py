@@ -189,8 +189,7 @@ class Rows:
     @cached_property
     def starts(self) -> Array:
         """The first entry of each row, then the number of entries, shape (Q + 1,)."""
-        rows = np.arange(self.n_rows + 1, dtype=self.row.dtype)
-        return np.searchsorted(self.row, rows)
+        return np.append(0, np.bincount(self.row, minlength=self.n_rows).cumsum())
 
     @property
     def by_group(self) -> Array:
@@ -454,7 +453,7 @@ def sum_rows(rows: Any, codes: Array, size: int) -> Array:
     of_code = sparse.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(size, n))
     if not isinstance(rows, np.ndarray):
         return (of_code @ rows).toarray()
-    columns = rows.reshape(n, math.prod(rows.shape[1:]))
+    columns = np.ascontiguousarray(rows.reshape(n, math.prod(rows.shape[1:])))
     return np.asarray(of_code @ columns).reshape(size, *rows.shape[1:])
 
 

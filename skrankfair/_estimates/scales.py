@@ -4,8 +4,9 @@ A share lies in [0, 1] and its interval too: Student's t on the scale of the log
 share of 0 or 1 (or clusters that all agree) has no variance to be seen, and gets the
 exact binomial interval (or the binomial variance) of as many trials as there are
 effective clusters. The mean of a loss is positive, and its interval that of its
-logarithm, which reaches further on the side of rare events. A difference or a mean of two shares has the interval that follows from those
-of both (Zou and Donner 2008, "MOVER"), a ratio the same on the scale of the logarithm.
+logarithm, which reaches further on the side of rare events. A difference or a mean of
+two shares has the interval that follows from those of both (Zou and Donner 2008,
+"MOVER"), a ratio the same on the scale of the logarithm.
 
 Every scale has `ends`, an interval of a number of standard errors each way, and `test`,
 Student's t of a null value, which agree: p < α where the interval excludes it.
