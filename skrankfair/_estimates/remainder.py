@@ -28,7 +28,7 @@ MOST_PRODUCTS = 1 << 20
 _MOST_OF_SUMS = 1 << 22
 # Products of four columns are for means of rows and of pairs, which have few columns;
 # there are as many of them as there may be products of two groups.
-_MOST_COLUMNS = 6
+_MOST_COLUMNS = 8
 
 
 @stored("Gram")
