@@ -554,6 +554,25 @@ def test_few_events_in_a_group_are_no_difference_of_equal_models(n_events):
     assert np.mean([differs, missed], axis=1).max() < 0.05 + tolerance(0.05, 400)
 
 
+def test_few_events_in_a_few_unequal_clusters_are_no_difference_of_equal_models():
+    """Signs drawn for the clusters of the group tell nothing of events they lack."""
+    differs = []
+    for rng in generators(200, 12):
+        drawn = rng.pareto(1.0, 330) * np.repeat([1, 2], [300, 30]) + 1
+        sizes = np.minimum(drawn, 60).astype(int)
+        y, s, who = rare_losses(
+            rng, [sizes[:300].sum(), sizes[300:].sum()], (0.01, 0.01)
+        )
+        who["cluster"] = np.repeat(np.arange(330), sizes)
+        noise = 0.001 * rng.normal(size=(2, y.size))
+        low, high = (
+            mean_squared_error(y, scores, **who)
+            for scores in (noise[0], 2 * s + noise[1])
+        )
+        differs.append(compare(low, high).test().pvalue[1] <= 0.05)
+    assert np.mean(differs) < 0.05 + tolerance(0.05, 200)
+
+
 def test_gaps_of_two_models_with_rare_events_are_alike():
     """Scores of 0.4 and 2.06 times the risk have the same expected log loss."""
     found = []

@@ -546,7 +546,9 @@ class GroupEstimates(AddsUp):
         those of a wild cluster bootstrap: the signs of the clusters' influences are
         drawn at random with the null value imposed, and residuals are divided by one
         minus the leverage. The draws have a fixed seed and do not depend on the order
-        of the data, the labels of clusters, or the number of parts.
+        of the data, the labels of clusters, or the number of parts. Means that are to
+        reckon with rare events (see `confidence_interval`) keep Student's t, as no
+        sign of a cluster that lacks an event shows it.
 
         References
         ----------

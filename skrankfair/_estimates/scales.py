@@ -4,12 +4,13 @@ A share lies in [0, 1] and its interval too: Student's t on the scale of the log
 share of 0 or 1 (or clusters that all agree) has no variance to be seen, and gets the
 exact binomial interval (or the binomial variance) of as many trials as there are
 effective clusters. The mean of a loss is positive, and its interval that of its
-logarithm, which reaches further on the side of rare events. A difference or a mean of
+logarithm, which reaches further up where rare events would. A difference or a mean of
 two shares has the interval that follows from those of both (Zou and Donner 2008,
 "MOVER"), a ratio the same on the scale of the logarithm.
 
 Every scale has `ends`, an interval of a number of standard errors each way, and `test`,
-Student's t of a null value, which agree: p < α where the interval excludes it.
+Student's t of a null value. They agree: p < α where the interval excludes it. Only the
+losses of `PositiveScale`, which have no null value, have a test of the logarithm alone.
 """
 
 from __future__ import annotations
@@ -173,6 +174,11 @@ class EventScale(PlainScale):
     scale: PlainScale
     skewness: Array | float
 
+    @property
+    def regular(self) -> Array:
+        """Whether no event is reckoned with that the clusters do not show."""
+        return super().regular & (self.skewness == 0)
+
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors each way."""
         half = [reach * np.maximum(k, 0) / 2 for k in (-self.skewness, self.skewness)]
@@ -196,6 +202,11 @@ class PositiveScale(LogScale):
 
     skewness: Array
     link = PLAIN
+
+    @property
+    def regular(self) -> Array:
+        """Whether no event is reckoned with that the clusters do not show."""
+        return super().regular & (self.skewness == 0)
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors; NaN without variance."""
