@@ -560,8 +560,9 @@ def unseen(metric: Metric, sums: ClusterSums) -> Array:
         return _unseen(*_sides(sums, metric.finalize, metric.others))[0]
     if metric.rest is not None:
         sides = np.array(_unseen(*_sides(sums, *metric.rest)))
-        # What the second of two sides adds is taken off, and so with gaps of samples.
-        sides[:, 1] *= np.array([1, -1, -1, 1])[: len(sides), None]
+        # The second of two sides is taken off, with both of its own sides if it is a
+        # gap, and so on: signs are +, -, -, +, -, +, +, -.
+        sides[:, 1] *= (-1.0) ** np.bitwise_count(np.arange(len(sides)))[:, None]
         return sides.sum(axis=0)
     few = sums.rows.member is not None and (sums.active(metric.finalize) < SMALL).any()
     of_means = not metric.share and metric.parts is None

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._inputs.validation import Array
-from .finalize import needs_of
+from .finalize import needs_of, quotient
 
 if TYPE_CHECKING:
     from .entries import Entries, Pairs
@@ -103,11 +103,10 @@ def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array,
             moment += np.bincount(group, power, 2 * n_groups).reshape(2, n_groups)
         for sample, sizes in zip(square, rows.support_by_stratum(support), strict=True):
             sample += sizes.products(sizes)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if sums.remainder is not None:
-            square += sums.remainder.square[number, :, :-1]
-        n_effective = total**2 / square
-        tails = third / variance**1.5, fourth / variance**2
+    if sums.remainder is not None:
+        square += sums.remainder.square[number, :, :-1]
+    n_effective = quotient(total**2, square)
+    tails = quotient(third, variance**1.5), quotient(fourth, variance**2)
     return list(zip(variance, n_effective, n_effective - 1, *tails, strict=True))
 
 

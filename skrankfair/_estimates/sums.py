@@ -17,7 +17,7 @@ import numpy as np
 from .._inputs.groups import sort_labels
 from .._inputs.validation import Array
 from .entries import Entries, Pairs
-from .finalize import Beside, Finalize, needs_of, slopes_at
+from .finalize import Beside, Finalize, needs_of, quotient, slopes_at
 from .remainder import MOST_PRODUCTS, Remainder
 from .rows import Layout, Rows, matching_rows
 from .storage import stored
@@ -364,7 +364,7 @@ class ClusterSums:
                 # What a row adds is lacking without it.
                 third -= np.bincount(rows.group, square * rows.value, third.size)
                 fourth += np.bincount(rows.group, np.square(square), fourth.size)
-            return np.stack([third / variance**1.5, fourth / variance**2])
+        return np.stack([quotient(third, variance**1.5), quotient(fourth, variance**2)])
 
     @property
     def has_covariance(self) -> bool:
