@@ -130,10 +130,8 @@ class MadeMetric:
             return ClusterSums.from_rows(rows.groups.labels, table, [*supports, *rests])
 
         sums = sums_of_rows(rows, sums_over)
-        gap, heavy = (
-            minus_rest(self.metric.finalize, len(supports)),
-            not self.metric.share,
-        )
+        gap = minus_rest(self.metric.finalize, len(supports))
+        heavy = not self.metric.share
         metric = replace(
             self.metric,
             pooled=not rows.groups.overlapping,

@@ -44,13 +44,12 @@ every_metric = pytest.mark.parametrize(
 def test_errors_are_those_of_the_jackknife(metric):
     y, s, d, group = drawn().values()
     cluster, given = np.arange(y.size) % 15, s if metric in LOSSES else d
+    of_rows = OF_SKLEARN[metric.__name__]
     r = metric(y, given, sensitive_features=group, cluster=cluster)
     for label, value, error in zip(r.groups, r.estimate, r.standard_error, strict=True):
         own = group == label
         left_out = [own & (cluster != unit) for unit in np.unique(cluster)]
-        values = [
-            OF_SKLEARN[metric.__name__](y[some], given[some]) for some in left_out
-        ]
+        values = [of_rows(y[some], given[some]) for some in left_out]
         n = max(len({*cluster[own & some]}) for some in that_count(metric, y, given))
         variance = (n - 1) / n * np.square(np.array(values) - value).sum()
         assert error == pytest.approx(np.sqrt(variance), rel=1e-10)
@@ -243,10 +242,8 @@ class TestClasses:
             coded = pd.Series(y).map(labels)
             made = decisions if more else pd.Series(d).map(labels).tolist()
             found = metric(coded, made, sensitive_features=group, **more, **given)
-            np.testing.assert_array_equal(
-                np.asarray(getattr(found, "estimate", found)),
-                np.asarray(getattr(expected, "estimate", expected)),
-            )
+            estimates = [getattr(r, "estimate", r) for r in (found, expected)]
+            np.testing.assert_array_equal(*estimates)
 
     def test_missing_ones_stay_missing(self):
         y = ["yes", None, "no", "yes"]
