@@ -60,6 +60,9 @@ CONSTRAINTS = ("parity", "treatment", "impact")
 #: HiGHS's tolerance (with its smallest, 1e-10, it failed on 300 lists of 100), and what
 #: a ranking must gain to be added: more than that.
 _TOLERANCE, _GAIN = 1e-9, 1e-8
+#: Smaller shares are met to this share of the tolerance. Equations in units of shares
+#: such as 1e-16 have numbers that HiGHS does not solve.
+_LEAST_UNIT = 1e-6
 #: Programs of so many rows are solved at a time: five times as many take 1.4 as long.
 _ROWS = 1 << 15
 #: Chances that are nothing but rounding.
@@ -146,7 +149,7 @@ def exposure_mixture(
     if constraint == "treatment":
         relaxed = _least_move(lists, value, of, share, even)
         share += relaxed[of] * (even - share)
-    unit = np.where(share > 0, share, 1.0)  # so that small groups count as large ones
+    unit = np.maximum(share, _LEAST_UNIT)  # so that small groups count as large ones
     # A stand-in satisfies the equations before rankings do. It is worth less than any
     # ranking, so that it has no weight at the optimum.
     total = np.bincount(query, value)
@@ -240,7 +243,8 @@ def _best_chances(
         "options": dict.fromkeys(tolerances, _TOLERANCE),
     }
     result: Any = linprog(**program, method="highs")
-    if result.status:  # The simplex method may give up; its other method has not.
+    if result.status:  # The simplex method may give up, or presolve find no solution.
+        program["options"]["presolve"] = False
         result = linprog(**program, method="highs-ipm")
     dual = -result.eqlin.marginals
     chances = np.maximum(result.x[: gains.size].reshape(gains.shape), 0.0)

@@ -265,14 +265,17 @@ class TestOptimumOfRandomRankings:
             utility = most_useful_policy(score[rows], group[rows], weights, "parity")[1]
             assert score[rows] @ exposure == pytest.approx(utility, abs=1e-9)
 
-    def test_groups_of_little_relevance(self):
+    @pytest.mark.parametrize("power", [3, 30, 300])
+    @pytest.mark.parametrize("constraint", CONSTRAINTS)
+    def test_groups_of_little_relevance(self, constraint, power):
         score, group, query = columns(6, 3, n_queries=60, longest=20)
-        score = score**3
-        mixture = mixed(score, group, query, DCG, "impact")
-        for rows, exposure, _ in of_queries(mixture, query, DCG):
-            for row in equations(score[rows], group[rows], DCG, "impact")[0]:
+        score = score**power
+        mixture = mixed(score, group, query, DCG, constraint)
+        for rows, exposure, moved in of_queries(mixture, query, DCG):
+            left, moves = equations(score[rows], group[rows], DCG, constraint)
+            for row, move in zip(left, moves, strict=True):
                 by_item = np.reshape(row, (rows.size, -1))[:, 0]
-                assert by_item @ exposure == pytest.approx(0, abs=1e-10)
+                assert by_item @ exposure == pytest.approx(moved * move, abs=1e-10)
 
     def test_mixes_at_most_as_many_rankings_as_groups(self):
         score, group, query = columns(0, 4, n_queries=100, longest=20)
@@ -297,8 +300,6 @@ class TestOptimumOfRandomRankings:
         assert ratios["treatment"][0] == pytest.approx(merit, abs=1e-9)
         assert ratios["impact"][1] == pytest.approx(merit, abs=1e-9)
 
-
-class TestFeasible:
     def test_without_merit_exposure_is_equal(self):
         score, group = np.zeros(4), np.array([0, 1, 1, 1])
         mixture = mixed(score, group, np.zeros(4, int), DCG, "treatment")

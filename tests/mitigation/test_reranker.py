@@ -22,10 +22,8 @@ quietly = pytest.mark.filterwarnings("ignore:Targets are not met")
 
 def new_order(score, labels, qid=None, **options):
     """Rows from the top, query by query, by the new scores; all of these differ."""
-    fair = FairReranker(**options)
-    new = fair.fit_transform(
-        np.asarray(score, dtype=float)[:, None], sensitive_features=labels, qid=qid
-    ).ravel()
+    X, who = np.asarray(score, dtype=float), {"sensitive_features": labels, "qid": qid}
+    new = FairReranker(**options).fit_transform(X[:, None], **who).ravel()
     qid = np.zeros(new.size) if qid is None else qid
     return np.lexsort((np.arange(new.size), -new, qid)).tolist()
 
@@ -54,9 +52,8 @@ def test_greedy_family_is_the_naive_one(method, n_groups, ties):
     rng = np.random.default_rng(n_groups)
     score, group, qid = lists_of(rng, n_groups, ties=ties)
     cuts = np.sort(rng.integers(0, 21, n_groups - 1))
-    share = {
-        g: Fraction(int(n), 20) for g, n in enumerate(np.diff([0, *cuts, 20]).tolist())
-    }
+    counts = np.diff([0, *cuts, 20]).tolist()
+    share = {g: Fraction(n, 20) for g, n in enumerate(counts)}
     target = {g: float(p) for g, p in share.items()}
     for k in (4, None):
         found = new_order(score, group, qid, method=method, target=target, k=k)
@@ -92,9 +89,8 @@ def test_fa_ir_is_the_naive_one(target):
                 law = {"pool": {g: members.count(g) for g in (None, *protected)}}
                 places = min(k, rows.size)
             level, _ = naive.failure_nearest(Fraction(1, 4), protected, places, **law)
-            expected += rows[
-                naive.fa_ir(items, protected, places, level, **law)
-            ].tolist()
+            order = naive.fa_ir(items, protected, places, level, **law)
+            expected += rows[order].tolist()
         assert found == expected
 
 
@@ -113,9 +109,8 @@ def test_det_const_sort_of_aif360():
     """Version 0.6.1, "Constrained", of 8 places with shares 3/8, 1/4 and 3/8."""
     score = [2, 30, 19, 18, 6, 4, 32, 0, 1, 16, 21, 26, 28, 23, 34, 24, 17, 25, 20, 9]
     group = [0, 0, 0, 1, 2, 2, 1, 2, 1, 1, 2, 1, 0, 2, 1, 2, 1, 0, 0, 0]
-    options = {"method": "det_const_sort", "k": 8}
-    target = {0: 3 / 8, 1: 1 / 4, 2: 3 / 8}
-    found = new_order(score, group, target=target, **options)
+    options = {"target": {0: 3 / 8, 1: 1 / 4, 2: 3 / 8}, "k": 8}
+    found = new_order(score, group, method="det_const_sort", **options)
     assert found[:8] == [14, 1, 15, 6, 12, 13, 17, 10]
 
 
@@ -175,9 +170,8 @@ def test_ties_are_in_row_order_and_strict_between_groups():
     assert np.argsort(-new).tolist() == [0, 2, 1, 3, 4, 5, 6]
     np.testing.assert_allclose(new, [1, 1, 1, 0, 0, -1, -1], atol=1e-12)
     # Without groups nothing needs an order.
-    np.testing.assert_array_equal(
-        FairReranker().fit_transform(score[:, None]).ravel(), score
-    )
+    alone = FairReranker().fit_transform(score[:, None]).ravel()
+    np.testing.assert_array_equal(alone, score)
 
 
 def test_several_scores_are_each_reranked():
@@ -234,9 +228,8 @@ def test_unseen_groups_keep_their_scores():
 def test_what_cannot_be_met_is_said():
     score, group = np.arange(12.0)[:, None], np.r_[np.zeros(10), np.ones(2)]
     qid = np.r_[np.zeros(6), np.ones(6)]
-    message = r"in 2 of 2 queries, .*: 1\.0 by up to 3\."
     fair = FairReranker(target="equal")
-    with pytest.warns(UserWarning, match=message):
+    with pytest.warns(UserWarning, match=r"in 2 of 2 queries, .*: 1\.0 by up to 3\."):
         fair.fit_transform(score, sensitive_features=group, qid=qid)
     fair = FairReranker(method="fa_ir", target={1: 0.6}, group=1)
     with pytest.warns(UserWarning, match=r"in 1 of 2 queries, .*: 1\.0 by up to 2\."):
