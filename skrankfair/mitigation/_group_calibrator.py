@@ -495,7 +495,8 @@ class GroupCalibrator(CalibratesByGroup):
 
     def _fit_with(self, calibrator: Any, log_odds: bool) -> Fit:
         """Return the function that fits curves of a score to rows."""
-        options: dict[str, Any] = {"monotonic": self.monotonic, "n_bins": self.n_bins}
+        rising = self.monotonic or self.calibrator == "isotonic"
+        options: dict[str, Any] = {"monotonic": rising, "n_bins": self.n_bins}
         return partial(fit_curve, calibrator, log_odds=log_odds, **options)
 
     def _of_groups(
