@@ -338,7 +338,7 @@ class Lattice:
         self, points: Array, x: Array, bandwidth: float, kernel: Kernel
     ) -> None:
         self.cell = bandwidth / kernel.cells
-        self.low = float(min(x.min(), points.min())) - 2 * self.cell
+        self.low = float(min(x.min(), points.min()))
         width = _width(points, x, bandwidth)
         self.n_nodes = math.ceil(width * kernel.cells) + 6
         reach = min(self.n_nodes, math.ceil(kernel.reach * kernel.cells) + 1)
@@ -362,7 +362,7 @@ class Lattice:
 
     def spread(self, x: Array) -> tuple[Array, Array]:
         """Return the four nearest nodes of each row, and their weights, (4, n) each."""
-        past = (x - self.low) / self.cell
+        past = (x - self.low) / self.cell + 2
         node = past.astype(np.int64)
         past -= node
         powers = np.stack([np.ones_like(past), past, past**2, past**3])
@@ -452,7 +452,8 @@ def segment_sums(
     """
     x, starts, n_rows = sample.x, sample.segment_starts, sample.x.size
     if lattice is not None:
-        tables = features(lattice.low + lattice.cell * np.arange(lattice.n_nodes))
+        nodes = np.arange(-2, lattice.n_nodes - 2)
+        tables = features(lattice.low + lattice.cell * nodes)
     step = max(256, min(_BLOCK_ROWS, 2 * _CHUNK // n_columns))
     ends = np.append(starts_of_runs(sample.cluster), n_rows)
     cuts = ends[np.searchsorted(ends, np.append(np.arange(0, n_rows, step), n_rows))]

@@ -170,8 +170,9 @@ def test_bad_columns():
 
 def test_one_place_or_one_cluster_has_a_mean():
     y = np.array([0.0, 1, 1, 1])
-    same = NadarayaWatsonRegressor().fit(np.full((4, 1), 0.5), y)
-    np.testing.assert_allclose(same.predict([[0.5], [9.0]]), 0.75)
+    for place in (0.5, 1e18):
+        same = NadarayaWatsonRegressor(method="fast").fit(np.full((4, 1), place), y)
+        np.testing.assert_allclose(same.predict([[place], [place + 9]]), 0.75)
     X = np.arange(4.0)[:, None]
     one = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y, cluster=[7] * 4)
     alone = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
