@@ -413,7 +413,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     marginal_outcomes_, marginal_outcomes_before_ : dict of float
         Expected share of the second class by group, at its own threshold and at the
         common threshold. The former are equal by construction, up to the grid of
-        scores.
+        scores, where the curves of all groups reach the level.
     marginal_outcome_errors_ : dict of float
         Standard errors of the outcomes at the groups' own thresholds, cluster-robust:
         those of `skrankfair.smoothing.nadaraya_watson` at the out-of-fold scores of the
@@ -621,6 +621,16 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """The common threshold, of scores of which the higher is the better."""
         return float(self._oriented(self.threshold))
 
+    def _as_score(self, cut: float) -> float:
+        """Return the last score that is accepted at a cut of oriented scores."""
+        score = float(self._oriented(cut))
+        if self.favorable == "low" and self._by_probability:
+            # Several probabilities may be rounded to the same distance from 1.
+            score += (cut - float(np.nextafter(cut, -np.inf))) / 2
+            if 1.0 - score < cut:
+                score = float(np.nextafter(score, -np.inf))
+        return score
+
     @property
     def _by_probability(self) -> bool:
         """Whether the scores are probabilities."""
@@ -690,12 +700,12 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             label: sum(cut * share for cut, share in cuts.items())
             for label, cuts in self._cuts.items()
         }
-        self.pooled_threshold_ = self._oriented(self._pooled_cut)
+        self.pooled_threshold_ = self._as_score(self._pooled_cut)
         self.randomized_thresholds_ = {
-            label: {self._oriented(cut): share for cut, share in cuts.items()}
+            label: {self._as_score(cut): share for cut, share in cuts.items()}
             for label, cuts in self._cuts.items()
         }
-        self.thresholds_ = {label: self._oriented(cut) for label, cut in means.items()}
+        self.thresholds_ = {label: self._as_score(cut) for label, cut in means.items()}
 
         def outcomes(cuts: dict[Hashable, float]) -> dict[Hashable, float]:
             at = {g: side.outcome_at(cuts[g]) for g, side in sides.items()}
@@ -742,8 +752,13 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
                 "raise": max(now),
                 "lower": min(now),
             }[self.adjust]
+            # Where a curve ends before the level, so does the search for it.
+            low = self._cut if self.adjust == "raise" else -np.inf
+            high = self._cut if self.adjust == "lower" else np.inf
             thresholds = [
-                self._cut if outcome == level else side.threshold_of(level)
+                self._cut
+                if outcome == level
+                else min(max(side.threshold_of(level), low), high)
                 for side, outcome in zip(sides, now, strict=True)
             ]
         return [{cut: 1.0} for cut in thresholds], pooled.threshold_of(level)
