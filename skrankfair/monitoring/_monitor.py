@@ -64,6 +64,11 @@ class Settings:
         object.__setattr__(self, "baseline", _checked_baseline(self.baseline))
         if not isinstance(self.spec, Mapping | None):
             raise ValueError(f"spec must be a dict or None; got {self.spec!r}.")
+        try:  # as it is read again: a tuple is a list, and a key is text
+            spec = json.loads(json.dumps(self.spec, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"spec must hold what JSON does: {error}.") from error
+        object.__setattr__(self, "spec", spec)
 
 
 @dataclass(frozen=True)

@@ -322,6 +322,7 @@ class TestSettings:
             ({"baseline": 0}, "baseline must"),
             ({"baseline": "never"}, "baseline must be a day"),
             ({"baseline": True}, "baseline must"),
+            ({"spec": {"columns": {"a"}}}, "spec must hold what JSON does"),
         ],
     )
     def test_what_is_wrong_is_named(self, settings, message):
@@ -331,7 +332,7 @@ class TestSettings:
     def test_are_those_of_the_file(self, tmp_path):
         path = tmp_path / "gap.jsonl"
         settings = {"margin": 0.1, "alpha": 0.01, "baseline": DAYS[1]}
-        settings |= {"tolerance": 0.02, "start": 30, "spec": {"y_score": "score"}}
+        settings |= {"tolerance": 0.02, "start": 30, "spec": {1: ("a", "b")}}
         before = monitored([0.0] * 3, path, **settings)
         again = Monitor.open(path)
         assert again.settings == before.settings
@@ -393,10 +394,7 @@ def test_text_stays_the_same(path):
         (lambda lines: [], "no store of a monitor"),
         (lambda lines: ["{}", *lines[1:]], "no store of a monitor"),
         (lambda lines: ["no", *lines[1:]], "no store of a monitor"),
-        (
-            lambda lines: [lines[0].replace('"alpha": 0.05', '"alpha": 7')],
-            "alpha must",
-        ),
+        (lambda lines: [lines[0].replace('"alpha": 0.05', '"alpha": 7')], "alpha must"),
         *(
             (lambda lines, head=head: [json.dumps(HEAD | head)], message)
             for head, message in (
