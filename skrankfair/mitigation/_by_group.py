@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
@@ -50,6 +51,11 @@ def two_classes(y: Array) -> Array:
     """Return the two classes of the rows that count, in order."""
     if not y.size:
         raise ValueError("Input y contains NaN in all rows of positive weight.")
+    if missing := np.count_nonzero(pd.isna(y)):
+        raise ValueError(
+            f"y must not have missing labels; {missing:,} of {y.size:,} are missing. "
+            "GroupThresholdClassifier takes NaN among numbers for unknown outcomes."
+        )
     check_classification_targets(y)
     classes, kind = np.unique(y), type_of_target(y, input_name="y")
     if kind != "binary":

@@ -268,6 +268,8 @@ def test_classes_that_are_not_two_raise(name):
         mitigation.by_columns().fit(X, np.arange(90) % 3)
     with pytest.raises(ValueError, match="one class, 1"):
         mitigation.by_columns().fit(X, np.ones(90, dtype=int))
+    with pytest.raises(ValueError, match="y must not have missing labels; 30 of 90"):
+        mitigation.by_columns().fit(X, np.array(["no", "yes", None] * 30, dtype=object))
 
 
 class Unprintable(LogisticRegression):
