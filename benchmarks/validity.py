@@ -1957,8 +1957,8 @@ Beside others a group is taken to have the rare events that as many of their row
 show. Of 100 rows with a risk of 1% a third has no event at all; intervals of such
 groups miss 2% to 4%, and tests of their gaps, of margins, of two models and of changes
 between two samples keep to 5%. Where the other groups have no such events either,
-nothing can tell. Means and losses of ten units (the NDCG of ten queries, the log loss
-of ten items in one list) miss some 7%. By users alone, a label of items is accused in
+nothing can tell. Means of ten units (the NDCG of ten queries, the log loss of ten rows
+that are everybody) miss some 7% to 8%. By users alone, a label of items is accused in
 up to half of fair catalogues. And an interval of a smoothed curve is not one of the
 curve itself."""
 
