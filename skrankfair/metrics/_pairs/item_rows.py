@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -235,7 +236,7 @@ def _item_table(
     if np.count_nonzero(rows) > rows.size / 4:
         return Rows.of_all(rows, shared, labels, member)
     # To leave out an item that is in no pairs changes nothing.
-    filled = np.logical_or.reduce([column != 0 for column in np.moveaxis(rows, 2, 0)])
+    filled = reduce(np.logical_or, (column != 0 for column in np.moveaxis(rows, 2, 0)))
     if member is not None:
         filled |= member & shared.any(axis=1, keepdims=True)
     row, group = np.nonzero(filled)
