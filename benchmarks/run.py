@@ -441,7 +441,7 @@ ANSWER = (
     "A metric of a million rows, with its standard errors, takes half as long as",
     "sorting the rows to three times as long, and up to 250 bytes per row beyond its",
     "inputs: pairs are counted and never listed. One list of a million rows whose",
-    "threshold is chosen from its pairs takes five times as long, and 310 bytes per",
+    "threshold is chosen from its pairs takes four to five times as long, and 310 bytes per",
     "row. Time grows in proportion to the rows, and a hundred million rows of files",
     "take less than twice what the engine itself needs to sort them",
     '("Beyond memory"). Errors for repeated users and items take three to four times',
