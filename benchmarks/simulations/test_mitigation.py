@@ -33,6 +33,7 @@ from skrankfair.mitigation import (
 )
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer
+from tests.mitigation import test_random_thresholds as random_thresholds
 from tests.mitigation import test_shrinkage as shrinkage
 from tests.mitigation.common import FEATURES, problem
 from tests.mitigation.data import (
@@ -658,3 +659,19 @@ def test_exposure_and_attention_on_movielens(options, goal):
     assert closed.low[little] > 0
     cost = compare(*(ndcg(y, s, qid=held["user"], k=10) for s in scores))
     assert cost.confidence_interval().high[0] < 0.03
+
+
+def test_decisions_of_random_thresholds_have_the_expected_rates():
+    X, y = random_thresholds.drawn(2000, 0)
+    model = random_thresholds.fitted(X, y)
+    chance = random_thresholds.chances(model, X)
+    found = np.zeros(2000)
+    for seed in range(200):
+        found += model.set_params(random_state=seed).predict(X)
+    error = np.sqrt(chance * (1 - chance) / 200)
+    certain = error < 1e-9
+    np.testing.assert_allclose(found[certain] / 200, chance[certain], atol=1e-9)
+    away = (found / 200 - chance)[~certain] / error[~certain]
+    assert away.size > 100
+    assert np.abs(away).max() < 6
+    assert 0.8 < np.sqrt(np.mean(away**2)) < 1.2

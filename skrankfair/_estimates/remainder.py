@@ -29,6 +29,8 @@ _MOST_OF_SUMS = 1 << 22
 # Products of four columns are for means of rows and of pairs, which have few columns;
 # there are as many of them as there may be products of two groups.
 _MOST_COLUMNS = 8
+# A sum that is a smaller share of its terms is only the rounding of them.
+_ROUNDING = 1e-13
 
 
 @stored("Gram")
@@ -98,8 +100,13 @@ class Gram:
             rows = np.repeat(columns[a], size, axis=1).ravel()
             others = np.tile(columns[b], size).ravel()
             block = np.asarray(self.matrix[rows, others]).reshape(-1, size, size)
-            one, other = left[a], right[b]
-            values[start : start + step] = np.einsum("mi,mij,mj->m", one, block, other)
+            parts = left[a], block, right[b]
+            value, whole = (
+                np.einsum("mi,mij,mj->m", *factors)
+                for factors in (parts, map(np.abs, parts))
+            )
+            nothing = np.abs(value) <= _ROUNDING * whole
+            values[start : start + step] = np.where(nothing, 0.0, value)
         return values
 
     def _columns(self) -> Array:

@@ -130,7 +130,15 @@ def splits_of(
     if not (cv is None or isinstance(cv, Integral)):
         given = {"groups": unit, **(parameters or {})}
         splits = check_cv(cv, y, classifier=classifier).split(X, y, **given)
-        return [(rows[np.asarray(a)], rows[np.asarray(b)]) for a, b in splits]
+        try:
+            folds = [(rows[np.asarray(a)], rows[np.asarray(b)]) for a, b in splits]
+        except IndexError as error:
+            raise ValueError(
+                f"cv must give numbers of rows below {rows.size}, or masks; {error}."
+            ) from error
+        if not folds:
+            raise ValueError("cv must give at least one split; got none.")
+        return folds
     n_splits = 5 if cv is None else int(cv)
     unit = rows if unit is None else unit
     n_units, name = int(unit.max()) + 1, "rows" if unit is rows else "clusters"

@@ -207,6 +207,13 @@ def test_group_mean_warns_of_heavy_tails():
         metrics.group_mean(np.exp(np.linspace(-12, 12, 120))).confidence_interval()
 
 
+def test_values_that_are_all_alike_have_no_interval():
+    """Sums of squares keep rounding, which is no variance."""
+    r = metrics.group_mean(np.full(2000, 0.1), sensitive_features=np.arange(2000) % 2)
+    for each in (r, r.compact(), r.compact() + r.compact()):
+        assert np.isnan(each.confidence_interval()).all()
+
+
 def test_group_mean_is_that_of_pandas():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"v": rng.normal(size=90), "g": rng.choice(list("abc"), 90)})

@@ -203,6 +203,8 @@ BAD_OPTIONS = [
     ({"ensemble": "auto"}, "ensemble must be one of"),
     ({"drop_metadata_columns": None}, "drop_metadata_columns must be one of"),
     ({"cluster": lambda X: X["group"], "cv": 5}, "at least cv=5 clusters; got 2"),
+    ({"cv": []}, "cv must give at least one split; got none"),
+    ({"cv": [([0, 9999], [1])]}, "cv must give numbers of rows below"),
     ({"threshold": "auto"}, "threshold must be a number"),
     ({"adjust": "up"}, "adjust must be one of"),
     ({"constraint": "rate"}, "constraint must be one of"),

@@ -133,20 +133,6 @@ def test_is_no_less_accurate_than_fairlearns(rows, seed):
 class TestDraws:
     X, Y = drawn(2000, 0)
 
-    def test_decisions_have_the_expected_rates(self):
-        model = fitted(self.X, self.Y)
-        chance = chances(model, self.X)
-        found = np.zeros(2000)
-        for seed in range(200):
-            found += model.set_params(random_state=seed).predict(self.X)
-        error = np.sqrt(chance * (1 - chance) / 200)
-        certain = error < 1e-9
-        np.testing.assert_allclose(found[certain] / 200, chance[certain], atol=1e-9)
-        away = (found / 200 - chance)[~certain] / error[~certain]
-        assert away.size > 100
-        assert np.abs(away).max() < 6
-        assert 0.8 < np.sqrt(np.mean(away**2)) < 1.2
-
     def test_an_int_gives_the_same_decisions(self):
         model = fitted(self.X, self.Y)
         first = model.predict(self.X)
