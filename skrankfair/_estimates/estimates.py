@@ -406,7 +406,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     elif metric.share:
         scale = ShareScale(estimate, error, result.n_effective, df)
     elif metric.positive:
-        scale = PositiveScale(estimate, error, event)
+        scale = PositiveScale(estimate, error, scale, event)
     elif metric.noise is not None:
         narrow, narrow_error = np.full(error.shape, -np.inf), np.zeros(error.shape)
         if metric.narrow is not None:

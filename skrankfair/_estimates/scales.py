@@ -9,8 +9,7 @@ two shares has the interval that follows from those of both (Zou and Donner 2008
 "MOVER"), a ratio the same on the scale of the logarithm.
 
 Every scale has `ends`, an interval of a number of standard errors each way, and `test`,
-Student's t of a null value. They agree: p < α where the interval excludes it. Only the
-losses of `PositiveScale`, which have no null value, have a test of the logarithm alone.
+Student's t of a null value, which agree: p < α where the interval excludes it.
 """
 
 from __future__ import annotations
@@ -193,27 +192,18 @@ class EventScale(PlainScale):
         return t, 2 * tail_of(t, df)
 
 
-@dataclass(frozen=True, eq=False)
-class PositiveScale(LogScale):
+class PositiveScale(EventScale):
     """Means of what is never negative: intervals of the logarithm, plain resamples.
 
-    The upper end is at least that of an `EventScale` of this skewness.
+    The upper end is at least that of an `EventScale`. There is no null value to test.
     """
 
-    skewness: Array
-    link = PLAIN
-
-    @property
-    def regular(self) -> Array:
-        """Whether no event is reckoned with that the clusters do not show."""
-        return super().regular & (self.skewness == 0)
+    axis = LOG
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors; NaN without variance."""
-        own = self.estimate, self.standard_error
-        low, high = super().ends(reach, df)
-        far = EventScale(*own, PlainScale(*own), self.skewness).ends(reach, df)[1]
-        return low, np.maximum(high, far)
+        low, high = LogScale(self.estimate, self.standard_error).ends(reach, df)
+        return low, np.maximum(high, super().ends(reach, df)[1])
 
 
 @dataclass(frozen=True, eq=False)
