@@ -276,9 +276,9 @@ def test_memory_grows_with_entries_and_groups():
         (sums.compact() + sums.compact()).variance(REST)
 
     # With all groups of each row the table alone would take 1.3 GB. What is worked on
-    # at once, whatever the size, is the constant. A sum has 147 products of columns of
+    # at once, whatever the size, is the constant. A sum has 203 products of columns of
     # each group five times.
-    assert with_peak(everything)[1] < 150 * table.row.size + 7000 * n_groups + 40e6
+    assert with_peak(everything)[1] < 150 * table.row.size + 9000 * n_groups + 40e6
 
 
 def test_weighted_pairs_are_all_pairs_on_average():
