@@ -429,8 +429,13 @@ def _skewness(result: GroupEstimates) -> tuple[Array, Array]:
     Rows of others may show events that a group lacks: the error of a gap has them
     already, and that of a value has not.
     """
-    error, (added, third, fourth) = result.standard_error, result.unseen
-    full = error**2 + (0.0 if result.metric.others is None else added)
+    error, others = result.standard_error, result.metric.others
+    full, (_, third, fourth) = error**2, result.unseen
+    df, n_effective = result.by_leverage
+    if others is not None and (n_effective < SMALL).any():
+        own = full, n_effective, df, *result.tails
+        (added, third, fourth), _ = _unseen(own, _side(result.sums, others))
+        full = full + added
     rare = uneven_errors(quotient(fourth, full**2), result.df)
     return np.nan_to_num(quotient(third, full * error)), rare
 
@@ -539,27 +544,21 @@ def _powers(variance: Array, skewness: Array, concentration: Array) -> Array:
     return np.stack([skewness * variance**1.5, concentration * variance**2])
 
 
-def _sides(sums: ClusterSums, *functions: Finalize) -> list[tuple[Array, ...]]:
-    """Return the sides of `_unseen` that are these functions of totals."""
-    sides: list[tuple[Array, ...]] = []
-    for finalize in functions:
-        df, n_effective = degrees_of_freedom(sums, finalize)
-        variance = sums.variance(finalize)
-        sides.append((variance, n_effective, df, *sums.tails(finalize, variance)))
-    return sides
+def _side(sums: ClusterSums, finalize: Finalize) -> tuple[Array, ...]:
+    """Return the side of `_unseen` that is a function of totals."""
+    df, n_effective = degrees_of_freedom(sums, finalize)
+    variance = sums.variance(finalize)
+    return variance, n_effective, df, *sums.tails(finalize, variance)
 
 
 def unseen(metric: Metric, sums: ClusterSums) -> Array:
     """Return the sums of `_unseen` over the sides of each estimate, shape (3, G).
 
     They are a group and its rest, two independent samples of these, or the two samples
-    of items of a difference of means, where one of these has few items. A mean of a
-    group is one side, and the others show what it lacks.
+    of items of a difference of means, where one of these has few items.
     """
-    if metric.others is not None:
-        return _unseen(*_sides(sums, metric.finalize, metric.others))[0]
     if metric.rest is not None:
-        sides = np.array(_unseen(*_sides(sums, *metric.rest)))
+        sides = np.array(_unseen(*(_side(sums, finalize) for finalize in metric.rest)))
         # The second of two sides is taken off, with both of its own sides if it is a
         # gap, and so on: signs are +, -, -, +, -, +, +, -.
         sides[:, 1] *= (-1.0) ** np.bitwise_count(np.arange(len(sides)))[:, None]

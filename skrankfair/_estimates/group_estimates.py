@@ -199,12 +199,13 @@ class GroupEstimates(AddsUp):
         return int(count) if float(count).is_integer() else count
 
     @cached_read_only
-    def _by_leverage(self) -> tuple[Array, Array]:
+    def by_leverage(self) -> tuple[Array, Array]:
+        """Degrees of freedom and effective clusters from leverages alone, (G,) each."""
         return degrees_of_freedom(self.sums, self.metric.finalize)
 
     @cached_read_only
     def _leverage(self) -> tuple[Array, Array]:
-        df, effective = self._by_leverage
+        df, effective = self.by_leverage
         if self.metric.counted:
             # The df of normal values with this concentration, which is 3 / (df + 2).
             df = np.where(self.uneven, 3 / self.tails[1] - 2, df)
@@ -214,7 +215,7 @@ class GroupEstimates(AddsUp):
     @property
     def uneven(self) -> Array:
         """Whether few extreme values make each error, (G,); False of many clusters."""
-        df, n_effective = self._by_leverage
+        df, n_effective = self.by_leverage
         small = n_effective < SMALL
         return small & uneven_errors(self.tails[1], df) if small.any() else small
 
@@ -259,17 +260,14 @@ class GroupEstimates(AddsUp):
         With ``Σ u³`` and ``Σ u⁴`` of all influences u behind the error with these
         events; all are 0 where nothing is said of rare events.
         """
-        of_means = self.metric.rest is not None or self.metric.others is not None
-        if not of_means or (self._by_leverage[1] < SMALL).any():
+        if self.metric.rest is None or (self.by_leverage[1] < SMALL).any():
             return unseen(self.metric, self.sums)
         return np.zeros((3, len(self.groups)))
 
     @cached_read_only
     def standard_error(self) -> Array:
         """Standard errors, shape (G,)."""
-        variance = self.sums.variance(self.metric.finalize)
-        if self.metric.others is None:
-            variance = variance + self.unseen[0]
+        variance = self.sums.variance(self.metric.finalize) + self.unseen[0]
         if self.metric.base is not None:
             variance[self.sums.variance(self.metric.base) == 0] = 0.0
         return np.sqrt(variance)
