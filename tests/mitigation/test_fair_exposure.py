@@ -300,6 +300,8 @@ class TestOptimumOfRandomRankings:
         assert ratios["treatment"][0] == pytest.approx(merit, abs=1e-9)
         assert ratios["impact"][1] == pytest.approx(merit, abs=1e-9)
 
+
+class TestFeasible:
     def test_without_merit_exposure_is_equal(self):
         score, group = np.zeros(4), np.array([0, 1, 1, 1])
         mixture = mixed(score, group, np.zeros(4, int), DCG, "treatment")

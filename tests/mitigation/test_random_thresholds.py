@@ -77,10 +77,11 @@ def least_cost(X, y, cost, weight):
             owner.append(g)
     columns, owner = np.array(columns).T, np.array(owner)
     rows = [(owner == g).astype(float) for g in groups]
+    values = [1.0] * len(groups)
     for g in groups[1:]:
         sign = (owner == groups[0]) * 1.0 - (owner == g)
         rows += list(columns * sign)
-    values = np.arange(len(rows)) < len(groups)
+        values += [0.0, 0.0]
     found = linprog(prices, A_eq=np.array(rows), b_eq=values)
     assert found.status == 0
     return found.fun + (1 - cost) * float(weight @ (y == 1))

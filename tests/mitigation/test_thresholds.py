@@ -118,6 +118,8 @@ class TestClosedForm:
         with pytest.warns(UserWarning, match="'a' are above all known outcomes"):
             low = thresholds_of(risk, known, favorable="low")
         assert low.thresholds_["b"] < 0.5 < low.thresholds_["a"]
+        at = risk.assign(score=[low.thresholds_[g] for g in risk["group"]])
+        assert (low.decision_function(at) <= 1e-15).all()
         low = thresholds_of(risk, known, favorable="low", threshold=0.2, adjust="raise")
         accepted = risk["score"] <= risk["group"].map(low.thresholds_)
         np.testing.assert_array_equal(low.predict(risk) == 0, accepted)
@@ -248,4 +250,6 @@ class TestRates:
     def test_a_group_with_one_kind_of_outcome(self):
         y = np.where(self.X["group"] == "b", 0.0, self.Y)
         with pytest.raises(ValueError, match="good and bad outcomes in every group"):
-            thresholds_of(self.X, y, constraint="equal_opportunity")
+            thresholds_of(
+                self.X, y, constraint="equal_opportunity", calibrator="isotonic"
+            )
