@@ -247,16 +247,18 @@ class TestErrors:
                 metrics.GroupEstimates.from_json(json.dumps({**GOOD, place: bad}))
 
     @pytest.mark.parametrize(
-        ("old", "new"),
+        ("old", "new", "match"),
         [
-            ('"count": 20.0', '"count": -20.0'),
-            ('"missing": {"map": []}', '"missing": {"map": [["dropped", -3]]}'),
+            ('"count": 20.0', '"count": -20.0', "a negative count"),
+            ('{"map": []}', '{"map": [["dropped", -3]]}', "a negative count"),
+            ("18, 19, 19]", "18, 19, 20]", "outside the 20 rows"),
+            ("0, 1, 0, 1]}}", "0, 1, 0, -1]}}", "outside the 2 rows or groups"),
         ],
     )
-    def test_no_count_is_negative(self, old, new):
+    def test_no_count_is_negative_and_no_entry_outside(self, old, new, match):
         document = json.dumps(GOOD)
         assert old in document
-        with pytest.raises(ValueError, match="a negative count"):
+        with pytest.raises(ValueError, match=match):
             metrics.GroupEstimates.from_json(document.replace(old, new))
 
     def test_large_arrays_of_zeros_can_be_read(self):
