@@ -831,31 +831,19 @@ def margin_bounds(margin: Any, kind: str) -> tuple[float, float]:
 
 def correct(pvalues: Array, method: str) -> Array:
     """Return p-values corrected for their number; NaN stays NaN and is no test."""
+    from statsmodels.stats.multitest import multipletests
+
     corrected = np.full(pvalues.shape, np.nan)
     known = ~np.isnan(pvalues)
     if known.any():
-        corrected[known] = _corrected(pvalues[known], method)
+        try:
+            corrected[known] = multipletests(pvalues[known], method=method)[1]
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(
+                "correction must be a method of statsmodels' multipletests, such as "
+                f"'holm'; got {method!r}."
+            ) from error
     return corrected
-
-
-def _corrected(pvalues: Array, method: str) -> Array:
-    """Return p-values, none of them NaN, corrected for their number."""
-    if method == "holm":
-        # That of statsmodels collects garbage in each call, a tenth of a second and up.
-        order = np.argsort(pvalues)
-        steps = pvalues[order] * np.arange(pvalues.size, 0, -1)
-        corrected = np.empty_like(pvalues)
-        corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-        return corrected
-    from statsmodels.stats.multitest import multipletests
-
-    try:
-        return np.asarray(multipletests(pvalues, method=method)[1])
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ValueError(
-            "correction must be a method of statsmodels' multipletests, such as "
-            f"'holm'; got {method!r}."
-        ) from error
 
 
 def one_test(pvalues: Array) -> bool:
