@@ -623,7 +623,8 @@ class Monitor(Shown):
             gap_low and gap_high. The sequences of a group hold at all looks together
             with the confidence that its share of alpha leaves. That of a level which is
             a share of rows, no two of a cluster and without weights, is by betting and
-            holds for any number of rows; the others are asymptotic.
+            holds for any number of rows; the others are asymptotic, and levels of
+            shares are cut at 0 and 1.
         """
         frames = []
         for group, track in self._tracked().items():
@@ -642,7 +643,9 @@ class Monitor(Shown):
                     n, counted = track.rows
                     estimate, ends = counted / n, betting_sequence(n, counted, alpha)
                 columns[what] = estimate
-                columns[f"{what}_low"], columns[f"{what}_high"] = ends
+                share = what == "level" and self.result(last=1).metric.share
+                bounds = (0.0, 1.0) if share else (-np.inf, np.inf)
+                columns[f"{what}_low"], columns[f"{what}_high"] = np.clip(ends, *bounds)
             frames.append(pd.DataFrame(columns))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -665,8 +668,8 @@ class Monitor(Shown):
         settings, days, alarms = self.settings, self.when, self.alarms
         latest = self.result(last=1)
         # The name that an audit has for the metric, such as inter_group_accuracy.
-        asked = (settings.spec or {}).get("metric")
-        name = str(asked or latest.name).replace("_", " ")
+        asked = (settings.spec or {}).get("metric") or latest.name
+        name = str(asked).replace("_group", "-group").replace("_", " ")
         # The last row of each group that has any.
         looks = {
             row["group"]: [row[column] for column in _SHOWN]

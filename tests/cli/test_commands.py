@@ -349,7 +349,7 @@ class TestMonitor:
         assert main(["monitor", store, "--json", str(path)]) == 3
         printed = capsys.readouterr().out
         assert "ALARM NA: the gap has grown" in printed
-        assert "\nWatched over time: inter group accuracy\n" in f"\n{printed}"
+        assert "\nWatched over time: inter-group accuracy\n" in f"\n{printed}"
         content = json.loads(path.read_text(encoding="utf-8"))
         assert len(content["updates"]) == 14
         assert {alarm["group"] for alarm in content["alarms"]} == {"NA", "south"}
