@@ -323,7 +323,7 @@ def _add(monitor: Monitor, arguments: argparse.Namespace, say: Any) -> None:
     """Add a file to a monitor: rows to be measured, or a result."""
     when = str(date.today() if arguments.when is None else arguments.when)
     if when in monitor.when and not arguments.replace:
-        raise InputError(f"{when} is there already; --replace takes its place.")
+        raise InputError(f"{when} is there already; --replace replaces it.")
     spec = monitor.settings.spec
     if _is_result(arguments.add):
         result = GroupEstimates.from_json(_text(arguments.add))

@@ -82,11 +82,11 @@ def recommender(
         metrics=metrics,
     )
     note = (
-        f"A truncated SVD of {int(train.sum()):,} ratings ranks later ones of users "
-        "and movies that it has seen, a query per user, whose outcome is the stars. "
-        f"Little-known films have fewer than {_FEW_RATINGS} of the former. Errors hold "
-        "for other users and movies. Data: MovieLens (Harper and Konstan 2015, ACM "
-        "TiiS 5(4))."
+        f"A truncated SVD of {int(train.sum()):,} ratings ranks later ratings of users "
+        "and movies that it has seen. Each user is a query, and the outcome is the "
+        f"stars. Movies with fewer than {_FEW_RATINGS} of the first ratings are little "
+        "known. Errors hold for other users and movies. Data: MovieLens (Harper and "
+        "Konstan 2015, ACM TiiS 5(4))."
     )
     title = f"Fairness audit: MovieLens, ranked by a truncated SVD, by {by}"
     return replace(report, title=title, notes=(*report.notes, note))

@@ -186,9 +186,9 @@ def _file() -> Parser:
     _add_columns(it, list(COLUMNS)[3:])
     _add_task(it)
     _add(it, "positive", "X", "outcome that counts as 1, such as hired (others: 0)")
-    text = "separator of a CSV file (default: as in its header)"
+    text = "separator of a CSV file (default: recognised)"
     _add(it, "sep", "X", text, type=_character)
-    _add(it, "decimal", "X", "decimal mark of a CSV file (default: as in it)")
+    _add(it, "decimal", "X", "decimal mark of a CSV file (default: recognised)")
     text = "refuse more distinct groups (default: 1000)"
     _add(it, "max-groups", "N", text, type=int)
     text = (
@@ -212,8 +212,8 @@ def _judging() -> Parser:
     text = "confidence level of the intervals and verdicts (default: 0.95)"
     _add(it, "confidence-level", "P", text, type=float, default=0.95)
     text = (
-        "for the number of groups: holm (no group is named by mistake) or fdr_bh (few "
-        "of those named are; for hundreds of groups; default: holm)"
+        "for the number of groups: holm (hardly ever names any group by mistake) or "
+        "fdr_bh (few of those named are; for hundreds of groups; default: holm)"
     )
     _add(it, "correction", None, text, choices=["holm", "fdr_bh"], default="holm")
     text = (
@@ -260,8 +260,8 @@ def _add_audit(to: Parser) -> None:
     text = "add the impact ratios of the four-fifths rule, by category and crossed"
     to.add_argument("--impact-ratio", action="store_true", help=text)
     text = (
-        "audit part by part within this much memory, such as 2GB (default: if the file "
-        "is a pattern such as 'log/*.parquet', or too large for memory)"
+        "audit part by part within this much memory, such as 2GB; a pattern such as "
+        "'log/*.parquet' and a file too large for memory are always audited so"
     )
     _add(to, "memory", "SIZE", text)
     _add(to, "jobs", "N", "parts that are measured at a time (default: 1)", type=int)
@@ -275,8 +275,7 @@ def _add_plan(to: Parser) -> None:
         "as 0.02 for two points"
     )
     _add(to, "gap", "G", text, type=float, required=True)
-    text = "chance to find it (default: 0.8)"
-    _add(to, "power", "P", text, type=float, default=0.8)
+    _add(to, "power", "P", "chance to find it (default: 0.8)", type=float, default=0.8)
     text = "level of the tests, divided by the number of groups (default: 0.05)"
     _add(to, "alpha", "A", text, type=float, default=0.05)
     text = (
@@ -299,7 +298,7 @@ def _add_monitor(to: Parser) -> None:
     to.add_argument("store", metavar="STORE", help="file of the results")
     _add(to, "add", "FILE", f"{_FILE}, or a result as to_json() writes it (.json)")
     _add(to, "when", "DAY", "day of the file, as 2026-11-21 (default: today)")
-    text = "put it in the place of that of the day"
+    text = "replace the result of that day"
     to.add_argument("--replace", action="store_true", help=text)
     tested = [name for name, of in table()["metrics"].items() if "untested" not in of]
     text = "metric of a new store, as of audit --metrics"
@@ -312,6 +311,6 @@ def _add_monitor(to: Parser) -> None:
     _add(to, "tolerance", "X", text, type=float)
     text = "chance of any false alarm ever (default: 0.05)"
     _add(to, "alpha", "A", text, type=float)
-    text = "number of updates, or last day, that are usual"
+    text = "the first updates, by number or last day, that changes are measured from"
     _add(to, "baseline", "X", text, type=_baseline)
     _add(to, "json", "F", "write alarms and sequences")

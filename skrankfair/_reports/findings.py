@@ -23,7 +23,7 @@ from .._estimates.finalize import OfRest
 from .._estimates.scales import PlainScale, t_quantile
 from .._inputs.validation import Array
 from ..metrics import GroupEstimates
-from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, note, table
+from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, note
 
 #: More groups than this, and a table shows those that matter.
 MANY_GROUPS = 30
@@ -645,15 +645,14 @@ def _margin_headline(tested: Iterable[MetricFinding]) -> str:
 
 def conflicts(findings: Iterable[MetricFinding]) -> list[str]:
     """Return a note on findings that are known to conflict, if some do."""
-    worse: dict[str, set[Hashable]] = {}
+    worse: dict[str, set[str]] = {}
     for f in findings:
         if f.directed and f.metric.merit:
             rows = worse.setdefault(f.metric.topic, set())
-            rows |= {row.group for row in f.on("worse")}
+            rows |= {row.label for row in f.on("worse")}
     both = {MISTAKES, EQUAL_SCORES} <= worse.keys()
-    if not both or worse[MISTAKES] <= worse[EQUAL_SCORES]:
-        return []
-    return [table()["texts"]["audit"]["conflict"]]
+    alone = sorted(worse[MISTAKES] - worse[EQUAL_SCORES]) if both else []
+    return [note("conflict", groups=fmt.some(alone))] if alone else []
 
 
 def margins_of(

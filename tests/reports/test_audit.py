@@ -35,7 +35,7 @@ def test_errors_of_users_and_items_where_metrics_take_both():
     same(report.results["pairwise_exposure"], exposure)
     users = {"qid": columns["qid"], "cluster": columns["cluster"][:, 0]}
     same(report.results["ndcg"], metrics.ndcg(y, score, **users))
-    assert report.notes[-1].endswith("hold for no other items: NDCG.")
+    assert report.notes[-1].startswith("The errors of NDCG are those of users")
     for told in (report, AuditReport.from_json(report.to_json())):
         assert "60 users, 40 items" in told.counts
     assert report.to_dict()["n_items"] == 40

@@ -179,7 +179,7 @@ class TestUnits:
         report = audit_cv(model(), X, y, **who, metrics=SOME)
         both = cluster != "user"
         assert ("60 queries, 21 users, 37 items" in report.counts) == both
-        said = "hold for no other items: NDCG" if both else "Each 'item' has one group"
+        said = "The errors of NDCG are those" if both else "Each 'item' has one group"
         assert said in report.notes[1]
 
     def test_lists_of_one_cluster_each(self):

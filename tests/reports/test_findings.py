@@ -244,7 +244,7 @@ class TestRisks:
         assert f"; {counts[1]} of the rest, " in mistakes[1]
         assert selected[0] == "Who is flagged?"
         assert equal == ("Do equal scores mean the same?", SILENCE)
-        assert any("known to conflict" in note for note in report.all_notes)
+        assert any("at equal scores: b. Which" in note for note in report.all_notes)
         assert not any("known to conflict" in note for note in low.all_notes)
 
     def test_unlike_base_rates_alone_are_no_finding(self):
