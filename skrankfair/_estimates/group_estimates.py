@@ -936,8 +936,9 @@ class GroupEstimates(AddsUp):
         Returns
         -------
         DataFrame
-            Indexed by group: estimate, standard_error, ci_low, ci_high, support and
-            pvalue. Its ``attrs`` say how many rows lacked a value, if any did.
+            Indexed by group: estimate, standard_error, ci_low, ci_high, support,
+            n_effective, df, pvalue and, where it is tested without a slope term,
+            slope_term. Its ``attrs`` say how many rows lacked a value, if any did.
         """
         low, high = self.confidence_interval(confidence_level)
         columns = {

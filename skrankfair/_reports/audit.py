@@ -49,7 +49,7 @@ _SECTION = ("title", "paragraphs", "header", "rows")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditReport(exports.Formats):
-    """All metrics of a ranking by group: what `skrankfair.audit` returns.
+    """All metrics of an audit by group: what `skrankfair.audit` returns.
 
     It prints as a table and a verdict for each metric, and notebooks show it as HTML.
 
@@ -673,7 +673,7 @@ def audit(
     cross: bool | str = True,
     progress: bool | Callable[[str], object] = False,
 ) -> AuditReport:
-    """Measure a ranking by every metric, and say which group is worse off.
+    """Measure a ranking, a risk score or decisions, and say which group is worse off.
 
     The rows are validated and ordered once. Every metric is computed by group, with its
     interval and its test, and the p-values are corrected over the groups.

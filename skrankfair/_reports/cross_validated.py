@@ -105,7 +105,8 @@ def audit_cv(
     favorable : {"high", "low"} or None, default=None
         Which end of the score is good for the person, as in `audit`.
     threshold : float or None, default=None
-        Score above which a row is accepted, as in `audit`, the same for all models.
+        Score from which the decision on a row is 1, as in `audit`, the same for all
+        models.
     k : int or None, default=None
         How many positions of a query count, from the top, as in `audit`.
     metrics : str, sequence of str or None, default=None

@@ -388,7 +388,7 @@ def mitigation_report(
         Which end of the score is good for the person, as in `skrankfair.audit`; it
         chooses the words of the two audits.
     threshold : float or None, default=None
-        Score above which a row is accepted, as in `skrankfair.audit`.
+        Score from which the decision on a row is 1, as in `skrankfair.audit`.
     k : int or None, default=None
         How many positions count, from the top, as in `skrankfair.audit`.
     metrics : str, sequence of str or None, default=None

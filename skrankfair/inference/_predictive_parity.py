@@ -472,7 +472,7 @@ def predictive_parity_test(
         groups have different scores. "nadaraya_watson": weighted means, as in the
         paper; their differences are biased where the curve has a slope and the groups
         have different scores, and rare groups seem more certain than they are. It
-        warns, since it rejects equal curves in 22-88% of such data at a level of 5%.
+        warns, since it rejects equal curves in up to 88% of such data at a level of 5%.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian"
         Weight of a row by its distance in the score. "gaussian4" and "flat_top" have
@@ -569,12 +569,12 @@ def predictive_parity_test(
 
     The curves are local quadratic fits to one group each, inside the range of the
     outcomes, with Clopper and Pearson's bands for effective numbers of clusters where
-    outcomes are in [0, 1]. ``curve="nadaraya_watson"``
-    has ``f_g(s) = Σ_m A_m / Σ_m B_m``, ``A_m = 1/n_m Σ_i Y_mi K(u)``, and with ``ψ_m =
-    (A_m - f B_m) / Σ B`` the covariance ``Σ_m ψ_m ψ'_m`` times ``sqrt(M / (M - 1))``
-    of both groups, for the M clusters of each; differences have Student's t with
-    Welch's degrees of freedom, from the effective clusters minus one, and a point that
-    rests on fewer than two has no test.
+    outcomes are in [0, 1]. ``curve="nadaraya_watson"`` has ``f_g(s) = Σ_m A_m / Σ_m
+    B_m``, ``A_m = 1/n_m Σ_i Y_mi K(u)`` and B_m the same without Y. With ``ψ_m = sqrt(M
+    / (M - 1)) (A_m - f B_m) / Σ B`` for the M clusters of a group, the covariance of
+    two curves is ``Σ_m ψ_m ψ'_m``; differences have Student's t with Welch's degrees of
+    freedom, from the effective clusters minus one, and a point that rests on fewer than
+    two has no test.
 
     References
     ----------
@@ -610,7 +610,7 @@ def predictive_parity_test(
     if curve == "nadaraya_watson":
         warn_user(
             "predictive_parity_test with curve='nadaraya_watson' rejects equal curves "
-            "in 22-88% of data sets, at a level of 5%, where groups are small or have "
+            "in up to 88% of data sets at a level of 5% where groups are small or have "
             "different scores; the default, curve='local_quadratic', keeps the level.",
             UserWarning,
         )

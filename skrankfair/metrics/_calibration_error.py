@@ -512,11 +512,11 @@ def calibration_error(
     Notes
     -----
     "smooth": ``(Σ w (s - f(s))² / Σ w)^(1/2)`` over the rows of the group, f its curve,
-    w the weight of the row (or 1) over the rows of its cluster. "binned" and "sweep":
-    the root of ``Σ_b n_b / n (mean score - mean outcome)²``, the row of rank r in bin
-    ``floor(r B / n)``; rows of equal score have their mean outcome, so their order does
-    not matter. "sweep" tries 2, 3, ... bins and takes the last number before a mean
-    falls, never the number of rows.
+    w the weight of the row (or 1) divided by the number of rows of its cluster.
+    "binned" and "sweep": the root of ``Σ_b n_b / n (mean score - mean outcome)²``, the
+    row of rank r in bin ``floor(r B / n)``; rows of equal score have their mean
+    outcome, so their order does not matter. "sweep" tries 2, 3, ... bins and takes the
+    last number before a mean falls, never the number of rows.
 
     Standard errors are those of the delta method over clusters. For "smooth" they
     include the error of the curve itself; for the bins they take the bins as given.

@@ -340,7 +340,8 @@ def make_metric(
     Raises
     ------
     ValueError
-        If an argument is none of its values, or if `columns` does not take `needs`.
+        If an argument has a value that it cannot have, or if `columns` does not take
+        `needs`.
 
     See Also
     --------

@@ -104,7 +104,7 @@ def mean_position(
     """Mean position of the clicked items of a group.
 
     The position of an item is 1 plus the number of items of its query that are ranked
-    above it; of tied items one half are. Fairness is equality: `test` and the p-values
+    above it; tied items count one half. Fairness is equality: `test` and the p-values
     compare each group with the rest.
 
     Parameters

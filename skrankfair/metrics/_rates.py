@@ -939,8 +939,9 @@ def balanced_accuracy(
 
     Notes
     -----
-    The rate is a ratio of two sums over rows, and its variance that of the jackknife
-    over clusters; intervals are those of shares, inside [0, 1].
+    The value is the mean of two ratios of sums over rows, and its variance that of the
+    jackknife over clusters; intervals combine the limits of both shares (Zou and Donner
+    2008) and are inside [0, 1].
 
     Examples
     --------

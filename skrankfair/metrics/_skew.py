@@ -159,7 +159,7 @@ def skew_at_k(
     sample_weight: Any = None,
     missing: str = "raise",
 ) -> GroupEstimates:
-    """How many times a group's share of the list is its share of the first k, as a log.
+    """Logarithm of a group's share of the first k over its share of the list.
 
     ``ln(p_k / q)``, with p_k the share of the group among the first k and q its share
     of the list: 0 is parity, a positive value is an advantage, and -inf means that

@@ -259,7 +259,8 @@ def exposure_parity(
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
         query is in two clusters, lists have different lengths with
-        ``average="representation"``, which has no maximum, or an option is unknown.
+        ``average="representation"``, which takes no ``divisor="maximum"``, or an option
+        is unknown.
 
     Warns
     -----

@@ -175,12 +175,12 @@ class GroupCalibrator(CalibratesByGroup):
             default="nadaraya_watson"
         "nadaraya_watson": the kernel smoother at 400 scores (200 even in range, 200 in
         rank), linear between them and constant outside; needs neither a monotone curve
-        nor a model, but many rows (§4.1). Of scores beyond [0, 1] it smooths the ranks
-        if they predict held-out outcomes better by two standard errors, as they do for
-        heavy tails. "isotonic": the non-decreasing curve with the least squared error,
-        equal scores pooled, linear between them. "platt": a
-        logistic curve of the score, or of its log-odds where all scores of the fit are
-        in [0, 1], with Platt's smoothed outcomes; outcomes must be in [0, 1]. Scores of
+        nor a model, but many rows (§4.1). If scores lie beyond [0, 1], it smooths over
+        their ranks where these predict held-out outcomes better by two standard errors,
+        as they do for heavy tails. "isotonic": the non-decreasing curve with the least
+        squared error, equal scores pooled, linear between them. "platt": a logistic
+        curve of the score, or of its log-odds where all scores of the fit are in
+        [0, 1], with Platt's smoothed outcomes; outcomes must be in [0, 1]. Scores of
         0 and 1 are taken to be half as far from there as the nearest other score.
         "binning": means of `n_bins` bins of equal mass. An estimator: any regressor or
         classifier (0 and 1) of one column, such as

@@ -322,7 +322,7 @@ class TestUndefined:
 
 def test_the_means_of_the_paper_warn_and_name_the_default():
     y, s, group, cluster = rows()
-    with pytest.warns(UserWarning, match="22-88%.*curve='local_quadratic'") as caught:
+    with pytest.warns(UserWarning, match="to 88%.*curve='local_quadratic'") as caught:
         compared(y, s, group, cluster, **PAPER)
     assert [w.category for w in caught] == [UserWarning]
     with warnings.catch_warnings():
