@@ -14,7 +14,7 @@ from .terminal import InputError
 
 #: Columns of the input, by the name that `audit` has for them.
 COLUMNS = {
-    "y_true": "outcome of the item; larger is better",
+    "y_true": "outcome of the item; in a ranking larger is better",
     "y_score": "score; higher scores rank first",
     "sensitive_features": (
         "group (or --by); several columns are crossed, unless all hold only True and "

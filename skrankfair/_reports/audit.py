@@ -681,7 +681,8 @@ def audit(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes or relevance, binary, graded or real; larger is better.
+        Outcomes or relevance, binary, graded or real; larger is better. For a risk
+        score or decisions an outcome may be bad, such as an arrest: see `favorable`.
     y_score : array-like of shape (n,)
         Scores, not ranks: higher scores rank first.
     sensitive_features : array-like of shape (n,) or (n, d)

@@ -460,7 +460,7 @@ class MetricFinding:
         unclear = [r.label for r in self.rows if self.verdict_on(r) == "cannot tell"]
         said = [f"Shown to be {reach}: {fmt.some(within)}."] if within else []
         if unclear:
-            said.append(f"The data cannot tell of {fmt.some(unclear)}.")
+            said.append(f"The data cannot tell for {fmt.some(unclear)}.")
         return " ".join(said) or f"No group is shown to be {reach}."
 
     def verdict_on(self, row: GroupFinding) -> str:

@@ -304,7 +304,7 @@ class TestMargins:
         assert "Shown to be within 6 points of the rest: b, c, d." in finding.verdict
         assert "3 of 5 groups are shown to be within the margin" in within.headline
         few = three(n_queries=40, bias=0.0, margin=0.06)
-        assert "The data cannot tell of a, b, c, d, e." in few.findings[0].verdict
+        assert "The data cannot tell for a, b, c, d, e." in few.findings[0].verdict
         nobody = "No group is shown to be within the margin by its metric."
         assert nobody in few.headline
         assert set(few.to_frame()["verdict"]) == {"cannot tell"}
