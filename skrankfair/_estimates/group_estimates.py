@@ -1224,7 +1224,7 @@ def _of_one_length(
         return a, b
     blocks = a.sums.by_group.shape[1] // len(short)
     place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
-    sizes = {"columns": place.ravel(), "n_columns": blocks * len(long)}
-    widened = a.sums.renumbered(replace(a.sums.layout, **sizes), a.groups)
-    widened = replace(widened, supports=b.sums.supports)
+    sizes = {"n_columns": blocks * len(long), "n_supports": len(b.sums.supports)}
+    layout = replace(a.sums.layout, columns=place.ravel(), **sizes)
+    widened = a.sums.renumbered(layout, a.groups).with_supports(b.sums.supports)
     return replace(a, metric=b.metric, sums=widened), b

@@ -51,8 +51,11 @@ def item_count(by_group: Array, shared: Array) -> Array:
 
 @stored("HasItems")
 def has_items(by_group: Array, shared: Array) -> Array:
-    """Return 1 for a group with items, else 0, so that units with items count alike."""
-    return 1.0 * (by_group[..., -1] > 0)
+    """Return the mean total of a unit with items, 0 without, shape (..., G).
+
+    Where units count alike the totals are 1, and those of several units their number.
+    """
+    return shared.mean(axis=-1)[..., None] * (by_group[..., -1] > 0)
 
 
 def means_of_shares(units: QuerySums) -> QuerySums:
@@ -156,7 +159,7 @@ def share_estimates(
             breakdown=_both_shares,
             relative=not data.groups.overlapping,
         )
-    supports = [has_items] if average == "clusters" else None
+    supports = None if average == "amortized" else [has_items]
     by_row = None
     if average != "clusters":
         if average == "queries":

@@ -18,6 +18,7 @@ from .._estimates.finalize import (
 )
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
+from .._inputs.columns import OneWayError
 from .._inputs.groups import as_columns
 from .._inputs.ranking import Memberships, RankedData, measured
 from .._inputs.validation import (
@@ -211,10 +212,10 @@ def matched_pair_estimates(
     if position_weight is not None or k is not None or patience is not None:
         of_rank = PositionWeight.of(position_weight, k, patience)
         weights = of_rank.strata(data.ranking.n_places, n_columns * len(data.groups))
-        if variance == "item":
-            raise ValueError(
-                "position_weight needs variance='cluster': one list has one item at a "
-                "position, too few for the standard error of its ratio."
+        if variance == "item" or data.item is not None:
+            raise OneWayError(
+                "position_weight needs variance='cluster' and one column of clusters: "
+                "a list has one item at a position, too few for errors over items."
             )
         variance = "cluster"
     n_positions = 0 if weights is None else weights.size

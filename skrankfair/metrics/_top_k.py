@@ -39,7 +39,7 @@ def top_share_estimates(
     places = np.minimum(ranking.lengths, k).astype(float)[:, None]
     sums = QuerySums(members.cells, np.stack([top, members.sizes], axis=1), places)
     metric = Metric("share_at_k", Share(), ColumnSum(1, 2), unit="items", share=True)
-    supports = [has_items] if average == "clusters" else None
+    supports = None if average == "items" else [has_items]
     parameters = {"k": k, "average": average}
     return query_estimates(data, metric, sums, parameters, supports, means_of_shares)
 

@@ -89,7 +89,7 @@ def test_shares_of_exposure(average):
     visits = 1 / (same & (score >= score[:, None])).sum(1)
     if average == "queries":
         visits /= (same * visits).sum(1)
-    for way, sums in zip((1, 0), (result.sums.items, result.sums.users), strict=True):
+    for way, sums in enumerate(result.sums.ways):
         change = []
         for unit in np.unique(cluster[:, way]):
             left = cluster[:, way] != unit

@@ -55,6 +55,7 @@ REFUSED = {
         ({"position_weight": [0, 0]}, "position_weight must be positive at some rank"),
         ({"position_weight": np.ones(9999)}, "position_weight must be 0 after rank"),
         ({**DCG, "variance": "item"}, "position_weight needs variance='cluster'"),
+        ({**DCG, "cluster": np.ones((6, 2))}, "position_weight needs .* one column"),
         ({**N_PAIRS, "item_weight": [1] * 6}, "n_pairs counts pairs.*got 3"),
         ({"epsilon": "mse"}, "epsilon='mse' is the bandwidth of a local"),
         ({**LOCAL, "average": "queries"}, "epsilon='mse' is the bandwidth of a local"),
