@@ -96,7 +96,8 @@ class MarginalOutcomeTest(ContrastTest):
     def effective_clusters(self) -> Array:
         """How many clusters the value of each group rests on, shape (G,).
 
-        ``1 / Σ_m l_m²`` for the weights l of the clusters in the value.
+        ``1 / Σ_m l_m²`` for the weights l of the clusters in the value; 0 where the
+        scores near the threshold do not tell it.
         """
         return self.sums.fits.effective[:, 0]
 
@@ -191,9 +192,8 @@ class MarginalOutcomeTest(ContrastTest):
         ValueError
             If the level is outside (0, 1).
         """
-        method = self.parameters["correction"]
-        if len(self.contrasts) == 1:
-            method = "pointwise"
+        one = len(self.contrasts) == 1
+        method = "pointwise" if one else self.parameters["correction"]
         return self._band(self._level(confidence_level), method)
 
     def outcome_interval(
@@ -298,8 +298,7 @@ class MarginalOutcomeTest(ContrastTest):
                 f"({100 * level:g}% interval {fmt.number(low[i])} to "
                 f"{fmt.number(high[i])}, p = {self.pvalues[i]:.3g})"
             )
-            untested = np.isnan(self.pvalues[i])
-            said = "too little data" if untested else said
+            said = "too little data" if np.isnan(self.pvalues[i]) else said
             lines.append(f"{fmt.label(a)} - {fmt.label(b)}: {said}")
         lines.append(f"{self.n_clusters:,} clusters")
         return "\n".join(lines)
@@ -406,8 +405,9 @@ def marginal_outcome_test(
     Warns
     -----
     UndefinedMetricWarning
-        For a group without a row above the threshold, or with fewer than five effective
-        clusters near it: it has no marginal outcome (NaN). Where there is no p-value.
+        For a group without a row above the threshold, with fewer than five effective
+        clusters near it, or with one or two distinct scores there, none of them the
+        threshold: it has no marginal outcome (NaN). Where there is no p-value.
 
     See Also
     --------
@@ -425,6 +425,8 @@ def marginal_outcome_test(
     outcomes are not taken for certainty. Values and intervals of outcomes in [0, 1]
     stay there (Clopper and Pearson's, with effective numbers of clusters, ``1 / Σ_m
     l_m²``).
+    One or two distinct scores above the threshold tell no value at it: of scores with a
+    few levels take the last level that is accepted for the threshold.
     Differences have Student's t with Welch's degrees of freedom from these numbers less
     one; a group with fewer than five has no value, and with two outcomes of a common
     share p the number times p (1 - p) must be at least one for a p-value.
@@ -547,7 +549,9 @@ def marginal_outcome_test(
         names = [fmt.label(result.groups[g]) for g in np.flatnonzero(few)]
         warn_user(
             f"The marginal outcome is undefined (NaN) with fewer than {FEWEST} "
-            f"effective clusters near the threshold, in: {', '.join(names)}."
+            "effective clusters near the threshold, or at most two distinct scores "
+            "there, none of them the threshold (for a few levels take the last that is "
+            f"accepted), in: {', '.join(names)}."
         )
     elif result.contrasts and np.isnan(result.pvalue) and present.all():
         warn_user(

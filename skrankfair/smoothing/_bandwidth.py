@@ -312,15 +312,19 @@ def _mse_bandwidth(sample: Sample, threshold: float, kernel: Kernel) -> float:
 
 
 def _effective_rows(x: Array, weight: Array, bandwidth: float, kernel: Kernel) -> float:
-    """Return ``1 / Σ l²`` for the weights l of a quadratic's value at 0."""
+    """Return ``1 / Σ l²`` for the weights l of a quadratic's value at 0.
+
+    It is 0 where the scores near 0 are too few to tell that value.
+    """
     design = np.vander(x / bandwidth, 3, increasing=True)
     near = weight * kernel(design[:, 1])
     if not near.any():
         return 0.0
     near /= near.max()  # in any unit, so not in one that is too small to invert
     inverse = np.linalg.pinv((design * near[:, None]).T @ design, hermitian=True)
-    squares = float(np.sum((near * (design @ inverse[0])) ** 2 / weight))
-    return 1 / squares if squares > 0 else 0.0
+    parts = near * (design @ inverse[0])
+    told = np.isclose(parts.sum(), 1.0)
+    return 1 / float(np.sum(parts**2 / weight)) if told else 0.0
 
 
 @cache

@@ -72,7 +72,8 @@ class CurveFits(NamedTuple):
     weights : ndarray of shape (H, J, d + 1)
         The polynomial of the distance that weighs the outcomes.
     effective : ndarray of shape (H, J)
-        ``1 / Σ_m l_m²`` for the weights l of the clusters in the value.
+        ``1 / Σ_m l_m²`` for the weights l of the clusters in the value; 0 where the
+        scores in the window do not tell it, and the weights do not sum to one.
     """
 
     estimate: Array
@@ -498,8 +499,10 @@ class CurvePairs(ReadOnlyArrays):
         weights = inverse[:, :, 0]
         products = self._own_products[..., : self.degree + 1, : self.degree + 1]
         squares = np.einsum("hjk,hjkl,hjl->hj", weights, products, weights)
+        # They sum to one unless the scores in the window are too few to tell the value.
+        sums = np.einsum("hjk,hkj->hj", weights, self.totals[:, : self.degree + 1])
         effective = np.zeros(squares.shape)
-        np.divide(1.0, squares, out=effective, where=squares > 0)
+        np.divide(1.0, squares, out=effective, where=np.isclose(sums, 1.0))
         residual = _residual(weights, fitted)
         return CurveFits(fitted[..., 0], residual, weights, effective)
 

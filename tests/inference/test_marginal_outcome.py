@@ -156,15 +156,12 @@ def test_unknown_outcomes_below_change_nothing():
     y, s, group, cluster = rows()
     known = s >= T
     expected = compared(y, s, group, cluster)
-    for columns in (
-        (np.where(known, y, np.nan), s, group, cluster),
-        [column[known] for column in (y, s, group, cluster)],
-    ):
+    unknown = np.where(known, y, np.nan), s, group, cluster
+    for columns in (unknown, [c[known] for c in (y, s, group, cluster)]):
         other = compared(*columns)
-        assert other.bandwidth == expected.bandwidth
-        assert other.pvalue == expected.pvalue
+        for name in ("bandwidth", "pvalue", "n_clusters"):
+            assert getattr(other, name) == getattr(expected, name)
         np.testing.assert_array_equal(other.difference, expected.difference)
-        assert other.n_clusters == expected.n_clusters
 
 
 def test_low_scores_that_are_good_are_those_of_negated_ones():
@@ -173,8 +170,7 @@ def test_low_scores_that_are_good_are_those_of_negated_ones():
     y = np.where(s > T, np.nan, y)
     low = compared(y, s, group, cluster, favorable="low")
     high = compared(y, -s, group, cluster, threshold=-T)
-    assert low.threshold == T
-    assert low.pvalue == high.pvalue
+    assert (low.threshold, low.pvalue) == (T, high.pvalue)
     np.testing.assert_array_equal(low.outcomes, high.outcomes)
     np.testing.assert_array_equal(low.difference, high.difference)
     assert "threshold=0.4, " in repr(low)
@@ -258,8 +254,7 @@ class TestUndefined:
 
     def test_too_few_of_one_outcome(self):
         """Two of 200 did not repay: nothing can be said of six of a group."""
-        y = np.ones(206)
-        y[[3, 150]] = 0
+        y = 1.0 - np.isin(np.arange(206), [3, 150])
         s = np.linspace(0.5, 1, 206)
         group = np.where(np.arange(206) % 35 == 0, "b", "a")
         options = {"boundary": "constant", "bandwidth": 1.0, "threshold": 0.5}
@@ -268,10 +263,14 @@ class TestUndefined:
         assert np.isnan(t.pvalue)
         assert not np.isnan(t.outcomes).any()
 
-    def test_all_scores_at_one_place_have_a_mean_and_no_line(self):
-        y = np.array([0.0, 1, 1, 1, 0, 0] * 10)
-        t = compared(y, [0.5] * 60, list("ababab") * 10, threshold=0.5, bandwidth=0.1)
-        np.testing.assert_allclose(t.outcomes, [1 / 3, 2 / 3])
+    def test_one_or_two_scores_tell_the_value_at_one_of_them_only(self):
+        y, group = np.array([0.0, 1, 1, 1, 0, 0] * 10), list("ababab") * 10
+        for s in (np.full(60, 0.5), np.repeat([0.5, 0.7], 30)):
+            t = compared(y, s, group, threshold=0.5, bandwidth=0.4)
+            np.testing.assert_allclose(t.outcomes, [1 / 3, 2 / 3])
+            with pytest.warns(UndefinedMetricWarning, match="distinct.*in: a, b"):
+                t = compared(y, s, group, threshold=0.45, bandwidth=0.4)
+            assert np.isnan(t.outcomes).all()
 
 
 def test_an_unknown_outcome_is_named_by_its_row():
