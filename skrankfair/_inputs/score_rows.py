@@ -210,6 +210,17 @@ class ScoreRows:
         return replace(self, groups=everyone).sample(cluster_weight)
 
 
+def at_least(scores: Array, threshold: float) -> Array:
+    """Return which scores are a threshold or more.
+
+    So is a score of single precision that is the nearest one to the threshold: as such
+    0.7 is a little less than 0.7.
+    """
+    with np.errstate(over="ignore"):
+        nearest = np.float32(threshold)
+    return np.asarray((scores >= threshold) | (scores == nearest))
+
+
 def score_rows(
     y_true: Any,
     y_score: Any,

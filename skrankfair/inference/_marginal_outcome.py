@@ -17,7 +17,7 @@ from .._estimates.rows import cluster_table, weights_of_rows
 from .._estimates.scales import ConfidenceInterval, welch_df
 from .._estimates.simultaneous import Simultaneous
 from .._estimates.sums import ClusterSums
-from .._inputs.score_rows import score_rows
+from .._inputs.score_rows import at_least, score_rows
 from .._inputs.validation import (
     Array,
     check_choice,
@@ -496,7 +496,7 @@ def marginal_outcome_test(
         # Negated scores are accepted from the negated threshold.
         everyone, cut = replace(everyone, x=-everyone.x), -cut
         sides = "above", "below", "smallest"
-    above = np.flatnonzero(everyone.x >= cut)
+    above = np.flatnonzero(at_least(everyone.x, cut))
     unknown = np.isnan(everyone.y[above])
     if unknown.any():
         row = int(everyone.kept[above[np.argmax(unknown)]])

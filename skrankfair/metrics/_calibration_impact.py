@@ -17,7 +17,7 @@ from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
 from .._estimates.sums import ClusterSums
 from .._inputs.groups import Codes
 from .._inputs.ranking import RankedData, Ranking, ranked_data
-from .._inputs.score_rows import Sample, ScoreRows, score_rows
+from .._inputs.score_rows import Sample, ScoreRows, at_least, score_rows
 from .._inputs.validation import (
     Array,
     check_choice,
@@ -313,7 +313,7 @@ def positive_rate_shift(
     )
     check_magnitude(y_score=rows.x)
     calibrated = Calibrated.of_rows(rows, bandwidth, smoother, cluster_weight)
-    before = calibrated.sample.x > threshold
+    before = ~at_least(-calibrated.sample.x, -threshold)
     # A mean outcome that is above the threshold only by rounding is not above it.
     above = threshold + _ROUNDING * max(1.0, abs(threshold))
     return shift_estimates(

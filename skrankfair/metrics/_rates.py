@@ -17,7 +17,7 @@ from .._estimates.finalize import BucketRatio, ColumnSum, Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
-from .._inputs.score_rows import ScoreRows
+from .._inputs.score_rows import ScoreRows, at_least
 from .._inputs.validation import (
     Array,
     check_binary,
@@ -65,7 +65,7 @@ def _rate(
         *values: Array, threshold: float | None = None, pos_label: Any = None
     ) -> Any:
         *outcomes, score = values
-        decided = score if threshold is None else (score >= threshold) * 1.0
+        decided = score if threshold is None else at_least(score, threshold) * 1.0
         return columns(*outcomes, decided)
 
     def check(rows: ScoreRows, threshold: Any, pos_label: Any) -> None:

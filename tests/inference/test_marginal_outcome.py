@@ -167,10 +167,12 @@ def test_unknown_outcomes_below_change_nothing():
 def test_low_scores_that_are_good_are_those_of_negated_ones():
     """Loans are given at a low risk; who got none has no outcome."""
     y, s, group, cluster = rows(labels="abc")
+    s = s.round(1).astype(np.float32)  # as such 0.4 is more than 0.4
     y = np.where(s > T, np.nan, y)
     low = compared(y, s, group, cluster, favorable="low")
     high = compared(y, -s, group, cluster, threshold=-T)
     assert (low.threshold, low.pvalue) == (T, high.pvalue)
+    assert low.n_clusters == np.unique(cluster[s <= T]).size
     np.testing.assert_array_equal(low.outcomes, high.outcomes)
     np.testing.assert_array_equal(low.difference, high.difference)
     assert "threshold=0.4, " in repr(low)

@@ -65,11 +65,9 @@ def test_shares_are_between_0_and_1_and_covariances_have_no_negative(data, avera
 
 def test_log_loss_clips_by_the_type_of_scores():
     y, score = [1, 0, 1, 1], np.array([1.0, 1.0, 0.0, 0.5])
-    for dtype in (np.float32, np.float64):
-        expected = sk.log_loss(y, score.astype(dtype))
-        assert metrics.log_loss(y, score.astype(dtype)).estimate[0] == pytest.approx(
-            expected, rel=1e-6
-        )
+    for given_scores in map(score.astype, (np.float32, np.float64)):
+        found = float(metrics.log_loss(y, given_scores))
+        assert found == pytest.approx(sk.log_loss(y, given_scores), rel=1e-6)
 
 
 def test_weights_of_items_further_apart_than_sums_can_hold_are_refused():

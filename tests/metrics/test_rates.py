@@ -93,12 +93,13 @@ def test_equals_scikit_learn_and_fairlearn(metric, weighted, rows):
 @pytest.mark.parametrize("metric", RATES, ids=lambda m: m.__name__)
 def test_threshold_makes_the_decisions(metric):
     y, s, _, group = drawn().values()
+    s = s.round(1).astype(np.float32)  # as such 0.7 is less than 0.7
     who = {"sensitive_features": group, "cluster": np.arange(y.size) % 15}
-    r = metric(y, s, threshold=0.5, **who)
-    decided = metric(y, s >= 0.5, **who)
+    r = metric(y, s, threshold=0.7, **who)
+    decided = metric(y, s >= np.float32(0.7), **who)
     np.testing.assert_array_equal(r.estimate, decided.estimate)
     np.testing.assert_array_equal(r.covariance, decided.covariance)
-    assert r.parameters == {"threshold": 0.5}
+    assert r.parameters == {"threshold": 0.7}
     with pytest.raises(ValueError, match="Only results of one metric with the same"):
         r + decided
 
