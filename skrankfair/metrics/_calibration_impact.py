@@ -281,6 +281,12 @@ def positive_rate_shift(
     up, since the curves of parts are not that of the whole;
     `skrankfair.distributed.measure` takes a sample of the clusters of large data.
 
+    Where many rows have one score, and the threshold is this score and about their mean
+    outcome, noise decides on which side of it all of them are. Student's t then misses
+    too often: of calibrated scores 0, 0.1, ..., 1 and the threshold 0.5 it did so in
+    16% and 10% of 400 data sets (groups of 1,400 and 600 rows), and percentiles in 4%
+    and 3%. Take a threshold between the scores, or ``method="percentile"``.
+
     The sign is that of the definition in §7.2; Theorem 5 prints the other.
 
     References
