@@ -149,9 +149,8 @@ class TestKnownTradeOff:
         scoring = {"quality": quality, "gap": GAP, "calibration": CALIBRATION}
         truth = {name: DISPARITIES[name][1] for name in ("gap", "calibration")}
         loose, tight = truth["gap"](3) + 0.05, truth["calibration"](1) + 0.05
-        refit = fairness_constrained(
-            "quality", at_most={"gap": loose, "calibration": tight}
-        )
+        bounds = {"gap": loose, "calibration": tight}
+        refit = fairness_constrained("quality", at_most=bounds)
         found = search(LARGE, refit, scoring=scoring)
         assert found.best_params_ == {"candidate": 1}
 

@@ -75,7 +75,10 @@ class Side:
         return float(self.weight @ (self.score >= threshold))
 
     def error_at(self, threshold: float) -> float:
-        """Return the standard error of the outcome at a threshold, NaN without data."""
+        """Return the standard error of the outcome at a threshold.
+
+        It is NaN without data, and where all outcomes near it are of one kind.
+        """
         score = self.known.x[:, 0]
         low, high = score.min(initial=np.inf), score.max(initial=-np.inf)
         if not low <= threshold <= high or low == high:
@@ -87,7 +90,7 @@ class Side:
             cluster=self.known.cluster_codes,
             sample_weight=self.known.weight,
         )
-        return float(curve.standard_error[0])
+        return float(curve.standard_error[0]) or np.nan
 
 
 def of_known_outcome(rows: ScoreRows) -> ScoreRows:
@@ -249,7 +252,8 @@ class Hull:
     def mixture(self, total: float, ahead: float) -> dict[float, float]:
         """Return the thresholds to draw between, with their probabilities.
 
-        They reach the point, which is on the hull or below it, in expectation.
+        They reach the point, which is on the hull or below it, in expectation, and of a
+        point above the hull its total.
         """
         right = int(np.searchsorted(self.total, total, side="right"))
         left = min(max(right - 1, 0), self.total.size - 2)
@@ -389,7 +393,9 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     cv : int, splitter, iterable or None, default=None
         How to split into folds. It works as in `GroupCalibratedClassifier`.
     min_group_size : int, default=20
-        A group with fewer known outcomes has the curve of all rows, with a warning.
+        A group with fewer known outcomes has the curve of all rows, with a warning. A
+        group with fewer rows does not set the common rate of all groups either, and has
+        the threshold at which all rows together have that rate.
     drop_metadata_columns : bool, default=False
         Whether the columns that the constructor names are hidden from the model, which
         otherwise gets X as it is.
@@ -417,8 +423,10 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     marginal_outcome_errors_ : dict of float
         Standard errors of the outcomes at the groups' own thresholds, cluster-robust:
         those of `skrankfair.smoothing.nadaraya_watson` at the out-of-fold scores of the
-        group, whichever the calibrator. They say how unequal the outcomes may still be.
-        NaN where a group has no known outcomes around its threshold.
+        group, whichever the calibrator. They say how unequal the outcomes may still be,
+        where curves are smooth: those of "isotonic" and "binning" are rougher than
+        their errors, and of steep ones the smoother sees less than they rise. NaN where
+        a group has no known outcomes around its threshold, or outcomes of one kind.
     positive_rate_, positive_rate_before_ : float
         Share of accepted rows among the out-of-fold scores; with `randomize`, the
         expected share.
@@ -460,7 +468,9 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     distant ones, of which one may be the constant that accepts all or nobody. Of the
     mixtures through a vertex of the hull, that with the least variance of the decisions
     is taken. The rates are those of the out-of-fold scores, with the observed outcomes;
-    f̂ stands in where they are unknown and in groups below `min_group_size`.
+    f̂ stands in where they are unknown and in groups below `min_group_size`. Groups of
+    fewer rows than that have no say in the choice, and get the thresholds at which the
+    rates of all rows come nearest to it.
 
     For a person this is a lottery: who is above all thresholds of the group is
     accepted, who is below all of them is refused, and for those between them chance
@@ -767,9 +777,11 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """Return the thresholds at one rate of positives."""
         curves, now = [], []
         for side in (*sides, pooled):
-            share = rate_shares(self.constraint, side.expected, side.weight)
-            curves.append(RateCurve.of_rows(side.score, share, side.weight))
-            now.append(float(share @ (side.score >= self._cut)))
+            rows = pooled if side.score.size < self.min_group_size else side
+            weight = rows.weight * (side.weight.sum() / rows.weight.sum())
+            share = rate_shares(self.constraint, rows.expected, weight)
+            curves.append(RateCurve.of_rows(rows.score, share, weight))
+            now.append(float(share @ (rows.score >= self._cut)))
         *of_groups, of_all = curves
         level = {
             "both": common_rate(of_groups, pooled.positive(self._cut)),
@@ -786,13 +798,15 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def _random(self, sides: Sequence[Side], pooled: Side) -> Cuts:
         """Return the thresholds that are drawn between."""
-        expected, hulls = [], []
-        for side in sides:
+        expected, hulls = [], {}
+        for number, side in enumerate(sides):
             outcome, fitted = side.rows.y[:, 0], np.clip(side.expected, 0, 1)
             observed = np.isfinite(outcome) & (side.curve is not pooled.curve)
             expected.append(np.where(observed, outcome, fitted))
-            rate_shares(self.constraint, expected[-1], side.weight)  # refuses one kind
-            hulls.append(Hull.of_rows(side.score, expected[-1], side.weight))
+            if side.score.size >= self.min_group_size:
+                # Outcomes of one kind are refused.
+                rate_shares(self.constraint, expected[-1], side.weight)
+                hulls[number] = Hull.of_rows(side.score, expected[-1], side.weight)
         score = np.concatenate([side.score for side in sides])
         weight = np.concatenate([side.weight for side in sides])
         outcome = np.concatenate(expected)
@@ -802,7 +816,10 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         # A false positive costs `cost`, and a false negative one minus it.
         cost = float(np.clip(cost, 0, 1))
         loss, gain = cost * (float(weight.sum()) - good), (1 - cost) * good
-        total, ahead = cheapest_point(hulls, (loss - gain) / (loss + gain))
         share = rate_shares(self.constraint, outcome, weight)
+        whole = Hull.of_rows(score, outcome, weight)
+        of_groups = [hulls.get(number, whole) for number in range(len(sides))]
+        enough = list(hulls.values()) or of_groups
+        total, ahead = cheapest_point(enough, (loss - gain) / (loss + gain))
         of_all = RateCurve.of_rows(score, share, weight).threshold_at(total / 2)
-        return [hull.mixture(total, ahead) for hull in hulls], of_all
+        return [hull.mixture(total, ahead) for hull in of_groups], of_all

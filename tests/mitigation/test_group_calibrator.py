@@ -417,9 +417,8 @@ class TestRegressor:
             inner.set_predict_request(sensitive_features=True)
             routed = GroupCalibratedRegressor(inner, sensitive_features=True)
             routed.fit(features, y, sensitive_features=group)
-            np.testing.assert_array_equal(
-                routed.predict(features, sensitive_features=group), found
-            )
+            again = routed.predict(features, sensitive_features=group)
+            np.testing.assert_array_equal(again, found)
 
 
 def test_weights_reach_the_last_step_of_a_pipeline():
@@ -428,5 +427,4 @@ def test_weights_reach_the_last_step_of_a_pipeline():
     model = GroupCalibratedClassifier(make_pipeline(LogisticRegression()), **COLUMNS)
     model.fit(X, y, sample_weight=weight)
     plain = LogisticRegression().fit(X[["x", "z"]], y, weight)
-    found = model.estimators_[0][-1].coef_
-    np.testing.assert_array_equal(found, plain.coef_)
+    np.testing.assert_array_equal(model.estimators_[0][-1].coef_, plain.coef_)

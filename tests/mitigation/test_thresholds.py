@@ -61,8 +61,7 @@ class TestClosedForm:
     )
     def test_other_levels(self, options, expected):
         model = thresholds_of(*uniform(40_000, 0)[:2], **options)
-        for group, value in expected.items():
-            assert model.thresholds_[group] == pytest.approx(value, abs=0.04)
+        assert model.thresholds_ == pytest.approx(expected, abs=0.04)
         if "adjust" in options:
             assert 0.5 in model.thresholds_.values()
 
@@ -78,8 +77,7 @@ class TestClosedForm:
         with pytest.warns(UserWarning, match="thresholds of 'a' are below all known"):
             model = thresholds_of(X, missing)
         # The line at 1/2 is the tangent of the curve, which for a is the curve.
-        for group, value in TRUTH.items():
-            assert model.thresholds_[group] == pytest.approx(value, abs=0.04)
+        assert model.thresholds_ == pytest.approx(TRUTH, abs=0.04)
         assert model.positive_rate_ == pytest.approx(model.positive_rate_before_)
         # Without what is missing: no warning.
         raised = thresholds_of(X, missing, adjust="raise")
@@ -104,10 +102,9 @@ class TestClosedForm:
         accepted = low.predict(risk) == 0
         np.testing.assert_array_equal(accepted, high.predict(X) == 1)
         np.testing.assert_array_equal(accepted, low.decision_function(risk) <= 0)
-        for group in "ab":
-            for name in ("thresholds_", "marginal_outcomes_"):
-                value = getattr(low, name)[group]
-                assert 1 - value == pytest.approx(getattr(high, name)[group])
+        for name in ("thresholds_", "marginal_outcomes_"):
+            turned = {group: 1 - value for group, value in getattr(low, name).items()}
+            assert turned == pytest.approx(getattr(high, name))
         for name in ("positive_rate_", "positive_rate_before_"):
             assert getattr(low, name) == pytest.approx(getattr(high, name))
 
@@ -130,8 +127,7 @@ class TestClosedForm:
         weight = np.random.default_rng(0).integers(0, 3, 4000)
         model = thresholds_of(X, y, weight)
         again = thresholds_of(X.loc[X.index.repeat(weight)], y.repeat(weight))
-        for group in "ab":
-            assert model.thresholds_[group] == pytest.approx(again.thresholds_[group])
+        assert model.thresholds_ == pytest.approx(again.thresholds_)
         # A score of one group is a hundredth of its rows.
         assert abs(model.positive_rate_ - model.positive_rate_before_) < 0.01
 
@@ -172,10 +168,9 @@ class TestModel:
     def test_missing_outcomes_do_not_train_the_model(self):
         X, y = problem(1000)
         known = np.random.default_rng(0).random(1000) < 0.7
-        outcome = np.where(known, y, np.nan)
-        model = GroupThresholdClassifier(LogisticRegression(), **COLUMNS)
-        model.fit(X, outcome)
-        plain = LogisticRegression().fit(X.loc[known, FEATURES], outcome[known])
+        y = np.where(known, y, np.nan)
+        model = GroupThresholdClassifier(LogisticRegression(), **COLUMNS).fit(X, y)
+        plain = LogisticRegression().fit(X.loc[known, FEATURES], y[known])
         np.testing.assert_array_equal(model.estimator_.coef_, plain.coef_)
         assert set(model.predict(X)) == {0.0, 1.0}
 
@@ -246,6 +241,20 @@ class TestRates:
             for cut in np.linspace(0.3, 0.6, 61)
         ]
         assert found < min(others) + 0.01
+
+    @pytest.mark.parametrize("adjust", ["both", "raise", "lower"])
+    def test_three_rows_do_not_decide_for_all(self, adjust):
+        """The lowest or highest scores alone would refuse or accept everybody."""
+        X, y, rank = self.X[:2000], self.Y[:2000], self.X["score"][:2000].rank()
+        X = X.assign(group=X["group"].mask(rank < 4, "low").mask(rank > 1997, "high"))
+        for randomize in {False, adjust == "both"}:
+            options = {"adjust": adjust, "randomize": randomize}
+            options["constraint"] = "equalized_odds"
+            with pytest.warns(UserWarning, match="have the curve of all rows"):
+                model = thresholds_of(X, y, **options)
+            # Without the six rows it is 0.46 ("raise") to 0.53 ("lower").
+            assert 0.4 < model.positive_rate_ < 0.6
+            assert np.isnan(model.marginal_outcome_errors_["low"])
 
     def test_a_group_with_one_kind_of_outcome(self):
         y = np.where(self.X["group"] == "b", 0.0, self.Y)
