@@ -339,8 +339,9 @@ def fairness_constrained(
     The choice needs ``cv_results_`` alone: it works in any number of processes, and
     ``constraint(search.cv_results_)`` makes it again after the search. The halving
     searches of scikit-learn ignore a callable ``refit=`` and maximise the score that is
-    called "score". They take ``with_errors({"score": ..., "gap": ...})``, and then the
-    constraint is called after the search.
+    called "score". They take ``with_errors({"score": ..., "gap": ...})`` and
+    ``refit="score"`` (False and True fail there), and then the constraint is called
+    after the search.
 
     Examples
     --------

@@ -338,6 +338,14 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
     features and 13 genres, the error of liked plus loved rose from 0.398 to 0.406, and
     with "platt" from 0.397 to 0.399. `audit_objectives` measures it on new rows.
 
+    Small groups borrow nothing from the others here, unlike in `GroupCalibrator`. Of
+    two objectives and a group like the other, which had 1,000 rows, the mean squared
+    error of its probabilities was 0.049, 0.024 and 0.012 with 25, 60 and 150 rows
+    ("platt": 0.020, 0.009 and 0.004), and 0.003 (0.0005) by the calibration of all
+    rows. Where its log-odds differed by a standard deviation of 0.5, its own
+    calibration was better from between 150 and 400 rows on ("platt": 60 to 150), which
+    `min_group_size` should be near.
+
     The scores must not be those of the rows that the models were trained with.
 
     References
