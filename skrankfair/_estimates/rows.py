@@ -116,28 +116,14 @@ class Rows:
             if codes.size and not 0 <= codes.min() <= codes.max() < size:
                 raise ValueError(f"an entry outside the {size} rows or groups")
 
-    @classmethod
-    def from_entries(
-        cls,
-        row: Array,
-        group: Array,
-        values: Any,
-        *,
-        n_rows: int,
-        n_groups: int,
-        shared: Array | None = None,
-        labels: Array,
-        member: Array | None = None,
-        unweighted: tuple[Array, Array] | None = None,
-    ) -> Rows:
-        """Return the table of entries in any order, adding those of one row and group.
+    def summed(self) -> Rows:
+        """Return the table with sorted entries, adding those of one row and group.
 
-        Without `shared` there are no shared columns. An item needs an entry for each of
-        its groups, if only of zeros, as `member` is known at entries alone.
+        Before, entries may be in any order. An item needs an entry for each of its
+        groups, if only of zeros, as `member` is known at entries alone.
         """
-        if shared is None:
-            shared = np.zeros((n_rows, 0))
-        key = row * np.int64(n_groups) + group
+        key = self.row * np.int64(self.n_groups) + self.group
+        row, group, values, member = self.row, self.group, self.values, self.member
         if (key[1:] <= key[:-1]).any():
             order = stable_order(key)
             key, values = key[order], values[order]
@@ -148,18 +134,13 @@ class Rows:
                 key = key[first]
                 if member is not None:
                     member = np.logical_or.reduceat(member, first)
-            row, group = np.divmod(key, n_groups)
+            row, group = np.divmod(key, self.n_groups)
         row, group = small_codes(row, group)
-        return cls(row, group, values, shared, n_groups, labels, member, unweighted)
+        return replace(self, row=row, group=group, values=values, member=member)
 
     @classmethod
     def of_all(
-        cls,
-        by_group: Array,
-        shared: Array,
-        labels: Array,
-        member: Array | None = None,
-        unweighted: tuple[Array, Array] | None = None,
+        cls, by_group: Array, shared: Array, labels: Array, member: Array | None = None
     ) -> Rows:
         """Return the table in which each row has an entry for each group.
 
@@ -170,7 +151,7 @@ class Rows:
         row, group = np.repeat(row, n_groups), np.tile(group, n_rows)
         values = by_group.reshape(n_rows * n_groups, n_columns)
         member = None if member is None else member.ravel()
-        return cls(row, group, values, shared, n_groups, labels, member, unweighted)
+        return cls(row, group, values, shared, n_groups, labels, member)
 
     @property
     def n_rows(self) -> int:
@@ -311,7 +292,7 @@ class Rows:
             values=np.broadcast_to(0.0, (row.size, self.n_columns)),
             member=None if self.member is None else np.zeros(row.size, dtype=bool),
         )
-        return self._with_entries_of(zeros, 0, self.shared, self.labels)
+        return self._with_entries_of(zeros)
 
     def completed(self) -> Rows:
         """Return the table with an entry for every row and group, if only of zeros."""
@@ -330,37 +311,30 @@ class Rows:
             values[:, to.columns] = dense_values(self.values[entries])
         shared = np.zeros((self.n_rows, to.n_shared))
         shared[:, to.shared] = self.shared
-        return Rows.from_entries(
-            self.row[entries],
-            to.groups[self.group[entries]],
-            values,
-            n_rows=self.n_rows,
-            n_groups=to.n_groups,
+        return replace(
+            self,
+            row=self.row[entries],
+            group=to.groups[self.group[entries]],
+            values=values,
             shared=shared,
-            labels=self.labels,
+            n_groups=to.n_groups,
             member=None if self.member is None else self.member[entries],
-        )
+        ).summed()
 
-    def _with_entries_of(
-        self, other: Rows, shift: int, shared: Array, labels: Array
-    ) -> Rows:
-        """Return the entries of both tables, over rows with these sums and labels.
+    def _with_entries_of(self, other: Rows, shift: int = 0, **changes: Array) -> Rows:
+        """Return the entries of both tables, over the changed rows of this one.
 
         Row 0 of `other` becomes row `shift`.
         """
-        member = None
-        if self.member is not None and other.member is not None:
-            member = np.append(self.member, other.member)
-        return Rows.from_entries(
-            np.append(self.row, other.row.astype(np.int64) + shift),
-            np.append(self.group, other.group),
-            np.concatenate([dense_values(self.values), dense_values(other.values)]),
-            n_rows=len(labels),
-            n_groups=self.n_groups,
-            shared=shared,
-            labels=labels,
-            member=member,
-        )
+        both = self.member is not None and other.member is not None
+        return replace(
+            self,
+            row=np.append(self.row, other.row.astype(np.int64) + shift),
+            group=np.append(self.group, other.group),
+            values=np.concatenate([dense_values(x.values) for x in (self, other)]),
+            member=np.append(self.member, other.member) if both else None,
+            **changes,
+        ).summed()
 
     def __add__(self, other: Rows) -> Rows:
         """Return the rows of both."""
@@ -371,30 +345,21 @@ class Rows:
         if len(kinds) > 1 and np.dtype(object) not in kinds:
             labels = [array.astype(object) for array in labels]
         shared = np.concatenate([self.shared, other.shared])
-        return self._with_entries_of(other, self.n_rows, shared, np.concatenate(labels))
+        rows = {"shared": shared, "labels": np.concatenate(labels)}
+        return self._with_entries_of(other, self.n_rows, **rows)
 
     def by_label(self) -> Rows:
         """Return the table in which the rows of one label are added."""
         import pandas as pd
 
         code, labels = pd.factorize(self.labels)
-        shared = np.zeros((len(labels), self.shared.shape[1]))
-        np.add.at(shared, code, self.shared)
-        return Rows.from_entries(
-            code[self.row],
-            self.group,
-            self.values,
-            n_rows=len(labels),
-            n_groups=self.n_groups,
-            shared=shared,
-            labels=labels,
-            member=self.member,
-        )
+        shared = sum_rows(self.shared, code, len(labels))
+        return replace(self, row=code[self.row], shared=shared, labels=labels).summed()
 
     def joined(self, other: Rows, order: Array) -> Rows:
         """Return the sums of both by row; `order` has the row of `other` for each."""
         other = other.take(order)
-        return self._with_entries_of(other, 0, self.shared + other.shared, self.labels)
+        return self._with_entries_of(other, shared=self.shared + other.shared)
 
     @cached_property
     def flat(self) -> Any:
@@ -538,16 +503,15 @@ def cluster_table(
     if shared is not None and cluster is not None:
         sums_of = [np.bincount(cluster, column, n_rows) for column in shared.T]
         shared = np.stack(sums_of, axis=1)
-    return Rows.from_entries(
+    return Rows(
         sample.cluster[cells],
         sample.group[cells],
         np.stack(columns, axis=1),
-        n_rows=n_rows,
+        shared=np.zeros((n_rows, 0)) if shared is None else shared,
         n_groups=n_groups,
-        shared=shared,
         labels=rows.cluster_labels,
         unweighted=unweighted,
-    )
+    ).summed()
 
 
 def table_of_sums(
@@ -584,14 +548,8 @@ def table_of_sums(
         has_data = (sums != 0).any(axis=2, keepdims=True)
         sums = np.concatenate([sums, has_data], axis=2)
     row, group = np.nonzero((sums != 0).any(axis=2))
-    return Rows.from_entries(
-        row,
-        group,
-        sums[row, group],
-        n_rows=n_rows,
-        n_groups=len(groups),
-        labels=clusters,
-    )
+    shared = np.zeros((n_rows, 0))
+    return Rows(row, group, sums[row, group], shared, len(groups), clusters).summed()
 
 
 def weights_of_rows(rows: ScoreRows, sample: Sample) -> Array:

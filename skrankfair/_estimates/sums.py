@@ -118,7 +118,7 @@ class ClusterSums:
             count=float(rows.n_rows),
             supports=tuple(supports),
             kind="cluster" if totals is None else "item",
-            rows=rows,
+            rows=replace(rows, unweighted=None),
             unweighted=rows.unweighted,
         )
 

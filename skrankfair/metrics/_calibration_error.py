@@ -416,14 +416,14 @@ def _edge_sums(
 ) -> ClusterSums:
     """Return the sums of bins with fixed edges, which add up."""
     starts = sample.segment_starts
-    table = Rows.from_entries(
+    table = Rows(
         sample.cluster[starts],
         sample.group[starts],
         _columns_of_bins(rows, sample, edges),
-        n_rows=sample.n_clusters,
+        shared=np.zeros((sample.n_clusters, 0)),
         n_groups=len(rows.groups),
         labels=rows.cluster_labels,
-    )
+    ).summed()
     if rows.weight is not None:
         number = np.zeros((len(rows.groups), table.n_columns))
         number[:, -1] = np.bincount(sample.group, minlength=len(number))

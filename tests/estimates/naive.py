@@ -1,5 +1,6 @@
 """Moments of sums by loops over rows, and the designs that they are compared on."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -103,12 +104,11 @@ def entries_of(rows):
     """Return the rows without entries of groups that they have no data of."""
     some = (rows.values != 0).any(axis=1)
     some |= False if rows.member is None else rows.member
-    return Rows.from_entries(
-        *(rows.row[some], rows.group[some], rows.values[some]),
-        n_rows=rows.n_rows,
-        n_groups=rows.n_groups,
-        shared=rows.shared,
-        labels=rows.labels,
+    return replace(
+        rows,
+        row=rows.row[some],
+        group=rows.group[some],
+        values=rows.values[some],
         member=None if rows.member is None else rows.member[some],
     )
 

@@ -239,9 +239,8 @@ def test_entries_of_one_place_are_added_in_any_order():
     values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
     expected = np.zeros((3, 3, 2))
     expected[0, 0], expected[1, 1], expected[1, 2] = [3, 4], [7, 8], [6, 8]
-    options = {"n_rows": 3, "n_groups": 3, "labels": np.arange(3)}
     member = np.array([True, False, True, False])
-    table = Rows.from_entries(*where, values, member=member, **options)
+    table = Rows(*where, values, np.zeros((3, 0)), 3, np.arange(3), member).summed()
     assert_allclose(table.by_group, expected)
     assert table.shared.shape == (3, 0)
     assert table.row.tolist() == [0, 1, 1]
@@ -295,13 +294,7 @@ def many(n_rows=3000, n_groups=600, per_row=8):
     mean = rng.uniform(0, 1, row.size)
     values = np.stack([mean * size, size, -mean * size, -size], axis=1)
     shared = np.stack([np.bincount(row, values[:, i]) for i in (0, 1)], axis=1)
-    return Rows.from_entries(
-        *(row, group, values),
-        n_rows=n_rows,
-        n_groups=n_groups,
-        shared=shared,
-        labels=np.arange(n_rows),
-    )
+    return Rows(row, group, values, shared, n_groups, np.arange(n_rows)).summed()
 
 
 def test_rows_without_a_group_are_small_enough_for_first_order():

@@ -342,16 +342,15 @@ def sum_over_queries(data: RankedData, sums: QuerySums) -> Rows:
         cluster = data.clusters_of_queries()
         size, labels = data.cluster.size, data.cluster.labels
         shared, query = sum_rows(shared, cluster, size), cluster[query]
-    return Rows.from_entries(
+    return Rows(
         query,
         cells.group,
         by_cell,
-        n_rows=size,
-        n_groups=cells.n_groups,
         shared=shared,
+        n_groups=cells.n_groups,
         labels=labels,
         unweighted=unweighted,
-    )
+    ).summed()
 
 
 def averaged_rows(
@@ -434,12 +433,11 @@ def _sum_over_rows(
         ranked, size, labels = codes.codes[labels], codes.size, codes.labels
     if (weight := data.row_weight) is not None:
         columns, shared = columns * weight[:, None], shared * weight[:, None]
-    return Rows.from_entries(
+    return Rows(
         ranked[cells.query],
         cells.group,
         columns[cells.query],
-        n_rows=size,
-        n_groups=cells.n_groups,
         shared=sum_rows(shared, ranked, size),
+        n_groups=cells.n_groups,
         labels=labels,
-    )
+    ).summed()

@@ -158,7 +158,8 @@ def two_way_sums(
     # Both items of a pair are of one user.
     code = cluster.codes[data.ranking.order]
     by_user, of_users = (sum_rows(s, code, cluster.size) / 2 for s in (rows, shared))
-    table = Rows.of_all(by_user, of_users, cluster.labels, unweighted=unweighted)
+    table = Rows.of_all(by_user, of_users, cluster.labels)
+    table = replace(table, unweighted=unweighted)
     users = ClusterSums.from_rows(data.groups.labels, table, supports)
     # An item that a list has twice recurs with its user too.
     crossed = cluster.crossed_units(item)
@@ -240,16 +241,15 @@ def _item_table(
     if member is not None:
         filled |= member & shared.any(axis=1, keepdims=True)
     row, group = np.nonzero(filled)
-    return Rows.from_entries(
+    return Rows(
         row,
         group,
         rows[filled],
-        n_rows=len(rows),
-        n_groups=rows.shape[1],
         shared=shared,
+        n_groups=rows.shape[1],
         labels=labels,
         member=None if member is None else member[filled],
-    )
+    ).summed()
 
 
 def _members(groups: Groups) -> Array:
