@@ -68,9 +68,15 @@ class Entries:
         values[self.row, self.group] = self.value
         return values
 
-    def positive(self) -> Entries:
-        """Return 1 where the array is positive, and 0 elsewhere; of rank 1 at most."""
-        return replace(self, value=1.0 * (self.value > 0), left=1.0 * (self.left > 0))
+    def sizes(self) -> Array:
+        """Return sums over rows, numbers of rows above 0, and sums of squares, (3, G).
+
+        The array has a rank of 1 at most.
+        """
+        some = replace(self, value=1.0 * (self.value > 0), left=1.0 * (self.left > 0))
+        sizes = np.stack([self.sum(), np.rint(some.sum()), self.products(self)])
+        sizes[:, sizes[1] == 0] = 0.0  # no row has any: it is rounding
+        return sizes
 
     def sum(self) -> Array:
         """Return the sums over rows, shape (G,)."""

@@ -88,23 +88,8 @@ def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array,
     of items, their degrees of freedom, and the `ClusterSums.tails` of their influences.
     """
     [number] = needs_of(finalize)
-    support, n_groups = sums.supports[number], len(sums.groups)
-    total = sums.size_of(number)[0]
-    variance, third, fourth = moments = sums.moments_of_folded(finalize)
-    square = np.zeros((2, n_groups))
-    for rows, influence in zip(
-        sums.exact_rows.blocks(), sums.influence(finalize), strict=True
-    ):
-        # Numbers of the groups of members, then of those of all others.
-        group = influence.group + n_groups * ~np.asarray(rows.member)
-        power = value = -influence.value  # what an item adds is lacking without it
-        for moment in moments:
-            power = power * value
-            moment += np.bincount(group, power, 2 * n_groups).reshape(2, n_groups)
-        for sample, sizes in zip(square, rows.support_by_stratum(support), strict=True):
-            sample += sizes.products(sizes)
-    if sums.remainder is not None:
-        square += sums.remainder.square[number, :, :-1]
+    total, _, square = sums.size_of(number)
+    variance, third, fourth = sums.moments(finalize)
     n_effective = quotient(total**2, square)
     tails = quotient(third, variance**1.5), quotient(fourth, variance**2)
     return list(zip(variance, n_effective, n_effective - 1, *tails, strict=True))

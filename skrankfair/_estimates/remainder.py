@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -204,31 +204,25 @@ class Remainder:
     @classmethod
     def of(cls, rows: Rows, supports: Sequence[Finalize], most: int) -> Remainder:
         """Return the sums over the rows of a table, with at most `most` products."""
-        strata = [rows.support_by_stratum(support) for support in supports]
-        shape = len(supports), len(strata[0]), rows.n_groups + 1
-        samples = [sample for of_support in strata for sample in of_support]
+        samples = [s for support in supports for s in rows.support_by_stratum(support)]
         of_entry = np.zeros((rows.row.size, len(samples)))
         for values, sample in zip(of_entry.T, samples, strict=True):
             every = sample.value.size == values.size  # else the entries of members
             values[slice(None) if every else rows.member] = sample.value
         of_row = np.stack([sample.left.sum(axis=1) for sample in samples], axis=1)
-
-        def total(function: Callable[[Array], Array]) -> Array:
-            without_entry = function(of_row)
-            more = function(of_entry) - without_entry[rows.row]
-            sums = [np.bincount(rows.group, c, rows.n_groups) for c in more.T]
-            all_rows = without_entry.sum(axis=0)[:, None]
-            whole = np.array(sums) + all_rows
-            whole[np.abs(whole) <= 1e-12 * all_rows] = 0.0  # rounding
-            return np.hstack([whole, all_rows]).reshape(shape)
-
+        without = np.stack([of_row, of_row > 0, of_row**2]).sum(axis=1)
+        of_groups = np.stack([sample.sizes() for sample in samples], axis=1)
+        sizes = np.concatenate([of_groups, without[..., None]], axis=2)
+        support, active, square = sizes.reshape(
+            3, len(supports), rows.n_strata, rows.n_groups + 1
+        )
         more = of_entry**2 - of_row[rows.row] ** 2
         squares = replace(rows, values=more, shared=of_row**2)
         return cls(
             Gram.of(rows, most),
-            total(lambda amount: 1.0 * (amount > 0)),
-            total(lambda amount: amount),
-            total(np.square),
+            active,
+            support,
+            square,
             Gram.of(squares, most),
             np.abs(rows.shared).sum(axis=0),
             _powers_of(rows, most),
@@ -336,12 +330,9 @@ def _powers_of(rows: Rows, most: int) -> Array | None:
         shared = np.ascontiguousarray(block.shared.T)
         own = np.ascontiguousarray(dense_values(block.values).T)
         entry = [*own, *shared.take(block.row, axis=1)]
-        cell = block.group.astype(np.int64)
-        if block.member is not None:
-            cell += n_groups * ~block.member
         for columns, power in zip(products, powers.T, strict=True):
             product = math.prod(entry[c] for c in columns)
-            of_cells = np.bincount(cell, product, n_strata * n_groups)
+            of_cells = np.bincount(block.cell, product, n_strata * n_groups)
             of_cells = of_cells.reshape(n_strata, n_groups).T
             power[:-1] += of_cells
             if columns[0] >= n_own:  # of shared columns, which need no entry

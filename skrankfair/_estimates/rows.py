@@ -169,6 +169,13 @@ class Rows:
         return 1 if self.member is None else 2
 
     @property
+    def cell(self) -> Array:
+        """The stratum and group of each entry as one number, ``s * G + g``."""
+        if self.member is None:
+            return self.group
+        return self.group + self.n_groups * ~self.member
+
+    @property
     def complete(self) -> bool:
         """Whether each row has an entry for each group."""
         return self.row.size == self.n_rows * self.n_groups
@@ -321,18 +328,20 @@ class Rows:
             member=None if self.member is None else self.member[entries],
         ).summed()
 
-    def _with_entries_of(self, other: Rows, shift: int = 0, **changes: Array) -> Rows:
+    def _with_entries_of(self, other: Rows, shift: int = 0, **changes: Any) -> Rows:
         """Return the entries of both tables, over the changed rows of this one.
 
         Row 0 of `other` becomes row `shift`.
         """
-        both = self.member is not None and other.member is not None
+        member = None
+        if self.member is not None and other.member is not None:
+            member = np.append(self.member, other.member)
         return replace(
             self,
             row=np.append(self.row, other.row.astype(np.int64) + shift),
             group=np.append(self.group, other.group),
             values=np.concatenate([dense_values(x.values) for x in (self, other)]),
-            member=np.append(self.member, other.member) if both else None,
+            member=member,
             **changes,
         ).summed()
 

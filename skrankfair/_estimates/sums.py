@@ -7,6 +7,7 @@ of two parts of the data, without a line in any metric.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -148,27 +149,21 @@ class ClusterSums:
         return np.stack([self.size_of(k)[1] for k in needs_of(finalize)])
 
     def size_of(self, number: int) -> Array:
-        """Return the sum of one support, and its number of rows, (2, M, G)."""
+        """Return the `Entries.sizes` of one support over all rows, (3, M, G)."""
         if number not in self._sizes:
-            self._sizes[number] = self._size_of(number)
+            sizes: Array = np.zeros((3, self.rows.n_strata, len(self.groups)))
+            for rows in self.rows.blocks():
+                strata = rows.support_by_stratum(self.supports[number])
+                sizes += np.stack([sample.sizes() for sample in strata], axis=1)
+            if (folded := self.remainder) is not None:
+                more = folded.support, folded.active, folded.square
+                sizes += np.stack([of_support[number, :, :-1] for of_support in more])
+            self._sizes[number] = sizes
         return self._sizes[number]
 
     @cached_property
     def _sizes(self) -> dict[int, Array]:
         return {}
-
-    def _size_of(self, number: int) -> Array:
-        sizes = np.zeros((2, self.rows.n_strata, len(self.groups)))
-        for rows in self.rows.blocks():
-            strata = rows.support_by_stratum(self.supports[number])
-            for size, sample in zip(sizes.swapaxes(0, 1), strata, strict=True):
-                size += sample.sum(), sample.positive().sum()
-        sizes[1] = np.rint(sizes[1])
-        sizes[0, sizes[1] == 0] = 0.0  # no row has any: it is rounding
-        if self.remainder is not None:
-            folded = self.remainder.support[number], self.remainder.active[number]
-            sizes += np.stack(folded)[..., :-1]
-        return sizes
 
     @cached_property
     def exact_rows(self) -> Rows:
@@ -309,11 +304,23 @@ class ClusterSums:
         factor = np.sqrt(number / np.maximum(number - 1, 1))
         return np.asarray(factor[:, None] * self.slopes(finalize))
 
-    def moments_of_folded(self, finalize: Finalize) -> Array:
-        """Return ``Σ u²``, ``Σ u³``, ``Σ u⁴`` of folded rows by stratum, (3, M, G)."""
+    def moments(self, finalize: Finalize) -> Array:
+        """Return ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of influences, (3, M, G).
+
+        The influences u are of rows with an entry for the group, by stratum.
+        """
+        shape = 3, self.rows.n_strata, len(self.groups)
+        moments = np.zeros((3, math.prod(shape[1:])))
+        blocks = zip(self.exact_rows.blocks(), self.influence(finalize), strict=True)
+        for rows, influence in blocks:
+            power = value = -influence.value  # what a row adds is lacking without it
+            for moment in moments:
+                power = power * value
+                moment += np.bincount(rows.cell, power, moment.size)
         if self.remainder is None:
-            return np.zeros((3, self.rows.n_strata, len(self.groups)))
-        return self.remainder.moments(self._slopes_of_folded(finalize))
+            return moments.reshape(shape)
+        slopes = self._slopes_of_folded(finalize)
+        return moments.reshape(shape) + self.remainder.moments(slopes)
 
     def variance(self, finalize: Finalize) -> Array:
         """Return the jackknife variance of the metric, shape (G,).
@@ -358,12 +365,7 @@ class ClusterSums:
         """
         variance = self.variance(finalize) if variance is None else variance
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            third, fourth = self.moments_of_folded(finalize)[1:].sum(axis=1)
-            for rows in self.influence(finalize):
-                square = np.square(rows.value)
-                # What a row adds is lacking without it.
-                third -= np.bincount(rows.group, square * rows.value, third.size)
-                fourth += np.bincount(rows.group, np.square(square), fourth.size)
+            _, third, fourth = self.moments(finalize).sum(axis=1)
         return np.stack([quotient(third, variance**1.5), quotient(fourth, variance**2)])
 
     @property

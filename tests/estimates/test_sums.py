@@ -192,7 +192,7 @@ def check_folded_powers(sums, rows, finalize, linear):
         member = rows.member.reshape(linear.shape)
         strata = np.stack([member, ~member])
     expected = [(strata * linear**power).sum(axis=1) for power in (2, 3, 4)]
-    assert_allclose(sums.moments_of_folded(finalize), expected, atol=1e-11)
+    assert_allclose(sums.moments(finalize), expected, atol=1e-11)
     backwards = sums.of_groups(np.arange(rows.n_groups)[::-1])
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = sums.variance(finalize) ** np.array([[1.5], [2.0]])
