@@ -33,33 +33,19 @@ def _refit_sums(
     *,
     kept: Any,
     n_resamples: int | None,
-    seed: int,
-    bias: float,
-    finalize: Any,
     curves: Any = None,
     adds_up: bool = False,
     **parts: Any,
 ) -> ClusterSums:
     """Return sums over clusters whose covariance may be that of fits to resamples."""
-    if n_resamples is None:
-        return ClusterSums(adds_up=adds_up, **parts)
-    deviations = None
     if kept is not None:
         known = np.isfinite(np.diag(kept))
-        squares, axes = np.linalg.eigh(kept[np.ix_(known, known)])
-        deviations = np.full(kept.shape, np.nan)
-        roots = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
-        deviations[: len(roots), known] = roots
-        deviations[len(roots) :, known] = 0.0
-    return ResampledSums(
-        n_resamples=n_resamples,
-        seed=seed,
-        bias=bias,
-        finalize=finalize,
-        deviations=deviations,
-        adds_up=adds_up,
-        **parts,
-    )
+        squares, axes = np.linalg.eigh(np.where(np.outer(known, known), kept, 0.0))
+        kept = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
+        kept[:, ~known] = np.nan
+    times = 0 if n_resamples is None else n_resamples
+    sums = ResampledSums(n_resamples=times, deviations=kept, adds_up=adds_up, **parts)
+    return ClusterSums.of_sums(sums) if n_resamples is None else sums
 
 
 def _replicates(*, by_group: Any, shared: Any, **parts: Any) -> Replicates:
