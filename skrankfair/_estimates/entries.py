@@ -69,13 +69,13 @@ class Entries:
         return values
 
     def sizes(self) -> Array:
-        """Return sums over rows, numbers of rows above 0, and sums of squares, (3, G).
+        """Return numbers of rows above 0, sums over rows, and sums of squares, (3, G).
 
         The array has a rank of 1 at most.
         """
         some = replace(self, value=1.0 * (self.value > 0), left=1.0 * (self.left > 0))
-        sizes = np.stack([self.sum(), np.rint(some.sum()), self.products(self)])
-        sizes[:, sizes[1] == 0] = 0.0  # no row has any: it is rounding
+        sizes = np.stack([np.rint(some.sum()), self.sum(), self.products(self)])
+        sizes[:, sizes[0] == 0] = 0.0  # no row has any: it is rounding
         return sizes
 
     def sum(self) -> Array:

@@ -157,8 +157,9 @@ class Estimates(ReadOnlyArrays):
         check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
         known, promised = pilot_error == "known", np.ones(len(self.names), dtype=bool)
         if not known:
-            sums, finalize = self.resampler.of_their_groups()
-            promised = keeps_promise(name or str(self.names[0]), sums, finalize)
+            behind, what = self.resampler, name or str(self.names[0])
+            sums = behind.sums.of_groups(np.unique(behind.sides))
+            promised = keeps_promise(what, sums, behind.finalize)
             if self.kind != "value":
                 promised = np.array([promised.all()])
         estimate, error = self.scale.estimate, self.scale.standard_error

@@ -88,7 +88,7 @@ def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array,
     of items, their degrees of freedom, and the `ClusterSums.tails` of their influences.
     """
     [number] = needs_of(finalize)
-    total, _, square = sums.size_of(number)
+    _, total, square = sums.size_of(number)
     variance, third, fourth = sums.moments(finalize)
     n_effective = quotient(total**2, square)
     tails = quotient(third, variance**1.5), quotient(fourth, variance**2)
@@ -104,7 +104,7 @@ def _moments(
     samples of the matrices of a group. The shapes are (C, G), (G,) and (m,): the last
     is of pairs of groups, or without `pairs` of each group with itself.
     """
-    supports = [sums.size_of(k)[0] for k in needs_of(finalize)]
+    supports = [sums.size_of(k)[1] for k in needs_of(finalize)]
     n_strata, n_groups = supports[0].shape
     samples = [(k, s) for k in needs_of(finalize) for s in range(n_strata)]
     total = np.concatenate(supports)

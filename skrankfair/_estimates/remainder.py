@@ -201,6 +201,11 @@ class Remainder:
     sizes: Array
     powers: Array | None = None
 
+    @property
+    def sizes_of_supports(self) -> Array:
+        """The numbers of rows, sums and sums of squares, shape (3, S, M, G + 1)."""
+        return np.stack([self.active, self.support, self.square])
+
     @classmethod
     def of(cls, rows: Rows, supports: Sequence[Finalize], most: int) -> Remainder:
         """Return the sums over the rows of a table, with at most `most` products."""
@@ -210,19 +215,16 @@ class Remainder:
             every = sample.value.size == values.size  # else the entries of members
             values[slice(None) if every else rows.member] = sample.value
         of_row = np.stack([sample.left.sum(axis=1) for sample in samples], axis=1)
-        without = np.stack([of_row, of_row > 0, of_row**2]).sum(axis=1)
+        without = np.stack([of_row > 0, of_row, of_row**2]).sum(axis=1)
         of_groups = np.stack([sample.sizes() for sample in samples], axis=1)
         sizes = np.concatenate([of_groups, without[..., None]], axis=2)
-        support, active, square = sizes.reshape(
-            3, len(supports), rows.n_strata, rows.n_groups + 1
-        )
+        shape = 3, len(supports), rows.n_strata, rows.n_groups + 1
+        active, support, square = sizes.reshape(shape)
         more = of_entry**2 - of_row[rows.row] ** 2
         squares = replace(rows, values=more, shared=of_row**2)
         return cls(
             Gram.of(rows, most),
-            active,
-            support,
-            square,
+            *(active, support, square),
             Gram.of(squares, most),
             np.abs(rows.shared).sum(axis=0),
             _powers_of(rows, most),
@@ -262,12 +264,9 @@ class Remainder:
         source = np.full(to.n_groups + 1, -1)
         source[to.groups[to.kept]] = to.kept
         n_strata = self.active.shape[1]
-
-        def moved(values: Array) -> Array:
-            of_supports = np.zeros((to.n_supports, n_strata, source.size))
-            of_supports[to.supports] = values[..., source]
-            return of_supports
-
+        of_supports = np.zeros((3, to.n_supports, n_strata, source.size))
+        of_supports[:, to.supports] = self.sizes_of_supports[..., source]
+        active, support, square = of_supports
         columns = (to.supports[:, None] * n_strata + np.arange(n_strata)).ravel()
         size = to.n_supports * n_strata
         squares = replace(
@@ -277,9 +276,7 @@ class Remainder:
         sizes[to.shared] = self.sizes
         return Remainder(
             self.scatter.renumbered(to),
-            moved(self.active),
-            moved(self.support),
-            moved(self.square),
+            *(active, support, square),
             self.quartic.renumbered(squares),
             sizes,
             _renumbered_powers(self.powers, to, source),
@@ -292,21 +289,18 @@ class Remainder:
         """
         from scipy import sparse
 
-        square = np.sqrt(self.square[..., :-1]).sum(-1, keepdims=True) ** 2
+        active, support, square = self.sizes_of_supports[..., :-1]
+        pooled = active.max(-1), support.sum(-1), np.sqrt(square).sum(-1) ** 2
+        # The group without entries has none.
+        active, support, square = (np.stack([x, 0 * x], axis=-1) for x in pooled)
         of_groups = np.einsum("ccg->cg", self.quartic_products())
         fourth = (np.maximum(of_groups, 0.0) ** 0.25).sum(-1) ** 4
         size = fourth.size
         quartic = np.zeros((2 * size,) * 2)
         quartic[:size, :size] = np.sqrt(np.multiply.outer(fourth, fourth))
-
-        def alone(values: Array) -> Array:
-            return np.concatenate([values, np.zeros_like(values)], axis=-1)
-
         return Remainder(
             self.scatter.renumbered(to),
-            alone(self.active[..., :-1].max(-1, keepdims=True)),
-            alone(self.support[..., :-1].sum(-1, keepdims=True)),
-            alone(square),
+            *(active, support, square),
             Gram(sparse.csr_array(quartic), 1, size),
             self.sizes,
         )

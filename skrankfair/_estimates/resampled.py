@@ -410,10 +410,6 @@ class Resampler(ReadOnlyArrays):
             np.where(few, np.maximum(ends[1], t_ends[1]), ends[1]),
         )
 
-    def of_their_groups(self) -> tuple[ClusterSums, Finalize]:
-        """Return the sums of the groups behind the estimates, and the metric."""
-        return self.sums.of_groups(np.unique(self.sides)), self.finalize
-
     def _values(self, n_resamples: int, rng: np.random.Generator) -> Array:
         """Return resampled estimates, shape (n_resamples, m)."""
         totals = self.sums.resample(n_resamples, rng)
@@ -620,7 +616,7 @@ def _clusters(
     share, linear = np.zeros(jackknife.shape), some.slopes(finalize)
     slopes = np.stack([linear, np.zeros(linear.shape)])
     for k in needs:
-        support, total = some.supports[k], len(needs) * some.size_of(k)[0, 0]
+        support, total = some.supports[k], len(needs) * some.size_of(k)[1, 0]
         share += some.exact_rows.support_by_stratum(support)[0].dense() / total
         by_column = slopes_at(support, some.by_group[None], some.shared[None])[0]
         slopes[1] += by_column / total[:, None]

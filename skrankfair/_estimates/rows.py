@@ -495,28 +495,24 @@ def cluster_table(
     Rows
         Of n_clusters rows, with the sums over all groups as shared columns.
     """
-    unweighted = None
-    n_rows, n_groups = sample.n_clusters, len(rows.groups)
+    n_groups, unweighted = len(rows.groups), None
+    shared = np.zeros((rows.n_rows, 0)) if of_everyone is None else of_everyone
     if rows.weight is not None:
         weight = rows.weight[sample.row]
         number = [np.bincount(sample.group, c / weight, n_groups) for c in columns]
-        every = np.zeros(0)
-        if of_everyone is not None:
-            every = (of_everyone / rows.weight[:, None]).sum(axis=0)
-        unweighted = np.stack(number, axis=1), every
+        of_all = (shared / rows.weight[:, None]).sum(axis=0)
+        unweighted = np.stack(number, axis=1), of_all
     cells: Any = slice(None)  # each row has sums of its own
     if not sample.alone:
         cells = sample.segment_starts
         columns = [np.add.reduceat(column, cells, dtype=float) for column in columns]
-    cluster, shared = rows.cluster_codes, of_everyone
-    if shared is not None and cluster is not None:
-        sums_of = [np.bincount(cluster, column, n_rows) for column in shared.T]
-        shared = np.stack(sums_of, axis=1)
+    if (cluster := rows.cluster_codes) is not None:
+        shared = sum_rows(shared, cluster, sample.n_clusters)
     return Rows(
         sample.cluster[cells],
         sample.group[cells],
         np.stack(columns, axis=1),
-        shared=np.zeros((n_rows, 0)) if shared is None else shared,
+        shared=shared,
         n_groups=n_groups,
         labels=rows.cluster_labels,
         unweighted=unweighted,

@@ -142,11 +142,11 @@ class ClusterSums:
     @property
     def support(self) -> Array:
         """Sums of the supports by stratum and group, shape (S, M, G)."""
-        return np.stack([self.size_of(k)[0] for k in range(len(self.supports))])
+        return np.stack([self.size_of(k)[1] for k in range(len(self.supports))])
 
     def active(self, finalize: Finalize) -> Array:
         """Return the number of rows behind each support of a metric, (S, M, G)."""
-        return np.stack([self.size_of(k)[1] for k in needs_of(finalize)])
+        return np.stack([self.size_of(k)[0] for k in needs_of(finalize)])
 
     def size_of(self, number: int) -> Array:
         """Return the `Entries.sizes` of one support over all rows, (3, M, G)."""
@@ -156,8 +156,7 @@ class ClusterSums:
                 strata = rows.support_by_stratum(self.supports[number])
                 sizes += np.stack([sample.sizes() for sample in strata], axis=1)
             if (folded := self.remainder) is not None:
-                more = folded.support, folded.active, folded.square
-                sizes += np.stack([of_support[number, :, :-1] for of_support in more])
+                sizes += folded.sizes_of_supports[:, number, :, :-1]
             self._sizes[number] = sizes
         return self._sizes[number]
 
@@ -558,14 +557,9 @@ class ClusterSums:
         supports = _supports_of_both(self, other)
         one, two = self.layout.with_columns_of(other.layout)
         a, b = self.renumbered(one, self.groups), other.renumbered(two, self.groups)
-        rows, refit = a.rows.joined(b.rows, order), None
-        if a.refit is not None and b.refit is not None:
-            one_fit, other_fit, place = a.refit, b.refit, np.argsort(order)
-
-            def both(counts: Array) -> Array:
-                return one_fit(counts) + other_fit(counts[:, place])
-
-            refit = both
+        rows, place = a.rows.joined(b.rows, order), np.argsort(order)
+        first, second = a.refit, b.refit
+        refit = second and first and (lambda n: first(n) + second(n[:, place]))
         return replace(a, **a._added(b), supports=supports, rows=rows, refit=refit)
 
     def __getstate__(self) -> dict[str, Any]:

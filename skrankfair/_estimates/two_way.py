@@ -106,11 +106,8 @@ class TwoWaySums(ClusterSums):
 
     def renumbered(self, to: Layout, groups: tuple[Any, ...]) -> Self:
         """Return the sums with groups and columns renumbered; `groups` are labels."""
-        return (
-            super()
-            .renumbered(to, groups)
-            ._each(lambda sums: sums.renumbered(to, groups))
-        )
+        renumbered = super().renumbered(to, groups)
+        return renumbered._each(lambda sums: sums.renumbered(to, groups))
 
     def with_supports(self, supports: tuple[Finalize, ...]) -> Self:
         """Return the sums with other supports."""
