@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 #: ten times, so that few clusters may make most of an error.
 SMALL = 10_000
 METHODS = ("t", "bootstrap", "percentile")
+# With fewer degrees of freedom a bootstrap interval contains that of Student's t.
+_FEW_DF = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,14 +112,17 @@ class Estimates(ReadOnlyArrays):
     ) -> ConfidenceInterval:
         """Return intervals by a method of `METHODS`."""
         check_choice(method, "method", METHODS)
-        ends = self.ends(t_quantile(confidence_level, self.df))
-        if method == "t":
-            return ConfidenceInterval(*ends)
-        ends = self.resampler.ends(
-            *(self.scale, self.df, ends, confidence_level),
-            *(method, n_resamples, random_state),
-        )
-        return ConfidenceInterval(*ends)
+        low, high = self.ends(t_quantile(confidence_level, self.df))
+        if method != "t":
+            drawn = self.resampler.ends(
+                self.scale, confidence_level, method, n_resamples, random_state
+            )
+            # Resamples of a few clusters are too like each other: 95% intervals of
+            # inter-group accuracy missed 9% of data sets of ten queries.
+            few = (self.df < _FEW_DF) & (method == "bootstrap")
+            low = np.where(few, np.minimum(drawn[0], low), drawn[0])
+            high = np.where(few, np.maximum(drawn[1], high), drawn[1])
+        return ConfidenceInterval(low, high)
 
     def equivalence_test(self, margin: Any, alpha: float) -> EquivalenceTest:
         """Test whether each of the numbers is within a margin of its null value."""
@@ -474,8 +479,11 @@ def contrasts_of(
     of the contrast by the estimates of a and b: 1 and -1 for a difference.
     """
     check_choice(kind, "kind", ("difference", "ratio"))
-    a, b = result.estimate[first], result.estimate[second]
     finalize, sums = result.metric.finalize, result.sums
+    both, estimates = np.stack([first, second], axis=1), result.estimate
+    resampler = Resampler(sums, finalize, both, kind == "ratio")
+    (value,) = resampler.combined(estimates[None])
+    u, v = resampler.slopes_of_sides(estimates[both]).T
     of_groups = result.standard_error**2
     shared = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
@@ -487,14 +495,11 @@ def contrasts_of(
         (more, third, _), (more_of_other, of_other, _) = of_each
         one, other, third = one + more, other + more_of_other, third - of_other
     with np.errstate(divide="ignore", invalid="ignore"):
-        value, u, v = a - b, np.ones(a.shape), -np.ones(a.shape)
-        if kind == "ratio":
-            value, u, v = a / b, 1 / b, -a / b**2
         independent = u**2 * one + v**2 * other  # the variance of independent groups
         variance = independent + 2 * u * v * shared
         error = np.sqrt(np.where(variance < NOTHING * independent, 0.0, variance))
     error = np.where(same, 0.0 * error, error)
-    df = contrast_degrees(result.sums, finalize, first, second)
+    df = contrast_degrees(sums, finalize, first, second)
     if result.metric.counted:
         df = np.fmin(df, welch_df(one, other, group_df[first], group_df[second]))
     df = np.where(np.isnan(one + other), np.nan, df)
@@ -506,8 +511,6 @@ def contrasts_of(
         of_shares = RatioScale if kind == "ratio" else DifferenceScale
         scale = of_shares(value, error, *sides, correlation_of(shared, one, other))
     null_value = 1.0 if kind == "ratio" else 0.0
-    both = np.stack([first, second], axis=1)
-    resampler = Resampler(result.sums, finalize, both, kind == "ratio")
     skewness = np.nan_to_num(quotient(third, error**3)) if kind == "difference" else 0.0
     return Estimates(tuple(names), scale, df, null_value, kind, resampler, skewness)
 

@@ -49,8 +49,6 @@ from .sums import LARGE_SHARE, ClusterSums
 _WEYL = np.uint64(0x9E3779B97F4A7C15)
 # With a larger share of undefined resamples there is no interval.
 _MOST_UNDEFINED = 0.2
-# With fewer degrees of freedom an interval contains that of Student's t.
-_FEW_DF = 20
 
 Ends = tuple[Array, Array]
 # With fewer clusters there are few different draws, and the test is Student's t.
@@ -370,8 +368,6 @@ class Resampler(ReadOnlyArrays):
     def ends(
         self,
         scale: PlainScale,
-        df: Array,
-        t_ends: Ends,
         confidence_level: float,
         method: str,
         n_resamples: int,
@@ -383,9 +379,6 @@ class Resampler(ReadOnlyArrays):
         ----------
         scale : PlainScale
             The estimates and their errors.
-        df : ndarray of shape (m,)
-        t_ends : tuple of ndarray of shape (m,)
-            The intervals of Student's t.
         confidence_level : float
         method : {"bootstrap", "percentile"}
         n_resamples : int
@@ -394,28 +387,16 @@ class Resampler(ReadOnlyArrays):
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
         rng = generator(random_state)
         tail = (1 - confidence_level) / 2
-        if method == "percentile":
-            return _quantiles(self._values(n_resamples, rng), tail)
-        if not self.sums.adds_up or self.sums.compacted:
+        if method == "bootstrap":
+            if self.sums.adds_up and not self.sums.compacted:
+                return self._studentised(scale, tail, n_resamples, rng)
             # Resamples have no errors of their own: percentiles as wide as Student's t.
-            wide = _expanded(tail, self.sums.count)
-            ends = _quantiles(self._values(n_resamples, rng), wide)
-        else:
-            ends = self._studentised(scale, tail, n_resamples, rng)
-        # Resamples of a few clusters are too like each other: 95% intervals of
-        # inter-group accuracy missed 9% of data sets of ten queries.
-        few = np.less(df, _FEW_DF)
-        return (
-            np.where(few, np.minimum(ends[0], t_ends[0]), ends[0]),
-            np.where(few, np.maximum(ends[1], t_ends[1]), ends[1]),
-        )
-
-    def _values(self, n_resamples: int, rng: np.random.Generator) -> Array:
-        """Return resampled estimates, shape (n_resamples, m)."""
+            tail = _expanded(tail, self.sums.count)
         totals = self.sums.resample(n_resamples, rng)
-        return np.concatenate([self._combined(self.finalize(*t)) for t in totals])
+        values = [self.combined(self.finalize(*some)) for some in totals]
+        return _quantiles(np.concatenate(values), tail)
 
-    def _combined(self, values: Array) -> Array:
+    def combined(self, values: Array) -> Array:
         """Return estimates, or contrasts, of values of all groups (B, G)."""
         first, second = values[:, self.sides[:, 0]], values[:, self.sides[:, -1]]
         if self.sides.shape[1] == 1:
@@ -434,7 +415,7 @@ class Resampler(ReadOnlyArrays):
             values = self.finalize(*totals)
             slopes = slopes_at(self.finalize, *totals)
             errors = self._errors(counts, values, slopes, of_sides)
-            drawn.append((self._combined(values), errors))
+            drawn.append((self.combined(values), errors))
         values, errors = map(np.concatenate, zip(*drawn, strict=True))
         estimate, link = np.atleast_1d(scale.estimate), scale.link
         with np.errstate(divide="ignore", invalid="ignore"):
