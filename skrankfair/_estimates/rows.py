@@ -123,19 +123,17 @@ class Rows:
         groups, if only of zeros, as `member` is known at entries alone.
         """
         key = self.row * np.int64(self.n_groups) + self.group
-        row, group, values, member = self.row, self.group, self.values, self.member
-        if (key[1:] <= key[:-1]).any():
-            order = stable_order(key)
-            key, values = key[order], values[order]
-            member = None if member is None else member[order]
-            first = starts_of_runs(key)
-            if first.size < key.size:
-                values = np.add.reduceat(dense_values(values), first, axis=0)
-                key = key[first]
-                if member is not None:
-                    member = np.logical_or.reduceat(member, first)
-            row, group = np.divmod(key, self.n_groups)
-        row, group = small_codes(row, group)
+        if (key[1:] > key[:-1]).all():
+            row, group = small_codes(self.row, self.group)
+            return replace(self, row=row, group=group)
+        order = stable_order(key)
+        table, first = self.with_some(order), starts_of_runs(key[order])
+        row, group = small_codes(table.row[first], table.group[first])
+        values, member = table.values, table.member
+        if first.size < key.size:
+            values = np.add.reduceat(dense_values(values), first, axis=0)
+            if member is not None:
+                member = np.logical_or.reduceat(member, first)
         return replace(self, row=row, group=group, values=values, member=member)
 
     @classmethod
@@ -280,13 +278,16 @@ class Rows:
 
     def _chosen(self, row: Array, rows: Any, entries: Any) -> Rows:
         """Return chosen rows and entries; `row` is the new row number of each entry."""
+        shared, labels = self.shared[rows], self.labels[rows]
+        return replace(self.with_some(entries), row=row, shared=shared, labels=labels)
+
+    def with_some(self, entries: Any) -> Rows:
+        """Return the table with some of its entries, in this order."""
         return replace(
             self,
-            row=row,
+            row=self.row[entries],
             group=self.group[entries],
             values=self.values[entries],
-            shared=self.shared[rows],
-            labels=self.labels[rows],
             member=None if self.member is None else self.member[entries],
         )
 
@@ -311,21 +312,16 @@ class Rows:
 
     def renumbered(self, to: Layout) -> Rows:
         """Return the table with its groups and columns renumbered."""
-        entries = np.flatnonzero(to.groups[self.group] >= 0)
-        values = self.values[entries]
+        table = self.with_some(np.flatnonzero(to.groups[self.group] >= 0))
+        values = table.values
         if to.n_columns > self.n_columns:
-            values = np.zeros((entries.size, to.n_columns))
-            values[:, to.columns] = dense_values(self.values[entries])
+            values = np.zeros((table.row.size, to.n_columns))
+            values[:, to.columns] = dense_values(table.values)
         shared = np.zeros((self.n_rows, to.n_shared))
         shared[:, to.shared] = self.shared
+        group = to.groups[table.group]
         return replace(
-            self,
-            row=self.row[entries],
-            group=to.groups[self.group[entries]],
-            values=values,
-            shared=shared,
-            n_groups=to.n_groups,
-            member=None if self.member is None else self.member[entries],
+            table, group=group, values=values, shared=shared, n_groups=to.n_groups
         ).summed()
 
     def _with_entries_of(self, other: Rows, shift: int = 0, **changes: Any) -> Rows:

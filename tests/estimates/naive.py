@@ -1,6 +1,5 @@
 """Moments of sums by loops over rows, and the designs that they are compared on."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -104,13 +103,7 @@ def entries_of(rows):
     """Return the rows without entries of groups that they have no data of."""
     some = (rows.values != 0).any(axis=1)
     some |= False if rows.member is None else rows.member
-    return replace(
-        rows,
-        row=rows.row[some],
-        group=rows.group[some],
-        values=rows.values[some],
-        member=None if rows.member is None else rows.member[some],
-    )
+    return rows.with_some(some)
 
 
 def sums_of(rows, groups=None, supports=None):
