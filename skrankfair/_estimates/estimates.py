@@ -27,7 +27,7 @@ from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
 from .finalize import NOTHING, needs_of, quotient, shares_of
 from .leverage import contrast_degrees, degrees_of_freedom, samples_of_items
-from .power import PILOT_ERRORS, Pilot, RequiredSize, keeps_promise, uneven_errors
+from .power import PILOT_ERRORS, Pilot, PilotData, keeps_promise, uneven_errors
 from .resampled import Resampler, wild_scale
 from .scales import (
     LEAST_T,
@@ -195,7 +195,7 @@ class Estimates(ReadOnlyArrays):
 
 
 @dataclass(frozen=True)
-class Estimate(Shown):
+class Estimate(Shown, PilotData):
     """One number with its standard error: a contrast of two groups, or of all rows.
 
     Attributes
@@ -344,47 +344,6 @@ class Estimate(Shown):
             Not with ``pilot_error="known"``.
         """
         return float(self.as_pilot(pilot_error).detectable(power, alpha)[0])
-
-    def required(
-        self,
-        gap: float,
-        power: float = 0.8,
-        alpha: float = 0.05,
-        pilot_error: str = "estimated",
-    ) -> RequiredSize:
-        """Return how many times the data of this pilot find a gap.
-
-        Parameters
-        ----------
-        gap : float
-            The true difference that shall be found; of a ratio, a factor such as 0.8.
-        power : float, default=0.8
-            Chance that the two-sided t-test finds it.
-        alpha : float, default=0.05
-            Level of the test.
-        pilot_error : {"estimated", "known"}, default="estimated"
-            Whether the power is the mean over pilots like this one, whose standard
-            errors differ by chance, or that of a test whose true error is this one, as
-            in a textbook's formula.
-
-        Returns
-        -------
-        RequiredSize
-
-        Raises
-        ------
-        ValueError
-            For a gap that is not positive (a factor of 1), unless
-            ``0 < alpha < power < 1``, or for an unknown `pilot_error`.
-
-        Warns
-        -----
-        SmallSampleWarning
-            Where a pilot cannot promise power: a group with fewer than 12 effective
-            clusters, or an error that is mostly of a few clusters with extreme values.
-            Not with ``pilot_error="known"``.
-        """
-        return self.as_pilot(pilot_error).required(gap, power, alpha)
 
     def __repr__(self) -> str:
         """Return the contrast, its 95% interval and p-value on one line."""

@@ -38,7 +38,7 @@ from .metric import (
     warn_small,
     warn_undefined,
 )
-from .power import Pilot, RequiredSize, uneven_errors
+from .power import Pilot, PilotData, uneven_errors
 from .resampled import Replicates
 from .rows import table_of_sums
 from .scales import ConfidenceInterval, check_level, t_quantile
@@ -55,7 +55,7 @@ _MOST_CORRELATED = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class GroupEstimates(AddsUp):
+class GroupEstimates(AddsUp, PilotData):
     """A metric by group, with all that its errors need.
 
     Metric functions return such results, and `from_sums` makes one from your own sums.
@@ -695,50 +695,6 @@ class GroupEstimates(AddsUp):
         939
         """
         return self.as_pilot(pilot_error).detectable(power, alpha)
-
-    def required(
-        self,
-        gap: float,
-        power: float = 0.8,
-        alpha: float = 0.05,
-        pilot_error: str = "estimated",
-    ) -> RequiredSize:
-        """Return how many clusters like these find a gap, by group.
-
-        These data are the pilot: the shares of the groups, the correlation within
-        clusters and their sizes are taken from it.
-
-        Parameters
-        ----------
-        gap : float
-            The true distance from fair that shall be found, in units of the metric.
-        power : float, default=0.8
-            Chance that the two-sided t-test finds it.
-        alpha : float, default=0.05
-            Level of the test, divided by the number of groups that can be tested.
-        pilot_error : {"estimated", "known"}, default="estimated"
-            Whether the power is the mean over pilots like this one, whose standard
-            errors differ by chance, or that of a test whose true error is this one, as
-            in a textbook's formula.
-
-        Returns
-        -------
-        RequiredSize
-
-        Raises
-        ------
-        ValueError
-            For a gap that is not positive, unless ``0 < alpha < power < 1``, for a
-            metric that is not tested by t, or for an unknown `pilot_error`.
-
-        Warns
-        -----
-        SmallSampleWarning
-            Where a pilot cannot promise power: a group with fewer than 12 effective
-            clusters, or an error that is mostly of a few clusters with extreme values.
-            Not with ``pilot_error="known"``.
-        """
-        return self.as_pilot(pilot_error).required(gap, power, alpha)
 
     def as_pilot(self, pilot_error: str) -> Pilot:
         """Return the result as a pilot for plans; warn where it can promise little."""

@@ -284,6 +284,60 @@ class Pilot(PlannedTests):
         )
 
 
+class PilotData(ABC):
+    """A base of results from which plans for more data of their kind are made."""
+
+    @abstractmethod
+    def as_pilot(self, pilot_error: str) -> Pilot:
+        """Return the result as a pilot for plans; warn where it can promise little."""
+
+    def required(
+        self,
+        gap: float,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        pilot_error: str = "estimated",
+    ) -> RequiredSize:
+        """Return how many clusters like these find a gap, by group or of a contrast.
+
+        These data are the pilot: the shares of the groups, the correlation within
+        clusters and their sizes are taken from it.
+
+        Parameters
+        ----------
+        gap : float
+            The true distance from fair (or the true difference of a contrast) that
+            shall be found, in units of the metric; of a ratio, a factor such as 0.8.
+        power : float, default=0.8
+            Chance that the two-sided t-test finds it.
+        alpha : float, default=0.05
+            Level of the test, divided by the number of groups that can be tested.
+        pilot_error : {"estimated", "known"}, default="estimated"
+            Whether the power is the mean over pilots like this one, whose standard
+            errors differ by chance, or that of a test whose true error is this one, as
+            in a textbook's formula.
+
+        Returns
+        -------
+        RequiredSize
+
+        Raises
+        ------
+        ValueError
+            For a gap that is not positive (a factor of 1), unless
+            ``0 < alpha < power < 1``, for a metric that is not tested by t, or for an
+            unknown `pilot_error`.
+
+        Warns
+        -----
+        SmallSampleWarning
+            Where a pilot cannot promise power: a group with fewer than 12 effective
+            clusters, or an error that is mostly of a few clusters with extreme values.
+            Not with ``pilot_error="known"``.
+        """
+        return self.as_pilot(pilot_error).required(gap, power, alpha)
+
+
 def check_design(power: float, alpha: float) -> None:
     """Raise a ValueError unless there is power to be had at this level."""
     check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
