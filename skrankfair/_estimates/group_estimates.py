@@ -1181,6 +1181,6 @@ def _of_one_length(
     blocks = a.sums.by_group.shape[1] // len(short)
     place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
     sizes = {"n_columns": blocks * len(long), "n_supports": len(b.sums.supports)}
-    layout = replace(a.sums.layout, columns=place.ravel(), **sizes)
-    widened = a.sums.renumbered(layout, a.groups).with_supports(b.sums.supports)
+    to = replace(a.sums.layout, columns=place.ravel(), **sizes)
+    widened = a.sums.renumbered(to, a.groups, b.sums.supports)
     return replace(a, metric=b.metric, sums=widened), b

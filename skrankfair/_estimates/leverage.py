@@ -101,8 +101,9 @@ def _moments(
     """Return ``Σ h²`` by sample and group, and ``tr(M)`` and ``tr(M M')``.
 
     A sample is a support that the metric needs, in a stratum, and M is the sum over
-    samples of the matrices of a group. The shapes are (C, G), (G,) and (m,): the last
-    is of pairs of groups, or without `pairs` of each group with itself.
+    samples of the matrices of a group. The shapes are (C, G), (m,) and (m,): the last
+    is of pairs of groups, or without `pairs` of each group with itself. Only then is
+    the second the trace of each group.
     """
     supports = [sums.size_of(k)[1] for k in needs_of(finalize)]
     n_strata, n_groups = supports[0].shape
@@ -111,20 +112,19 @@ def _moments(
     with np.errstate(divide="ignore"):
         scale = np.where(total > 0, 1 / total, 0.0)
     first, second = (np.arange(n_groups),) * 2 if pairs is None else pairs
-    square, of_groups = np.zeros(total.shape), np.zeros((2, *total.shape))
+    square, own = np.zeros(total.shape), range(len(samples))
     sums_of = np.zeros((7, len(samples), len(samples), first.size))
     for rows in sums.exact_rows.blocks():
         shares = _shares(rows, sums, samples, scale)
         for i, a in enumerate(shares):
             square[i] += a["h"].products(a["h"])
-            of_groups[:, i] += a["v"].products(a["v"]), a["v"].products(a["u"])
             for j, b in enumerate(shares):
                 if pairs is None and samples[i][1] != samples[j][1]:
                     continue  # no row of a group is in both
                 for number, (x, y) in enumerate(_PRODUCTS):
                     sums_of[number, i, j] += a[x].products(b[y], pairs)
-    trace: Array = (1 + square) * of_groups[0] - 2 * of_groups[1]
     dd, de, ed, vu, uv, vv, uu = sums_of
+    trace = (1 + square[:, first]) * vv[own, own] - 2 * vu[own, own]
     c, c_other = square[:, None, first], square[None, :, second]
     products = (1 + c + c_other) * dd - 2 * (de + ed) + 2 * (vu * uv + vv * uu)
     products += c * c_other * vv**2 - 2 * vv * (c_other * uv + c * vu)
@@ -134,7 +134,8 @@ def _moments(
         chosen = np.array([k * n_strata + s for k, s in samples])
         fourth = remainder.quartic_products(pairs)[chosen[:, None], chosen]
         left, right = scale[:, None, first], scale[None, :, second]
-        square, trace = square + more * scale**2, trace + more * scale**2
+        more *= scale**2
+        square, trace = square + more, trace + more[:, first]
         products = products + fourth * left**2 * right**2
     return square, trace.sum(axis=0), products.sum(axis=(0, 1))
 

@@ -28,7 +28,6 @@ does not depend on labels, on the order of clusters or on the number of parts.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Self
@@ -302,9 +301,9 @@ class ResampledSums(ClusterSums):
             self._known[finalize] = np.vstack(rows)
         return self._known[finalize]
 
-    def renumbered(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
+    def renumbered(self, *layout: Any) -> Self:
         """Return the sums with groups and columns renumbered, to be resampled anew."""
-        return replace(super().renumbered(to, groups), deviations=None)
+        return replace(super().renumbered(*layout), deviations=None)
 
     def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
         """Return sums of products of the deviations of resamples."""

@@ -432,8 +432,16 @@ class ClusterSums:
         g, c, d, s = map(np.arange, sizes)
         return Layout(g, g.size, c, c.size, d, d.size, s, s.size)
 
-    def renumbered(self, to: Layout, groups: tuple[Hashable, ...]) -> Self:
-        """Return the sums with groups and columns renumbered; `groups` are labels."""
+    def renumbered(
+        self,
+        to: Layout,
+        groups: tuple[Hashable, ...],
+        supports: tuple[Finalize, ...] | None = None,
+    ) -> Self:
+        """Return the sums with groups and columns renumbered.
+
+        They get these labels of groups and, if columns moved, functions of supports.
+        """
         by_group, shared = to.moved(self.by_group, self.shared)
         refit, none = self.refit, np.zeros(self.shared.shape)
         return replace(
@@ -441,6 +449,7 @@ class ClusterSums:
             groups=groups,
             by_group=by_group,
             shared=shared,
+            supports=self.supports if supports is None else supports,
             unweighted=self.unweighted and to.moved(*self.unweighted),
             rows=self.rows.renumbered(to),
             remainder=self.remainder and self.remainder.renumbered(to),
@@ -480,12 +489,8 @@ class ClusterSums:
         """
         one, two = self.layout.with_columns_of(other.layout)
         supports = _supports_of_both(self, other)
-        first = self.renumbered(one, self.groups).with_supports(supports)
-        return first + other.renumbered(two, other.groups).with_supports(supports)
-
-    def with_supports(self, supports: tuple[Finalize, ...]) -> Self:
-        """Return the sums with other supports."""
-        return replace(self, supports=supports)
+        first = self.renumbered(one, self.groups, supports)
+        return first + other.renumbered(two, other.groups, supports)
 
     def by_label(self) -> Self:
         """Return the sums with the rows of one label added, as they are of one item."""
@@ -556,11 +561,12 @@ class ClusterSums:
         other = other.aligned(self.groups)
         supports = _supports_of_both(self, other)
         one, two = self.layout.with_columns_of(other.layout)
-        a, b = self.renumbered(one, self.groups), other.renumbered(two, self.groups)
+        a = self.renumbered(one, self.groups, supports)
+        b = other.renumbered(two, self.groups, supports)
         rows, place = a.rows.joined(b.rows, order), np.argsort(order)
         first, second = a.refit, b.refit
         refit = second and first and (lambda n: first(n) + second(n[:, place]))
-        return replace(a, **a._added(b), supports=supports, rows=rows, refit=refit)
+        return replace(a, **a._added(b), rows=rows, refit=refit)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which cannot fit a curve anew."""

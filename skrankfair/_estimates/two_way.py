@@ -20,7 +20,6 @@ import numpy as np
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array
 from .finalize import Finalize
-from .rows import Layout
 from .storage import stored
 from .sums import ClusterSums
 
@@ -59,10 +58,6 @@ class TwoWaySums(ClusterSums):
     def ways(self) -> tuple[ClusterSums, ...]:
         """The sums whose units are independent: users, and items."""
         return self.users, self.items
-
-    def _each(self, change: Any) -> Self:
-        """Return the sums with `change` applied to `items` and to `crossed`."""
-        return replace(self, items=change(self.items), crossed=change(self.crossed))
 
     def variance(self, finalize: Finalize) -> Array:
         """Return ``V_users + max(V_items - V_users×items, 0)``, shape (G,)."""
@@ -104,32 +99,24 @@ class TwoWaySums(ClusterSums):
         kept = super().compact_among(2 * n_results)
         return replace(kept, crossed=self.crossed.compact_among(2 * n_results))
 
-    def renumbered(self, to: Layout, groups: tuple[Any, ...]) -> Self:
-        """Return the sums with groups and columns renumbered; `groups` are labels."""
-        renumbered = super().renumbered(to, groups)
-        return renumbered._each(lambda sums: sums.renumbered(to, groups))
+    def renumbered(self, *layout: Any) -> Self:
+        """Return the sums with groups and columns renumbered."""
+        items, crossed = (
+            sums.renumbered(*layout) for sums in (self.items, self.crossed)
+        )
+        return replace(super().renumbered(*layout), items=items, crossed=crossed)
 
-    def with_supports(self, supports: tuple[Finalize, ...]) -> Self:
-        """Return the sums with other supports."""
-        changed = super().with_supports(supports)
-        return changed._each(lambda sums: sums.with_supports(supports))
-
-    def __add__(self, other: ClusterSums) -> ClusterSums:
+    def __add__(self, other: Any) -> ClusterSums:
         """Return the sums over the users of both; items of one label share a row."""
         users = super().__add__(other)
         a, b = (sums.aligned(users.groups) for sums in (self, other))
-        if not (isinstance(a, TwoWaySums) and isinstance(b, TwoWaySums)):
-            return users
         items = (a.items + b.items).by_label()
         return TwoWaySums.of_ways(users, items, a.crossed + b.crossed)
 
-    def join_columns(self, other: ClusterSums) -> Self:
+    def join_columns(self, other: Any) -> Self:
         """Return both sums over the same users and items, side by side."""
-        joined = super().join_columns(other)
-        if not isinstance(other, TwoWaySums):
-            return joined
         return replace(
-            joined,
+            super().join_columns(other),
             items=self.items.join_columns(other.items),
             crossed=self.crossed.join_columns(other.crossed),
         )
