@@ -273,10 +273,7 @@ class ClusterSums:
                 change = rows.at_entries(finalize, self.totals)
                 change -= estimate.take(rows.group)
                 change[np.abs(change) <= noise.take(rows.group)] = 0.0
-            weight = factor[-1].take(rows.group)
-            if rows.member is not None:
-                weight = np.where(rows.member, factor[0].take(rows.group), weight)
-            change *= weight
+            change *= factor.take(rows.cell)
             yield rows.entries(change, rows.shared, right)
 
     def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
