@@ -373,11 +373,7 @@ class Rows:
 
         if self.complete:
             return self.values.reshape(self.n_rows, -1)
-        few, width = self.values, self.n_columns
-        if isinstance(few, np.ndarray):
-            column = np.tile(np.arange(width, dtype=np.int32), len(few))
-            parts = few.ravel(), column, np.arange(0, few.size + 1, width)
-            few = sparse.csr_array(parts, shape=few.shape)
+        few, width = sparse.csr_array(self.values), self.n_columns
         column = np.repeat(self.group * width, np.diff(few.indptr)) + few.indices
         parts = few.data, column, few.indptr[self.starts]
         return sparse.csr_array(parts, shape=(self.n_rows, self.n_groups * width))
