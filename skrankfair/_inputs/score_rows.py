@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .columns import ReadColumns, check_one_way, read_columns
-from .groups import Codes, Groups, stable_order
+from .groups import Codes, Groups, stable_order, starts_of_runs
 from .validation import Array, check_choice, check_magnitude
 
 CLUSTER_WEIGHTS = ("cluster", "row")
@@ -85,20 +85,13 @@ class Sample:
     @cached_property
     def segment_starts(self) -> Array:
         """First row of each segment, which is the rows of one cluster in one group."""
-        return np.flatnonzero(self._new)
-
-    @property
-    def _new(self) -> Array:
-        """Whether a segment begins at each row."""
-        new = np.ones(self.x.size, dtype=bool)
-        np.not_equal(self.cluster[1:], self.cluster[:-1], out=new[1:])
-        new[1:] |= self.group[1:] != self.group[:-1]
-        return new
+        of_clusters = starts_of_runs(self.cluster)
+        return starts_of_runs(self.group, np.append(of_clusters, self.group.size))
 
     @cached_property
     def alone(self) -> bool:
         """Whether each row is the only one of its cluster in its group."""
-        return bool(self._new.all())
+        return self.segment_starts.size == self.x.size
 
     def take(self, rows: Array) -> Sample:
         """Return some rows, in the same order; clusters keep their numbers."""
