@@ -363,9 +363,7 @@ class Memberships:
         order = stable_order(key)
         key, rows = key[order], rows[order]
         first = starts_of_runs(key)
-        query = places.query[rows[first]].astype(np.int64)
-        group = key[first] - query * n_groups
-        cells = Cells(query, group, places.n_queries, n_groups)
+        cells = Cells(*divmod(key[first], n_groups), places.n_queries, n_groups)
         return cls(groups, cells, rows, np.append(first, rows.size))
 
     @cached_property
@@ -397,13 +395,6 @@ class Memberships:
         if self.groups.overlapping:
             return np.asarray(values[rows, group])
         return np.asarray(values[rows] == group)
-
-    def in_company(self) -> tuple[Array, Memberships]:
-        """Return the numbers of memberships in cells of several rows, and these cells.
-
-        A cell of one row has no pairs; with many groups most cells are like that.
-        """
-        return self.of_cells(self.sizes > 1)
 
     def with_every_cell(self) -> Memberships:
         """Return the same with a cell for every query and group, also without rows."""

@@ -206,7 +206,9 @@ class OutcomePairs(Pairs):
         of_group = members.sums_of_rows(self._partners)
         of_rest = -of_group
         if self.comparison != "all":
-            inside, (some, several) = np.zeros(of_group.shape), members.in_company()
+            # A cell of one row has no pairs; with many groups most are like that.
+            some, several = members.of_cells(members.sizes > 1)
+            inside = np.zeros(of_group.shape)
             if some.size:
                 inner = self.counts.within(several).count([None], True)[0]
                 inner = self._in_strata(inner, several.rows)

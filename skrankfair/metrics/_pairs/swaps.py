@@ -85,7 +85,7 @@ def _of_members(
     )
     lowest, alike, highest = np.zeros((3, rows.size), dtype=np.int64)
     alike += 1
-    some, several = members.in_company()
+    some, several = members.of_cells(members.sizes > 1)
     if some.size:
         inner, codes = several.ranking(ranking), codes[several.rows]
         lowest[some], alike[some], highest[some] = _by_outcome(inner, codes)
