@@ -146,13 +146,10 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
         raise ValueError(
             f"Two models have no comparison in {a.name}: {a.metric.not_paired}"
         )
-    tables = not (a.sums.compacted or b.sums.compacted)
-    sums: ClusterSums
-    if tables:
-        sums = a.sums.join_columns(b.sums)
-    else:
-        sums = ResampledSums.of_replicates(a.sums, b.sums)
-    return _difference(a, b, sums, all_supports=tables)
+    if a.sums.compacted or b.sums.compacted:
+        replicates = ResampledSums.of_replicates(a.sums, b.sums)
+        return _difference(a, b, replicates, all_supports=False)
+    return _difference(a, b, a.sums.join_columns(b.sums), all_supports=True)
 
 
 def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -133,11 +132,8 @@ class ContrastTest(AddsUp, ABC):
     def _frame(self, **columns: Array) -> pd.DataFrame:
         """Return a frame with a row for each contrast and point."""
         pairs = [pair for pair in self.contrasts for _ in self.sums.grid]
-        frame = pd.DataFrame({n: np.ravel(values) for n, values in columns.items()})
-        for side, name in enumerate("ab"):
-            labels = pd.Series([pair[side] for pair in pairs], dtype=object)
-            frame.insert(side, name, labels)
-        return frame
+        frame = pd.DataFrame(pairs, columns=["a", "b"], dtype=object)
+        return frame.assign(**{n: np.ravel(values) for n, values in columns.items()})
 
     def _level(self, confidence_level: float | None) -> float:
         """Return the level that is asked for, or that of the test."""
@@ -203,11 +199,10 @@ def compared_pairs(
     size = len(groups)
     if rests:
         return np.column_stack([np.arange(size), size + np.arange(size)])
-    if reference is not None:
-        last = groups.index(reference)
-        pairs = [(g, last) for g in range(size) if g != last]
-    else:
-        pairs = list(combinations(range(size), 2))
+    if reference is None:
+        return np.column_stack(np.triu_indices(size, 1))
+    last = groups.index(reference)
+    pairs = [(g, last) for g in range(size) if g != last]
     return np.array(pairs, dtype=int).reshape(-1, 2)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -390,16 +390,14 @@ def curves_by_group(
     }
     size = len(sums.groups)
     few, undefined = sums.active[:size] < 2, ~sums.defined[:size]
-    for message, without in (
-        ("is undefined (NaN) for groups with fewer than two clusters:", few),
-        (
-            "is undefined (NaN) on the whole grid (fewer than two clusters near) for",
-            undefined.all(axis=1) & ~few,
-        ),
-    ):
+    nowhere = undefined.all(axis=1) & ~few
+    for where, without in {
+        "for groups with fewer than two clusters:": few,
+        "on the whole grid (fewer than two clusters near) for": nowhere,
+    }.items():
         if without.any():
-            names = [fmt.label(sums.groups[g]) for g in np.flatnonzero(without)]
-            warn_user(f"A curve {message} {', '.join(names)}.")
+            names = ", ".join(map(fmt.label, compress(sums.groups, without)))
+            warn_user(f"A curve is undefined (NaN) {where} {names}.")
     return PredictiveParityTest(sums, h, parameters)
 
 

@@ -75,11 +75,8 @@ class ScoreOrderTest(ReadOnlyArrays):
             (scores), difference, standard_error and pvalue (corrected).
         """
         ends = ["lower_from", "lower_to", "higher_from", "higher_to"]
-        frame = pd.DataFrame(self.ranges, columns=ends)
-        for side, name in enumerate(("lower", "higher")):
-            labels = pd.Series([pair[side] for pair in self.groups], dtype=object)
-            frame.insert(side, name, labels)
-        return frame.assign(
+        groups = pd.DataFrame(self.groups, columns=["lower", "higher"], dtype=object)
+        return groups.join(pd.DataFrame(self.ranges, columns=ends)).assign(
             difference=self.difference,
             standard_error=self.standard_error,
             pvalue=self.pvalues,
@@ -145,7 +142,6 @@ def order_of_scores(
     )
     below, above = (high[:, None] < low).nonzero()
     pairs = np.column_stack([below, above])[group[below] != group[above]]
-    first, second = pairs.T
     variance = np.diag(covariance)
     error = difference_errors(variance, covariance, pairs)
     # At least that of independent rows that have one mean in both ranges.
