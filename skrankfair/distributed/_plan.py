@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 
 from .. import metrics as library
+from .._inputs.by_name import named_columns
 from .._inputs.validation import (
     check_number,
     collected_warnings,
@@ -23,7 +24,6 @@ from .._reports.catalog import catalog
 from ..metrics import GroupEstimates
 
 #: Results by the names of their metrics.
-Metrics: TypeAlias = Mapping[str, Callable[..., GroupEstimates]]
 Results: TypeAlias = Mapping[str, GroupEstimates]
 # Kinds of parameters that can be given by name.
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -45,7 +45,7 @@ class MeasurePlan:
         By metric, what comes from a sample, and the rows and clusters of the sample.
     """
 
-    metrics: Metrics
+    metrics: Mapping[str, Callable[..., GroupEstimates]]
     columns: Mapping[str, Any]
     n_replicates: int = 0
     random_state: int = 0
@@ -54,10 +54,7 @@ class MeasurePlan:
     @property
     def names(self) -> list[str]:
         """The names of all columns, each once."""
-        names: list[str] = []
-        for name in self.columns.values():
-            names += [name] if isinstance(name, str) else list(name)
-        return list(dict.fromkeys(names))
+        return [str(name) for name in named_columns(*self.columns.values())]
 
     @property
     def partition_by(self) -> str | None:
@@ -173,19 +170,17 @@ def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
         For an entry that is no name or function of `skrankfair.metrics`, nor a partial
         of one, or for two metrics of one name.
     """
-    if isinstance(metrics, Mapping):
-        pairs = [(str(name), metric) for name, metric in metrics.items()]
-    elif isinstance(metrics, str) or callable(metrics):
-        pairs = [("", metrics)]
-    else:
-        pairs = [("", metric) for metric in metrics]
+    if isinstance(metrics, str) or callable(metrics):
+        metrics = [metrics]
+    of_dict = isinstance(metrics, Mapping)
+    pairs = metrics.items() if of_dict else (("", metric) for metric in metrics)
     known = {name: metric.on_columns for name, metric in catalog().items()}
     known |= {name: getattr(library, name) for name in library.__all__}
     named: dict[str, Callable[..., GroupEstimates]] = {}
     for name, metric in pairs:
-        function, key = metric, name
+        function, key = metric, str(name)
         if isinstance(metric, str):
-            function, key = known.get(metric), name or metric
+            function, key = known.get(metric), key or metric
         if isinstance(function, type) or not callable(function):
             raise ValueError(
                 "metrics must be names or functions of skrankfair.metrics, partials of "

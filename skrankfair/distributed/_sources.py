@@ -55,7 +55,7 @@ class DuckdbSource(Source):
     connection: Any
     folder: Path
     n_jobs: int | None
-    progress: Callable[[str], object] | None
+    progress: Callable[[str], object]
 
     @cached_property
     def n_rows(self) -> int:
@@ -76,9 +76,8 @@ class DuckdbSource(Source):
         """The folders of the parts, each with all rows of its clusters."""
         import duckdb
 
-        n_partitions = -(-self.n_rows // _ROWS_OF_A_PART) or 1
-        if self.n_partitions is not None:
-            n_partitions = self.n_partitions
+        by_size = -(-self.n_rows // _ROWS_OF_A_PART) or 1
+        n_partitions = self.n_partitions or by_size
         by, folder = self.plan.partition_by, self.folder / "parts"
         key = "row_number() OVER ()" if by is None else f"hash({sql_name(by)})"
         number = f"{key} % {n_partitions} AS {sql_name(_PART)}"
@@ -116,8 +115,7 @@ class DuckdbSource(Source):
         for result, n_rows in of_parts:
             yield result
             n_measured += n_rows
-            if self.progress is not None:
-                self.progress(f"{n_measured:,} of {self.n_rows:,} rows")
+            self.progress(f"{n_measured:,} of {self.n_rows:,} rows")
 
 
 def _measured_part(plan: MeasurePlan, part: Path) -> tuple[Results, int]:
@@ -139,7 +137,7 @@ def duckdb_source(
     temp_directory: Any = None,
     n_partitions: int | None = None,
     n_jobs: int | None = None,
-    progress: Callable[[str], object] | None = None,
+    progress: Callable[[str], object] = str,
 ) -> Iterator[DuckdbSource]:
     """Read files or a table by DuckDB, in a folder that is deleted afterwards."""
     try:
