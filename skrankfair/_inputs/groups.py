@@ -184,6 +184,15 @@ class Groups:
         """Return the one group "all", which ``sensitive_features=None`` stands for."""
         return cls(("all",), np.zeros(n_rows, dtype=np.int32))
 
+    @classmethod
+    def of_labels(cls, column: Codes) -> Groups:
+        """Return the groups of labels, in the order of `sort_labels`."""
+        labels = [_as_scalar(label) for label in column.labels]
+        order = sorted(range(column.size), key=lambda i: _sort_key(labels[i]))
+        place = np.empty(column.size, dtype=np.int32)
+        place[order] = np.arange(column.size)
+        return cls(tuple(labels[i] for i in order), place[column.codes])
+
     def __len__(self) -> int:
         """Return the number of groups."""
         return len(self.labels)
@@ -276,7 +285,7 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     """
     arrays, names = as_columns(values, name)
     if names is None:
-        return _label_groups(encode(arrays[0], name))
+        return Groups.of_labels(encode(arrays[0], name))
     if not arrays:
         raise ValueError(f"{name} must have at least one column; it has none.")
     if all(infer_dtype(array, skipna=False) == "boolean" for array in arrays):
@@ -288,7 +297,7 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
             check_vector(array, name)
         return Groups(tuple(names), np.column_stack(arrays).astype(bool))
     if len(arrays) == 1:
-        return _label_groups(encode(arrays[0], name))
+        return Groups.of_labels(encode(arrays[0], name))
     numbers = all(a.size and a.dtype.kind in "iuf" for a in arrays)
     if numbers and all(np.isin(array, (0, 1)).all() for array in arrays):
         warn_user(
@@ -298,13 +307,4 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
             ".astype(str), and this warning goes away.",
             UserWarning,
         )
-    return _label_groups(_crossed([encode(array, name) for array in arrays]))
-
-
-def _label_groups(column: Codes) -> Groups:
-    """Return the groups of labels, in the order of `sort_labels`."""
-    labels = [_as_scalar(label) for label in column.labels]
-    order = sorted(range(column.size), key=lambda i: _sort_key(labels[i]))
-    place = np.empty(column.size, dtype=np.int32)
-    place[order] = np.arange(column.size)
-    return Groups(tuple(labels[i] for i in order), place[column.codes])
+    return Groups.of_labels(_crossed([encode(array, name) for array in arrays]))

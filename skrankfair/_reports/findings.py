@@ -486,7 +486,7 @@ class MetricFinding:
             header += ["verdict"] if self.margin is not None else []
         table = []
         for row in self.shown:
-            interval = f"[{fmt.number(row.ci_low)}, {fmt.number(row.ci_high)}]"
+            interval = fmt.interval(row.ci_low, row.ci_high)
             estimate = row.estimate if np.isfinite(row.estimate) else np.nan
             cells = [row.label, fmt.number(estimate), row.missing or interval]
             if self.compared_with:

@@ -13,7 +13,7 @@ import pandas as pd
 from .._estimates import formatting as fmt
 from .._estimates.scales import check_level
 from .._inputs.columns import OneWayError, users_of
-from .._inputs.groups import as_groups, encode, frame_columns
+from .._inputs.groups import Groups, as_groups, encode, frame_columns
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
@@ -106,7 +106,7 @@ class AuditRows:
     sides : dict of tuple of str to list of str
         By the names of its columns the groups of each grouping that stands side by side
         with others.
-    levels : Codes or None
+    levels : Groups or None
         The levels of the column that is held fixed, for each row of the caller.
     """
 
@@ -159,8 +159,8 @@ class AuditRows:
         cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
         levels = None
         if (fixed := given.get("within")) is not None:
-            levels = encode(fixed, "within")
-            check_lengths(within=levels.codes.size, y_score=data.n_input)
+            levels = Groups.of_labels(encode(fixed, "within"))
+            check_lengths(within=levels.n_rows, y_score=data.n_input)
         units = given["qid"], data, cluster
         return cls(columns, *units, given, groupings, sides, levels)
 
@@ -182,7 +182,7 @@ class AuditRows:
             alone = np.arange(groups.size)
             given["cluster"] = alone if self.qid is None else given["qid"]
         lists = of_input(data, data.ranking.query.astype(np.int64))
-        lists = lists * levels.size + levels.codes
+        lists = lists * len(levels) + levels.values
         if self.qid is not None:
             return AuditRows.of({**given, "qid": lists})
         rows = AuditRows.of(given, lists)

@@ -16,7 +16,6 @@ from .._estimates.scales import PlainScale, t_quantile
 from .._estimates.storage import stored
 from .._estimates.sums import MOST_COVARIANCES
 from .._inputs.columns import LABEL
-from .._inputs.groups import sort_labels
 from .._inputs.validation import Array, collected_warnings
 from ..inference import (
     marginal_outcome_test,
@@ -374,10 +373,10 @@ def within_section(
     is their mean with the weights of Mantel and Haenszel.
     """
     levels = rows.levels
-    if 2 * levels.size > MOST_COVARIANCES:
+    if 2 * len(levels) > MOST_COVARIANCES:
         raise ValueError(
             f"within must have at most {MOST_COVARIANCES // 2} levels; got "
-            f"{levels.size:,}. Put values together into fewer."
+            f"{len(levels):,}. Put values together into fewer."
         )
     named = getattr(rows.given["within"], "name", None)
     by = "the given column" if named is None else fmt.label(named)
@@ -421,28 +420,22 @@ def _gaps(
     rows: AuditRows, finding: MetricFinding, metric: AuditMetric, row: GroupFinding
 ) -> list[GroupFinding]:
     """Return the gap of a group within all levels, and that of each of them."""
-    levels, groups = rows.levels, rows.data.groups
+    levels, groups, size = rows.levels, rows.data.groups, len(rows.levels)
     members = of_input(rows.data, groups.mask(groups.labels.index(row.group)))
     others = ~members
     if (reference := finding.references.get(row.group)) is not None:
         others = of_input(rows.data, groups.mask(groups.labels.index(reference)))
     # The cells of the group come first, and then those of the others.
-    cell = np.where(members, 0, levels.size) + levels.codes
+    cell = np.where(members, 0, size) + levels.values
     result = rows.within(cell, members | others).measured(metric)
-    cell_at = {int(label): i for i, label in enumerate(np.asarray(result.groups))}
-    labels = levels.labels.tolist()
-    both = [
-        level
-        for level in map(labels.index, sort_labels(labels))
-        if {level, levels.size + level} <= cell_at.keys()
-    ]
-    first = np.asarray([cell_at[level] for level in both], dtype=int)
-    second = np.asarray([cell_at[levels.size + level] for level in both], dtype=int)
-    pairs = {level: levels.size + level for level in both}
+    cells = np.array(result.groups, dtype=int)
+    first = np.flatnonzero(np.isin(cells + size, cells))  # of levels with both sides
+    second = np.searchsorted(cells, cells[first] + size)
+    pairs = {level: level + size for level in cells[first].tolist()}
     compared = replace(finding, result=result, references=pairs, recorded=None).rows
     gaps = [
-        replace(compared[a], group=labels[level])
-        for a, level in zip(first, both, strict=True)
+        replace(compared[a], group=levels.labels[level])
+        for a, level in zip(first, pairs, strict=True)
     ]
     weight, number = result.support[first], result.support[second]
     if finding.against_rest:
