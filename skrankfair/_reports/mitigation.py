@@ -27,7 +27,7 @@ from ..mitigation._wrapper import scores_of
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit, of_users_alone
-from .catalog import catalog, chosen_metrics, not_named, note, tasks
+from .catalog import catalog, chosen_metrics, not_named, note, table, tasks
 from .exports import Formats
 from .findings import FairnessDistances
 from .html import ForestPlot
@@ -37,25 +37,11 @@ if TYPE_CHECKING:
     from ..display._mitigation import MitigationDisplay
 
 
-#: What a mitigation is for, and the metrics that say whether it is reached.
-GOALS = {
-    "calibration": ("calibration_in_the_large", "matched_pair_calibration"),
-    "demographic_parity": ("selection_rate",),
-    "equal_opportunity": ("true_positive_rate",),
-    "equalized_odds": ("true_positive_rate", "false_positive_rate"),
-    "exposure": ("pairwise_exposure", "exposure_gap"),
-    "accuracy": ("inter_group_accuracy", "intra_group_accuracy"),
-}
 _LOSSES = ("log_loss", "mean_squared_error")
 _MOVES = ("closer to fair", "further from fair", "moved; cannot tell whether closer")
 _STILL = ("no change shown", "no verdict")
 _COST = "What it cost"
 _HEADER = ("group", "before", "after", "change")
-_TITLES = {
-    "auc": "AUC",
-    "log_loss": "log loss",
-    "mean_squared_error": "mean squared error",
-}
 
 
 class Change(NamedTuple):
@@ -182,7 +168,7 @@ class MitigationReport(Formats):
         """
         frame = self._frame
         costs, goal = frame["kind"] == "cost", self.goal or ""
-        aims = frame["metric"].isin(GOALS.get(goal, ())) & ~costs
+        aims = frame["metric"].isin(table()["goals"].get(goal, ())) & ~costs
         others = frame[~aims & ~costs]
         tables = {"Disparities": others, _COST: frame[costs]}
         if goal:
@@ -326,7 +312,7 @@ def _in_words(rows: pd.DataFrame) -> str:
 
 def _title(name: Any, words: str = "title") -> str:
     """Return the name of a metric within a sentence; TPR and Brier stay as they are."""
-    title = _TITLES.get(name) or str(getattr(catalog()[name], words))
+    title = table()["costs"].get(name) or str(getattr(catalog()[name], words))
     names = title[1].isupper() or title.startswith("Brier")
     return title if names else title[0].lower() + title[1:]
 
@@ -477,7 +463,7 @@ def mitigation_report(
     """
     check_level(confidence_level)
     check_bandwidth(bandwidth)
-    check_choice(goal, "goal", (*GOALS, None))
+    check_choice(goal, "goal", (*table()["goals"], None))
     check_given(sensitive_features=sensitive_features)
     given = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
     columns = resolved_columns(X, {**given, "sample_weight": sample_weight})
@@ -502,20 +488,19 @@ def mitigation_report(
         notes.insert(0, note("two_tasks", before=read_as[0], after=read_as[1]))
     first_results, second_results = (report.results for report in audits)
     disparities, costs = dict[str, Change](), dict[str, Change]()
-    aims = GOALS.get(goal or "", ())
+    aims = table()["goals"].get(goal, ())
     if aims and not set(aims) & set(first_results) & set(second_results):
         raise ValueError(
             f"goal={goal!r} needs one of {', '.join(aims)} in the audits, which have "
             f"{', '.join(second_results)}; threshold=, k= and metrics= add some."
         )
-    for name in (name for name in first_results if name in second_results):
-        pair, metric = (first_results[name], second_results[name]), catalog()[name]
-        if name == "ndcg":
-            costs[name] = _change(*pair)
-        if metric.untested:
-            continue
-        if pair[0].fair_value is not None or pair[0].metric.against_rest is not None:
-            disparities[name] = _change(*(result.as_gap() for result in pair))
+    for finding in audits[0].findings:
+        name, first_result = finding.metric.name, finding.result
+        if name == "ndcg" and name in second_results:
+            costs[name] = _change(first_result, second_results[name])
+        elif finding.tested and name in second_results:
+            gaps = first_result.as_gap(), second_results[name].as_gap()
+            disparities[name] = _change(*gaps)
     # Metrics of rows take the rows of a query for one unit.
     rows = {"cluster": columns.pop("qid", None), **columns}
     users = {**rows, "cluster": users_of(rows["cluster"])}
