@@ -119,13 +119,9 @@ class Codes:
 
         Their product is at most the square of the number of rows, and never overflows.
         """
-        number = self.codes * other.size + other.codes
-        order = stable_order(number)
-        ordered = number[order]
-        first = np.diff(ordered, prepend=-1) > 0
-        codes = np.empty_like(order)
-        codes[order] = np.cumsum(first) - 1
-        return Codes(codes, ordered[first])
+        numbers = self.codes * other.size + other.codes
+        labels, codes = np.unique(numbers, return_inverse=True)
+        return Codes(codes, labels)
 
     def crossed_units(self, other: Codes) -> Codes | None:
         """Return `crossed`, or None where no pair of labels occurs twice.
