@@ -52,7 +52,6 @@ class CountLattice:
     sizes: Array
 
     @classmethod
-    @lru_cache(maxsize=8)
     def of(cls, k: int, n_groups: int) -> CountLattice:
         """Return the states; a ValueError if there are too many."""
         if (n_numbers := comb(k + n_groups + 1, n_groups + 1)) > _MOST:
