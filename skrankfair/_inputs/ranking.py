@@ -547,15 +547,15 @@ class RankedData:
         check_lengths(y_score=self.n_input, **{name: column.size})
         return column[self.kept]
 
-    def blocks(self) -> Sequence[tuple[slice, slice, RankedData]]:
-        """Return rows and queries of many whole queries at a time, and their data.
+    def blocks(self) -> Sequence[tuple[slice, RankedData]]:
+        """Return the rows of many whole queries at a time, and their data.
 
         All metrics of these data share the blocks, which are views of the columns, and
         what is cached of each.
         """
         if "blocks" not in self.cache:
             spans = self.ranking.spans(_BLOCK)
-            self.cache["blocks"] = [(*span[:2], self._block(*span)) for span in spans]
+            self.cache["blocks"] = [(span[0], self._block(*span)) for span in spans]
         return self.cache["blocks"]
 
     def _block(self, rows: slice, queries: slice, places: Places) -> RankedData:

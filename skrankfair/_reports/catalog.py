@@ -162,12 +162,10 @@ def catalog() -> Mapping[str, AuditMetric]:
     }
     metrics = {}
     for name, entry in table()["metrics"].items():
-        called = entry.get("function", name)
-        functions = {
-            "function": getattr(library, called),
-            "ordered": ordered.get(called),
-        }
-        metrics[name] = AuditMetric(name, **{**entry, **functions})
+        words = dict(entry)
+        called = words.pop("function", name)
+        function, of_rows = getattr(library, called), ordered.get(called)
+        metrics[name] = AuditMetric(name, function, ordered=of_rows, **words)
     return metrics
 
 

@@ -35,7 +35,6 @@ from .catalog import catalog, chosen_metrics, note
 from .findings import margins_of
 from .rows import AuditOptions, AuditRows, with_task
 
-_TITLE = "Cross-validated fairness audit"
 _RESPONSES = ["predict_proba", "decision_function", "predict"]
 
 
@@ -268,7 +267,7 @@ def audit_cv(
         notes += _catalogue(X, columns)
     with shown(progress) as say:
         report = audit_of_rows(audited, options, [*notes, *said], lacking, say)
-    return replace(report, title=_TITLE)
+    return replace(report, title="Cross-validated fairness audit")
 
 
 def _splits(

@@ -29,8 +29,6 @@ from .findings import CORRECTION_NAMES
 
 #: Columns by which rows are not ordered.
 _NOT_ORDERED = ("qid", "engagement", "within")
-#: What becomes of several columns of labels.
-_CROSS = (True, False, "both")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class AuditOptions:
         """Raise a ValueError for options that are wrong whatever the data are."""
         check_level(self.confidence_level)
         check_choice(self.correction, "correction", tuple(CORRECTION_NAMES))
-        check_choice(self.cross, "cross", _CROSS)
+        check_choice(self.cross, "cross", (True, False, "both"))
         check_choice(self.task, "task", (None, *tasks()))
         check_choice(self.favorable, "favorable", (None, *FAVORABLE))
         check_number(self.threshold, "threshold", -np.inf, np.inf, optional=True)

@@ -91,7 +91,7 @@ def _share_sums(
     """
     visits = weight.visits(data.ranking.n_places)
     parts, of_rows = [], []
-    for _, _, block in data.blocks():
+    for _, block in data.blocks():
         ranking, lists = block.ranking, Lists.of(block)
         columns = [ranking.values_at(visits)]
         if target is not None:

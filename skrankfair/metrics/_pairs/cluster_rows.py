@@ -249,7 +249,7 @@ def sums_by_block(
 ) -> tuple[Pairs, QuerySums]:
     """Return the pairs of the last block of queries, and the sums of all blocks."""
     parts = []
-    for _, _, block in data.blocks():
+    for _, block in data.blocks():
         chance = np.ones(1) if k is None else block.ranking.chance_of_top(k)
         pairs, sums = _sums_of_top(block, make_pairs, chance)
         if block.item_weight is not None or ((chance > 0) & (chance < 1)).any():

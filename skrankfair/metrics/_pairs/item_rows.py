@@ -270,7 +270,7 @@ def _item_rows(
     these weights, else None.
     """
     table, shared = np.zeros(0), []
-    for rows, _, block in data.blocks():
+    for rows, block in data.blocks():
         pairs, plain = make_pairs(block), None
         if data.item_weight is not None:
             plain = make_pairs(block.with_equal_items)

@@ -39,7 +39,7 @@ def swap_sums(data: RankedData, rule: SwapRule) -> QuerySums:
     of (i outside, j in the group), then the number of pairs of both kinds.
     """
     parts = []
-    for rows, _, block in data.blocks():
+    for rows, block in data.blocks():
         columns = _of_members(block, rule, rule.partner[rows])
         sums = block.memberships.sums(columns)
         # Below this the difference of sums is rounding.
@@ -51,7 +51,7 @@ def swap_sums(data: RankedData, rule: SwapRule) -> QuerySums:
 def swaps_of_items(data: RankedData, rule: SwapRule) -> Array:
     """Return the sum of each ranked row i, its divisor, and its number of pairs."""
     parts = []
-    for rows, _, block in data.blocks():
+    for rows, block in data.blocks():
         columns = _of_members(block, rule, rule.partner[rows], True)
         columns[0, columns[0] <= NOTHING * (columns[0] + columns[6])] = 0.0
         of_rows = np.empty((3, block.ranking.n_rows))
