@@ -877,12 +877,7 @@ def audit(
     m        0.9318  [0.9130, 0.9468]   0.2151  1,569  <0.001    <0.001
     => Beaten by worse items more often: f (-21.5 points [-25.1, -18.0]).
     """
-    options = AuditOptions(
-        *(task, favorable, threshold, k, metrics),
-        *(confidence_level, correction, margin, impact_ratio),
-        reference=reference,
-        cross=cross,
-    )
+    options = AuditOptions.of(locals())
     columns = {"y_true": y_true, "y_score": y_score, "qid": qid, "cluster": cluster}
     columns |= {"sensitive_features": sensitive_features, "engagement": engagement}
     columns |= {"sample_weight": sample_weight, "item_weight": item_weight}

@@ -205,12 +205,7 @@ def audit_cv(
     Who suffers the mistakes? Beaten by worse items more often: north (71.7%; 93.2% of
     the rest).
     """
-    options = AuditOptions(
-        *(task, favorable, threshold, k, metrics),
-        *(confidence_level, correction, margin, impact_ratio),
-        reference=reference,
-        cross=cross,
-    )
+    options = AuditOptions.of(locals())
     if k is not None and qid is None:
         raise ValueError(f"k must be None without qid, which has places; got {k}.")
     may_lack(missing)

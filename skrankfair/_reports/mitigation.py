@@ -547,13 +547,12 @@ def _costs(
 ) -> tuple[dict[str, Change], list[str]]:
     """Return AUC and loss before and after, and notes on what is left out."""
     costs, notes = {}, []
-    units: dict[str, Any] = {n: rows.get(n) for n in ("cluster", "sample_weight")}
+    weight = rows.get("sample_weight")
+    units = {"cluster": rows["cluster"], "sample_weight": weight}
     if np.unique(y).size != 2:
         notes.append(note("no_auc"))
     else:
-        users = users_of(rows["cluster"])
-        who = {"sensitive_features": np.full(y.size, "all"), "cluster": users}
-        who["item_weight"] = units["sample_weight"]
+        who = {"cluster": users_of(rows["cluster"]), "item_weight": weight}
         costs["auc"] = _change(*(pairwise_accuracy(y, s, **who) for s in scores))
     ends = [bound for v in (y, *scores) for bound in (v.min(), v.max())]
     loss, decided = log_loss, any(np.isin(s, (0, 1)).all() for s in scores)

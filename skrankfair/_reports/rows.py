@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any
 
@@ -46,6 +46,11 @@ class AuditOptions:
     impact_ratio: bool
     reference: Any = None
     cross: bool | str = True
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> AuditOptions:
+        """Return the options among the arguments of an audit."""
+        return cls(**{field.name: given[field.name] for field in fields(cls)})
 
     def __post_init__(self) -> None:
         """Raise a ValueError for options that are wrong whatever the data are."""

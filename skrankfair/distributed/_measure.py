@@ -38,6 +38,11 @@ _SAMPLE_ROWS = 1_000_000
 # since errors over few clusters would have hardly any degrees of freedom.
 _FEWEST_CLUSTERS = 10
 
+# The arguments of `measure` that name columns.
+_COLUMNS = (
+    *("y_true", "y_score", "sensitive_features", "qid", "cluster", "position"),
+    *("engagement", "sample_weight", "item_weight"),
+)
 # What comes from the sample for metrics that do not add up with any given numbers.
 _ESTIMATES = "estimates and errors"
 
@@ -177,22 +182,9 @@ def measure(
     >>> results["pairwise_exposure"].groups
     ('north', 'south')
     """
-    plan = make_plan(
-        metrics,
-        {
-            "y_true": y_true,
-            "y_score": y_score,
-            "sensitive_features": sensitive_features,
-            "qid": qid,
-            "cluster": cluster,
-            "position": position,
-            "engagement": engagement,
-            "sample_weight": sample_weight,
-            "item_weight": item_weight,
-        },
-        n_replicates,
-        random_state,
-    )
+    given = locals()
+    columns = {name: given[name] for name in _COLUMNS}
+    plan = make_plan(metrics, columns, n_replicates, random_state)
     check_number(n_partitions, "n_partitions", 1, np.inf, integer=True, optional=True)
     kind = type(data).__module__.partition(".")[0]
     results: Results

@@ -18,6 +18,14 @@ from ..smoothing._curve import share_interval
 from ..smoothing._curve_pairs import CurvePairs
 from ..smoothing._kernels import Kernel, get_kernel
 
+#: The options that all of these tests have, with what they are by default.
+_OPTIONS = {
+    "correction": "sup_t",
+    "confidence_level": 0.95,
+    "n_resamples": 20_000,
+    "random_state": 0,
+}
+
 
 class Values(NamedTuple):
     """Estimates with errors and degrees of freedom, of one shape."""
@@ -146,10 +154,9 @@ class ContrastTest(AddsUp, ABC):
         """Return intervals of the differences; those of shares are inside [-1, 1]."""
         difference, error, _ = self._differences
         margin = self._tests.quantile(level, method).reshape(error.shape) * error
-        low, high = difference - margin, difference + margin
-        if self._are_shares:
-            return ConfidenceInterval(np.clip(low, -1, 1), np.clip(high, -1, 1))
-        return ConfidenceInterval(low, high)
+        most = 1 if self._are_shares else np.inf
+        ends = np.clip([difference - margin, difference + margin], -most, most)
+        return ConfidenceInterval(*ends)
 
     def _interval(
         self, values: Values, quantile: Array, effective: Array | None
@@ -185,8 +192,7 @@ class ContrastTest(AddsUp, ABC):
 
 def largest(values: Array) -> float:
     """Return the largest known value, NaN without any."""
-    known = values[~np.isnan(values)]
-    return float(known.max()) if known.size else float("nan")
+    return float(np.fmax.reduce(values, axis=None, initial=np.nan))
 
 
 def compared_pairs(
@@ -235,20 +241,12 @@ def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:
     )
 
 
-def checked_test_options(
-    correction: str = "sup_t",
-    confidence_level: float = 0.95,
-    n_resamples: int = 20_000,
-    random_state: Any = 0,
-) -> dict[str, Any]:
-    """Return the options that all of these tests have, or raise a ValueError."""
-    check_choice(correction, "correction", CORRECTIONS)
-    check_level(confidence_level)
-    check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
-    generator(random_state)
-    return {
-        "correction": correction,
-        "confidence_level": confidence_level,
-        "n_resamples": n_resamples,
-        "random_state": random_state,
-    }
+def parameters_of_test(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return arguments of a test: these, and the options of all tests, checked."""
+    parameters = {name: given[name] for name in names}
+    parameters |= {name: given.get(name, usual) for name, usual in _OPTIONS.items()}
+    check_choice(parameters["correction"], "correction", CORRECTIONS)
+    check_level(parameters["confidence_level"])
+    check_number(parameters["n_resamples"], "n_resamples", 1, np.inf, integer=True)
+    generator(parameters["random_state"])
+    return parameters

@@ -33,10 +33,10 @@ from ._contrast_test import (
     ContrastTest,
     Values,
     check_reference,
-    checked_test_options,
     compared_pairs,
     difference_errors,
     kernel_of_degree,
+    parameters_of_test,
 )
 
 if TYPE_CHECKING:
@@ -476,9 +476,8 @@ def marginal_outcome_test(
     """
     check_choice(boundary, "boundary", tuple(_DEGREES))
     check_choice(favorable, "favorable", ("high", "low"))
-    options = checked_test_options(
-        correction, confidence_level, n_resamples, random_state
-    )
+    arguments = "favorable", "boundary", "kernel", "cluster_weight", "reference"
+    parameters = parameters_of_test(locals(), *arguments)
     check_number(threshold, "threshold", -np.inf, np.inf, inclusive=(False, False))
     check_given(sensitive_features=sensitive_features)
     everyone = score_rows(
@@ -533,14 +532,6 @@ def marginal_outcome_test(
         ),
         {"threshold": float(threshold)},
     )
-    parameters = {
-        "favorable": favorable,
-        "boundary": boundary,
-        "kernel": kernel,
-        "cluster_weight": cluster_weight,
-        "reference": reference,
-        **options,
-    }
     warn_undefined(inframarginal)
     result = MarginalOutcomeTest(sums, h, parameters, inframarginal)
     present = sums.active > 0

@@ -34,10 +34,10 @@ from ._contrast_test import (
     ContrastTest,
     Values,
     check_reference,
-    checked_test_options,
     compared_pairs,
     kernel_of_degree,
     largest,
+    parameters_of_test,
 )
 from ._score_order import N_BINS, ScoreOrderTest, order_of_scores
 
@@ -364,10 +364,12 @@ def curves_by_group(
 ) -> PredictiveParityTest:
     """Return the curves of the groups of validated rows, and their contrasts.
 
-    The options are those of `checked_test_options`. Warns of groups without a curve.
+    The options are those of all tests of curves. Warns of groups without a curve.
     """
     check_choice(curve, "curve", tuple(CURVES))
-    options, degree = checked_test_options(**options), CURVES[curve]
+    arguments = "curve", "kernel", "cluster_weight", "reference"
+    parameters = parameters_of_test({**locals(), **options}, *arguments)
+    degree = CURVES[curve]
     chosen = kernel_of_degree(kernel, degree, f"{curve=}")
     if degree:
         pairs = compared_pairs(rows.groups.labels, reference, rests=rests)
@@ -381,13 +383,6 @@ def curves_by_group(
         degree=degree,
         rests=rests,
     )
-    parameters = {
-        "curve": curve,
-        "kernel": kernel,
-        "cluster_weight": cluster_weight,
-        "reference": reference,
-        **options,
-    }
     size = len(sums.groups)
     few, undefined = sums.active[:size] < 2, ~sums.defined[:size]
     nowhere = undefined.all(axis=1) & ~few
@@ -604,6 +599,7 @@ def predictive_parity_test(
     >>> t.difference.shape, bool((t.difference[0, t.rejected[0]] > 0).all())
     ((1, 50), True)
     """
+    options = parameters_of_test(locals())
     check_given(sensitive_features=sensitive_features)
     if curve == "nadaraya_watson":
         warn_user(
@@ -638,10 +634,7 @@ def predictive_parity_test(
         curve=curve,
         reference=reference,
         rests=rests,
-        correction=correction,
-        confidence_level=confidence_level,
-        n_resamples=n_resamples,
-        random_state=random_state,
+        **options,
     )
     if grid is None and not rests and _separate(result.sums):
         order = order_of_scores(rows, N_BINS, cluster_weight, n_resamples, random_state)

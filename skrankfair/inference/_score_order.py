@@ -29,7 +29,7 @@ from .._inputs.validation import (
     weighted_quantile,
 )
 from ..smoothing._bandwidth import FEWEST, enough
-from ._contrast_test import checked_test_options, difference_errors, largest
+from ._contrast_test import difference_errors, largest, parameters_of_test
 
 N_BINS, _MOST_BINS = 4, 20
 
@@ -278,7 +278,7 @@ def score_order_test(
     m at 0.000165 to 0.5 minus f at 0.501 to 0.999: 0.0707 ± 0.0196
     """
     check_given(sensitive_features=sensitive_features)
-    checked_test_options(n_resamples=n_resamples, random_state=random_state)
+    parameters_of_test(locals())
     check_number(n_bins, "n_bins", 1, _MOST_BINS, integer=True)
     rows = score_rows(
         y_true,
