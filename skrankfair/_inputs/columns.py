@@ -25,10 +25,20 @@ from .validation import (
     warn_user,
 )
 
+#: The arguments of metrics and tests that are columns, and how they are read.
+COLUMNS = (
+    *("sensitive_features", "qid", "cluster", "sample_weight", "item_weight"),
+    *("position", "missing"),
+)
 #: Rows with missing values are an error, left out, or a group of their own.
 MISSING = ("raise", "drop", "group")
 #: The label of the group of rows without a label.
 LABEL = "missing"
+
+
+def given_columns(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns among the arguments of a metric or a test."""
+    return {name: arguments[name] for name in COLUMNS if name in arguments}
 
 
 def may_lack(missing: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .columns import read_columns
+from .columns import given_columns, read_columns
 from .groups import Codes, Groups, rows_of_ranges, stable_order, starts_of_runs
 from .validation import Array, as_numbers, check_aligned, check_binary, check_lengths
 
@@ -679,13 +679,6 @@ def ranked_data(
     )
 
 
-#: The arguments of ranking metrics that are columns, and how they are read.
-_COLUMNS = (
-    *("sensitive_features", "qid", "cluster", "sample_weight", "item_weight"),
-    *("position", "missing"),
-)
-
-
 def measured(
     estimates: Callable[..., T], y_true: Any, y_score: Any, **arguments: Any
 ) -> T:
@@ -693,8 +686,9 @@ def measured(
 
     `estimates` takes the `RankedData` of the columns, and the options by name.
     """
-    columns = {name: arguments.pop(name) for name in _COLUMNS if name in arguments}
-    return estimates(ranked_data(y_true, y_score, **columns), **arguments)
+    columns = given_columns(arguments)
+    options = {name: value for name, value in arguments.items() if name not in columns}
+    return estimates(ranked_data(y_true, y_score, **columns), **options)
 
 
 def measured_by_score(

@@ -17,6 +17,7 @@ from .._estimates.rows import cluster_table, weights_of_rows
 from .._estimates.scales import ConfidenceInterval, welch_df
 from .._estimates.simultaneous import Simultaneous
 from .._estimates.sums import ClusterSums
+from .._inputs.columns import given_columns
 from .._inputs.score_rows import at_least, score_rows
 from .._inputs.validation import (
     Array,
@@ -480,14 +481,8 @@ def marginal_outcome_test(
     parameters = parameters_of_test(locals(), *arguments)
     check_number(threshold, "threshold", -np.inf, np.inf, inclusive=(False, False))
     check_given(sensitive_features=sensitive_features)
-    everyone = score_rows(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        allow_nan=True,
-    )
+    given = given_columns(locals())
+    everyone = score_rows(y_true, y_score, allow_nan=True, **given)
     check_magnitude(y_score=everyone.x)
     check_reference(reference, everyone.groups.labels)
     cut, sides = float(threshold), ("below", "above", "largest")

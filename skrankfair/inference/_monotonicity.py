@@ -16,6 +16,7 @@ from .._estimates.arrays import ReadOnlyArrays, Shown
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.scales import check_level, t_quantile
 from .._estimates.sums import ClusterSums
+from .._inputs.columns import given_columns
 from .._inputs.groups import number_of
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
@@ -371,14 +372,7 @@ def monotonicity_test(
     rng = generator(random_state)
     if qid is None:
         raise ValueError("qid must be given: the test is of many rankings; got None.")
-    data = ranked_data(
-        None,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-    )
+    data = ranked_data(None, y_score, **given_columns(locals()))
     sums = _position_sums(data, group, k)
     count, support = sums.by_group.T
     if (weight := data.query_weight) is not None:

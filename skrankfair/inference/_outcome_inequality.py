@@ -14,7 +14,7 @@ from scipy import special
 from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
 from .._estimates.scales import check_level
-from .._inputs.columns import check_one_way
+from .._inputs.columns import check_one_way, given_columns
 from .._inputs.groups import starts_of_runs
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
@@ -428,14 +428,7 @@ def outcome_inequality_test(
     check_level(confidence_level)
     check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
     rng = generator(random_state)
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-    )
+    data = ranked_data(y_true, y_score, **given_columns(locals()))
     check_magnitude(y_true=data.y_true)
     positions, classes, labels = _conditions(data, adjacent, k)
     sums = _moment_sums(data, positions, classes)

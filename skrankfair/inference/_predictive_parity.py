@@ -13,6 +13,7 @@ from .._estimates import formatting as fmt
 from .._estimates.arrays import cached_read_only
 from .._estimates.scales import ConfidenceInterval, welch_df
 from .._estimates.simultaneous import MOST_TOGETHER, Simultaneous
+from .._inputs.columns import given_columns
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
@@ -608,13 +609,7 @@ def predictive_parity_test(
             "different scores; the default, curve='local_quadratic', keeps the level.",
             UserWarning,
         )
-    rows = score_rows(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-    )
+    rows = score_rows(y_true, y_score, **given_columns(locals()))
     check_magnitude(y_score=rows.x)
     check_choice(contrasts, "contrasts", (None, "pairs", "rest"))
     check_reference(reference, rows.groups.labels)

@@ -18,6 +18,7 @@ from .._estimates.rows import cluster_table
 from .._estimates.scales import welch_df
 from .._estimates.simultaneous import MOST_TOGETHER, Simultaneous
 from .._estimates.sums import ClusterSums
+from .._inputs.columns import given_columns
 from .._inputs.groups import Groups
 from .._inputs.score_rows import ScoreRows, score_rows
 from .._inputs.validation import (
@@ -280,13 +281,7 @@ def score_order_test(
     check_given(sensitive_features=sensitive_features)
     parameters_of_test(locals())
     check_number(n_bins, "n_bins", 1, _MOST_BINS, integer=True)
-    rows = score_rows(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-    )
+    rows = score_rows(y_true, y_score, **given_columns(locals()))
     check_magnitude(y_score=rows.x)
     result = order_of_scores(
         rows, int(n_bins), cluster_weight, n_resamples, random_state
