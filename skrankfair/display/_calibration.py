@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimates.formatting import label
 from .._inputs.by_name import resolved_columns
+from .._inputs.columns import given_columns
 from .._inputs.score_rows import score_rows
 from .._inputs.sklearn_private import positive_class, response_values
 from .._inputs.validation import check_choice, check_number, weighted_quantile
@@ -155,13 +156,7 @@ class CalibrationByGroupDisplay:
         UndefinedMetricWarning
             For a group without a curve.
         """
-        rows = score_rows(
-            y_true,
-            y_score,
-            sensitive_features=sensitive_features,
-            cluster=cluster,
-            sample_weight=sample_weight,
-        )
+        rows = score_rows(y_true, y_score, **given_columns(locals()))
         if grid is None:
             levels = (np.arange(100) + 0.5) / 100
             grid = np.unique(weighted_quantile(rows.x, levels, rows.weight))

@@ -16,6 +16,7 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.rows import Rows, cluster_table, weights_of_rows
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
+from .._inputs.columns import given_columns
 from .._inputs.score_rows import Sample, ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
@@ -576,14 +577,7 @@ def calibration_error(
     if not isinstance(bandwidth, Mapping):
         check_bandwidth(bandwidth)
     smoother = get_kernel(kernel)
-    rows = score_rows(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    rows = score_rows(y_true, y_score, **given_columns(locals()))
     check_magnitude(y_score=rows.x)
     edges = _check_edges(bins, rows.x) if method == "binned" else None
     sample = rows.sample(cluster_weight if method == "smooth" else "row")

@@ -15,6 +15,7 @@ from .._estimates.metric import Metric, warn_undefined
 from .._estimates.resampled import ResampledSums
 from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
 from .._estimates.sums import ClusterSums
+from .._inputs.columns import given_columns
 from .._inputs.groups import Codes
 from .._inputs.ranking import RankedData, Ranking, ranked_data
 from .._inputs.score_rows import Sample, ScoreRows, at_least, score_rows
@@ -309,14 +310,7 @@ def positive_rate_shift(
     seed = seed_of_resamples(bandwidth, n_resamples, random_state)
     check_number(threshold, "threshold", -np.inf, np.inf, inclusive=(False, False))
     smoother = get_kernel(kernel)
-    rows = score_rows(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    rows = score_rows(y_true, y_score, **given_columns(locals()))
     check_magnitude(y_score=rows.x)
     calibrated = Calibrated.of_rows(rows, bandwidth, smoother, cluster_weight)
     before = ~at_least(-calibrated.sample.x, -threshold)
@@ -515,15 +509,7 @@ def rank_shift(
     seed = seed_of_resamples(bandwidth, n_resamples, random_state)
     check_choice(average, "average", ("pairs", "queries", "clusters"))
     check_number(k, "k", 1, np.inf, integer=True, optional=True)
-    data = ranked_data(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        qid=qid,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        missing=missing,
-    )
+    data = ranked_data(y_true, y_score, **given_columns(locals()))
     # Resamples of one list are of its ranked rows, on any processor in the same order.
     data = data.with_ties_in_row_order()
     data.groups.check_disjoint("rank_shift")
