@@ -16,7 +16,7 @@ from .._estimates import formatting as fmt
 from .._estimates.estimates import correct, corrected_pvalues, one_test
 from .._estimates.scales import check_level, t_quantile
 from .._inputs.by_name import resolved_columns
-from .._inputs.columns import users_of
+from .._inputs.columns import given_columns, users_of
 from .._inputs.sklearn_private import positive_class
 from .._inputs.validation import Array, as_numbers, check_choice, check_given
 from ..display import _style as look
@@ -465,8 +465,7 @@ def mitigation_report(
     check_bandwidth(bandwidth)
     check_choice(goal, "goal", (*table()["goals"], None))
     check_given(sensitive_features=sensitive_features)
-    given = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
-    columns = resolved_columns(X, {**given, "sample_weight": sample_weight})
+    columns = resolved_columns(X, given_columns(locals()))
     (y, first), (_, second) = (
         _scored(model, X, y_true, columns, name)
         for model, name in ((before, "before"), (after, "after"))
