@@ -297,6 +297,15 @@ def one_list(n_groups=2):
     return metrics.pairwise_accuracy(**columns)
 
 
+def means(n_rows, n_groups, seed=1):
+    """Return the means of groups in clusters of two rows."""
+    return metrics.group_mean(
+        np.random.default_rng(seed).random(n_rows).round(2),
+        sensitive_features=np.arange(n_rows) % n_groups,
+        cluster=np.arange(n_rows) // 2 + 1000,
+    )
+
+
 ACCURACY, MATCHED = "pairwise_accuracy-all", "matched_pair_calibration"
 OF_HALVES = {
     "clusters": "pairwise_accuracy-inter-pairs-cluster",
@@ -317,10 +326,10 @@ OTHERS = {
     "item_list": one_list,
     "item_list_of_twenty": partial(one_list, n_groups=20),
     "replicates": lambda: other_half(EXPOSURE).compact(12, random_state=3),
-    "many_clusters": lambda: metrics.group_mean(
-        np.random.default_rng(1).random(900).round(2),
-        sensitive_features=np.arange(900) % 3,
-        cluster=np.arange(900) // 2 + 1000,
+    "many_clusters": partial(means, 900, 3),
+    "many_groups": partial(means, 600, 300),
+    "pair": lambda: inference.compare(
+        *(means(60, 3, seed).compact(12, random_state=3) for seed in (1, 2))
     ),
 }
 
