@@ -86,6 +86,12 @@ def parsed_conditions(texts: str | Iterable[str]) -> list[Condition]:
             )
         metric, group, kind, sign, bound = match.groups(default="")
         kind = kind or ("ratio" if metric == IMPACT_RATIO else "")
+        of_all = kind in ("ratio", "difference")
+        if (of_all and group) or (metric == IMPACT_RATIO and kind != "ratio"):
+            raise ValueError(
+                f"a ratio or difference is one number of all groups, and {IMPACT_RATIO} "
+                f"is a ratio; got {text!r}"
+            )
         conditions.append(Condition(text, metric, group, kind, sign, float(bound)))
     return conditions
 
