@@ -110,8 +110,8 @@ class Rows:
     member: Array | None = None
     unweighted: tuple[Array, Array] | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse entries outside the table, for which sparse sums do not look."""
+    def check(self) -> None:
+        """Refuse entries outside a stored table, for which sparse sums do not look."""
         for codes, size in ((self.row, self.n_rows), (self.group, self.n_groups)):
             if codes.size and not 0 <= codes.min() <= codes.max() < size:
                 raise ValueError(f"an entry outside the {size} rows or groups")

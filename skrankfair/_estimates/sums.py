@@ -135,6 +135,11 @@ class ClusterSums:
         return (self,)
 
     @property
+    def tables(self) -> tuple[Rows, ...]:
+        """All tables of rows."""
+        return (self.rows,)
+
+    @property
     def totals(self) -> tuple[Array, Array]:
         """The column totals by group (G, C) and the shared ones (D,)."""
         return self.by_group, self.shared

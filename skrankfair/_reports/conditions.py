@@ -89,8 +89,8 @@ def parsed_conditions(texts: str | Iterable[str]) -> list[Condition]:
         of_all = kind in ("ratio", "difference")
         if (of_all and group) or (metric == IMPACT_RATIO and kind != "ratio"):
             raise ValueError(
-                f"a ratio or difference is one number of all groups, and {IMPACT_RATIO} "
-                f"is a ratio; got {text!r}"
+                "a ratio or difference is one number of all groups, and "
+                f"{IMPACT_RATIO} is a ratio; got {text!r}"
             )
         conditions.append(Condition(text, metric, group, kind, sign, float(bound)))
     return conditions
