@@ -137,7 +137,7 @@ def duckdb_source(
     temp_directory: Any = None,
     n_partitions: int | None = None,
     n_jobs: int | None = None,
-    progress: Callable[[str], object] = str,
+    progress: Callable[[str], object] = lambda text: None,
 ) -> Iterator[DuckdbSource]:
     """Read files or a table by DuckDB, in a folder that is deleted afterwards."""
     try:
