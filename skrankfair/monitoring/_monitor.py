@@ -626,8 +626,9 @@ class Monitor(Shown):
             holds for any number of rows; the others are asymptotic, and levels of
             shares are cut at 0 and 1.
         """
-        frames = []
-        for group, track in self._tracked().items():
+        frames, tracked = [], self._tracked()
+        share = bool(tracked) and self.result(last=1).metric.share
+        for group, track in tracked.items():
             if not track.gap.value.size:
                 continue
             # The sequence that starts with the first block has half of the weight.
@@ -643,8 +644,8 @@ class Monitor(Shown):
                     n, counted = track.rows
                     estimate, ends = counted / n, betting_sequence(n, counted, alpha)
                 columns[what] = estimate
-                share = what == "level" and self.result(last=1).metric.share
-                bounds = (0.0, 1.0) if share else (-np.inf, np.inf)
+                in_unit = share and what == "level"
+                bounds = (0.0, 1.0) if in_unit else (-np.inf, np.inf)
                 columns[f"{what}_low"], columns[f"{what}_high"] = np.clip(ends, *bounds)
             frames.append(pd.DataFrame(columns))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
