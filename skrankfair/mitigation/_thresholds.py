@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -775,26 +775,35 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def _equal_rates(self, sides: Sequence[Side], pooled: Side) -> Cuts:
         """Return the thresholds at one rate of positives."""
-        curves, now = [], []
-        for side in (*sides, pooled):
-            rows = pooled if side.score.size < self.min_group_size else side
-            weight = rows.weight * (side.weight.sum() / rows.weight.sum())
-            share = rate_shares(self.constraint, rows.expected, weight)
-            curves.append(RateCurve.of_rows(rows.score, share, weight))
-            now.append(float(share @ (rows.score >= self._cut)))
-        *of_groups, of_all = curves
+        whole, now_of_all = self._rates_of(pooled)
+        rates, curves, few = [], [], 0.0
+        for side in sides:
+            if side.score.size < self.min_group_size:
+                rates.append((whole, now_of_all))
+                few += side.weight.sum() / pooled.weight.sum()
+            else:
+                rates.append(self._rates_of(side))
+                curves.append(rates[-1][0])
+        if few:  # small groups together are like so many of all rows
+            curves.append(replace(whole, positive=few * whole.positive))
         level = {
-            "both": common_rate(of_groups, pooled.positive(self._cut)),
-            "raise": min(now[:-1]),
-            "lower": max(now[:-1]),
+            "both": common_rate(curves, pooled.positive(self._cut)),
+            "raise": min(now for _, now in rates),
+            "lower": max(now for _, now in rates),
         }[self.adjust]
         thresholds = [
             self._cut
-            if self.adjust != "both" and rate == level
+            if self.adjust != "both" and now == level
             else curve.threshold_at(level)
-            for curve, rate in zip(of_groups, now[:-1], strict=True)
+            for curve, now in rates
         ]
-        return [{cut: 1.0} for cut in thresholds], of_all.threshold_at(level)
+        return [{cut: 1.0} for cut in thresholds], whole.threshold_at(level)
+
+    def _rates_of(self, side: Side) -> tuple[RateCurve, float]:
+        """Return the rate at each threshold, and the present one."""
+        share = rate_shares(self.constraint, side.expected, side.weight)
+        curve = RateCurve.of_rows(side.score, share, side.weight)
+        return curve, float(share @ (side.score >= self._cut))
 
     def _random(self, sides: Sequence[Side], pooled: Side) -> Cuts:
         """Return the thresholds that are drawn between."""
