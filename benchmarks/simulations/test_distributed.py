@@ -64,6 +64,7 @@ def every_case():
     return sets.values()
 
 
+@pytest.mark.filterwarnings("ignore:skew_at_k is infinite")
 @pytest.mark.parametrize("kind", ["files", "dask"])
 def test_every_metric_and_option_is_the_whole(kind, frame, tmp_path):
     data = written(tmp_path, frame)

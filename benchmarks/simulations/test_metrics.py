@@ -468,7 +468,7 @@ class TestFilledLists:
             assert np.all(np.abs(np.mean(estimates, axis=0) - truth) < 5 * error)
 
 
-@pytest.mark.filterwarnings("ignore:skew_at_k is -inf")
+@pytest.mark.filterwarnings("ignore:skew_at_k is infinite")
 @each_parity
 def test_size_of_the_permutation_test(metric):
     # p is uniform in fair lists but for its steps: at 10%.

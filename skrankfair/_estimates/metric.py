@@ -181,7 +181,7 @@ def warn_small(result: GroupEstimates) -> None:
 def warn_undefined(
     result: GroupEstimates, lacking: str | None = None, unsure: Array | None = None
 ) -> GroupEstimates:
-    """Warn of groups that have no estimate or no error, and return the result.
+    """Warn of groups without a finite estimate or an error, and return the result.
 
     `lacking` says what a group without an estimate has none of; None: the unit.
     `unsure` are the groups without an error; None: those of the standard errors.
@@ -204,6 +204,7 @@ def warn_undefined(
             f"{name} is undefined (NaN), for too few different {lacking}, in",
             undefined & (result.support > 0),
         ),
+        (f"{name} is infinite, and has no error, in", np.isinf(result.estimate)),
         (f"{name} has no standard error (NaN), for too few {few}, in", unsure),
     ):
         if concerned.any():

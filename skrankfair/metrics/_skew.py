@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._estimates import formatting as fmt
 from .._estimates.finalize import Finalize, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured_by_score
-from .._inputs.validation import Array, check_number, warn_user
+from .._inputs.validation import Array, check_number
 from ._lists import (
     ListKernel,
     Lists,
@@ -115,19 +114,6 @@ class SkewKernel(ListKernel):
         return QuerySums.of_cells(lists.cells, columns)
 
 
-def _warn_nobody(result: GroupEstimates, k: int) -> None:
-    """Warn of groups that have nobody among the first k of some list."""
-    nobody = np.flatnonzero(np.isneginf(result.estimate))
-    if nobody.size:
-        names = fmt.some([fmt.label(result.groups[i]) for i in nobody])
-        shares = result.parameters["average"] == "representation"
-        some = "every query" if shares else "some query"
-        warn_user(
-            f"skew_at_k is -inf for groups of which {some} has nobody in its "
-            f"first {k}: {names}."
-        )
-
-
 def _skew_estimates(
     data: RankedData, *, k: int | None, step: int | None, target: Any, average: str
 ) -> GroupEstimates:
@@ -140,9 +126,7 @@ def _skew_estimates(
     kernel = SkewKernel(int(cut), average, shares, step is not None)
     parameters = {name: cut, **option, "average": average}
     longer = int(cut), f"items ({name}={cut})"
-    result = list_estimates("skew_at_k", data, kernel, parameters, longer_than=longer)
-    _warn_nobody(result, int(cut))
-    return result
+    return list_estimates("skew_at_k", data, kernel, parameters, longer_than=longer)
 
 
 def skew_at_k(

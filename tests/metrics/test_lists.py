@@ -27,7 +27,7 @@ from tests.seeds import one_in
 every_metric = each_of(OF_LISTS)
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:skew_at_k is -inf:sklearn.exceptions.UndefinedMetricWarning"
+    "ignore:skew_at_k is infinite:sklearn.exceptions.UndefinedMetricWarning"
 )
 
 

@@ -394,7 +394,7 @@ class TestUndefined:
 
     def test_skew_of_nobody(self):
         columns = ranked("aabbabba", qid=[0] * 4 + [1] * 4)
-        with pytest.warns(UndefinedMetricWarning, match=r"skew_at_k is -inf.*: b\.$"):
+        with pytest.warns(UndefinedMetricWarning, match="infinite, .* no error.*: b"):
             r = skew_at_k(**columns, k=2)
         assert r.estimate[1] == -np.inf
         assert np.isnan(r.standard_error[1])
@@ -405,7 +405,7 @@ class TestUndefined:
             # Without that list there is nobody: the error is not known.
             r = skew_at_k(**columns, k=2, average="representation")
         assert r.estimate[1] == pytest.approx(math.log(0.25 / 0.5))
-        with pytest.warns(UndefinedMetricWarning, match="-inf"):
+        with pytest.warns(UndefinedMetricWarning, match="infinite"):
             r = skew_at_k(**columns, k=1, average="representation")
         assert r.estimate[1] == -np.inf
 
