@@ -30,9 +30,11 @@ from skrankfair.mitigation import (
     PairwiseFairClassifier,
     PairwiseFairRegressor,
     pairwise_fairness_objective,
+    pairwise_penalty,
 )
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.scoring import get_scorer
+from tests.metrics.common import with_peak
 from tests.mitigation import test_random_thresholds as random_thresholds
 from tests.mitigation import test_shrinkage as shrinkage
 from tests.mitigation.common import FEATURES, problem
@@ -675,3 +677,13 @@ def test_decisions_of_random_thresholds_have_the_expected_rates():
     assert away.size > 100
     assert np.abs(away).max() < 6
     assert 0.8 < np.sqrt(np.mean(away**2)) < 1.2
+
+
+def test_pairs_of_one_long_list_are_drawn_and_not_listed():
+    rng = np.random.default_rng(0)
+    y, group = rng.normal(size=20_000), rng.choice(["a", "b"], 20_000)
+    options = {"sensitive_features": group, "max_pairs": 1000, "random_state": 0}
+    penalty, peak = with_peak(lambda: pairwise_penalty(y, **options))
+    assert peak < 500 * y.size
+    # Over random pairs a score that is the outcome is right in both halves.
+    assert abs(penalty.correlation(y)["a"]) < 4 / np.sqrt(1000)

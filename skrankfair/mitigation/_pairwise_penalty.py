@@ -108,9 +108,10 @@ class Candidates:
 
         These are all pairs if there are no more than `n_pairs`.
         """
-        number = np.arange(self.size)
         if self.size > n_pairs:
             number = np.sort(rng.integers(self.size, size=n_pairs))
+        else:
+            number = np.arange(self.size)
         at = np.searchsorted(self.until, number, side="right")
         before = np.where(at > 0, self.until[at - 1], 0)
         return self.rows[at], self.order[self.first[at] + number - before]
