@@ -56,34 +56,32 @@ _ON_SCALE = (
 
 Entry = tuple[Callable[..., Any], dict[str, Any], str | None]
 
-# Rates need decisions, which only `predict` makes.
-_DECISION = {"response_method": "predict"}
 _INTER, _INTRA = {"comparison": "inter"}, {"comparison": "intra"}
 
 #: Metrics of which high values are better for a group.
 _GAINS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "accuracy": (metrics.accuracy, _DECISION),
+    "accuracy": (metrics.accuracy, {}),
     "auc": (metrics.auc, {}),
-    "balanced_accuracy": (metrics.balanced_accuracy, _DECISION),
-    "f1": (metrics.f1, _DECISION),
+    "balanced_accuracy": (metrics.balanced_accuracy, {}),
+    "f1": (metrics.f1, {}),
     "inter_group_accuracy": (metrics.pairwise_accuracy, _INTER),
     "intra_group_accuracy": (metrics.pairwise_accuracy, _INTRA),
     "ndcg": (metrics.ndcg, {}),
     "pairwise_accuracy": (metrics.pairwise_accuracy, {}),
-    "precision": (metrics.precision, _DECISION),
+    "precision": (metrics.precision, {}),
     "precision_at_k": (metrics.precision_at_k, {}),
     "recall_at_k": (metrics.recall_at_k, {}),
-    "selection_rate": (metrics.selection_rate, _DECISION),
-    "true_negative_rate": (metrics.true_negative_rate, _DECISION),
-    "true_positive_rate": (metrics.true_positive_rate, _DECISION),
+    "selection_rate": (metrics.selection_rate, {}),
+    "true_negative_rate": (metrics.true_negative_rate, {}),
+    "true_positive_rate": (metrics.true_positive_rate, {}),
 }
 #: Metrics of which low values are better for a group.
 _LOSSES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "brier_score": (metrics.brier_score, {}),
     "calibration_error": (metrics.calibration_error, {}),
     "dips": (metrics.dips, {}),
-    "false_negative_rate": (metrics.false_negative_rate, _DECISION),
-    "false_positive_rate": (metrics.false_positive_rate, _DECISION),
+    "false_negative_rate": (metrics.false_negative_rate, {}),
+    "false_positive_rate": (metrics.false_positive_rate, {}),
     "log_loss": (metrics.log_loss, {}),
     "mean_absolute_error": (metrics.mean_absolute_error, {}),
     "mean_position": (metrics.mean_position, {}),
@@ -133,7 +131,7 @@ SCORERS: dict[str, Entry] = {
         for metric, options in _DISTANCES.items()
     },
     **{
-        name if kind == "ratio" else f"neg_{name}": (metric, _DECISION, kind)
+        name if kind == "ratio" else f"neg_{name}": (metric, {}, kind)
         for name, (metric, kind) in DISPARITIES.items()
     },
     "inter_group_accuracy_ratio": (metrics.pairwise_accuracy, _INTER, "ratio"),
