@@ -1,10 +1,10 @@
 """Whether plans and monitors keep their promises: ``python -m benchmarks.decide``.
 
 Simulates the power of tests whose data were planned from a pilot, over designs of
-tests/designs.py, how often equivalence tests are right and wrong, and monitors of a
-year of days: how often they ever raise a false alarm, and how soon they see a change.
-What is done is kept in ``--folder``: run it again to go on, or with ``--write`` to put
-what there is into docs/decide.md.
+tests/designs.py and of rates that differ, how often equivalence tests are right and
+wrong, and monitors of a year of days: how often they ever raise a false alarm, and how
+soon they see a change. What is done is kept in ``--folder``: run it again to go on, or
+with ``--write`` to put what there is into docs/decide.md.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from skrankfair.metrics import (
     GroupEstimates,
     matched_pair_calibration,
     pairwise_accuracy,
+    selection_rate,
 )
 from skrankfair.monitoring._sequences import (
     Blocks,
@@ -35,6 +36,7 @@ from skrankfair.monitoring._sequences import (
     betting_sequence,
     change_point,
 )
+from skrankfair.planning import plan_rates
 from tests.designs import DESIGNS, Design, Rows
 
 PAGE = Path(__file__).parents[1] / "docs" / "decide.md"
@@ -206,6 +208,38 @@ def kept(
         # Each data set is a pilot of twenty others.
         powers.append(np.mean([found(np.roll(gaps, i)) for i in range(1, 60, 3)]))
     return [*powers, float(np.median(effective)), float(np.mean(warned))]
+
+
+#: Rates of a group and of the rest, and the share of the group.
+RATES = [
+    *((0.05, 0.2, 0.2), (0.2, 0.05, 0.2), (0.02, 0.1, 0.5), (0.1, 0.2, 0.1)),
+    *((0.3, 0.5, 0.1), (0.6, 0.9, 0.1), (0.9, 0.6, 0.1)),
+]
+_PILOT_ROWS, _PILOTS = 2000, 60
+
+
+def rates_of(rate: float, rest: float, share: float, n_samples: int) -> list[float]:
+    """Return the power of plans for the gap between two rates, and of pilots.
+
+    Each is the share of data sets of the size that is asked for in which the test of
+    the result rejects. The size of the plan is between them.
+    """
+    rng = np.random.default_rng([13, *(int(1000 * x) for x in (rate, rest, share))])
+    gap = abs(rate - rest)
+
+    def result(n: int) -> GroupEstimates:
+        member = rng.random(n) < share
+        chosen = rng.random(n) < np.where(member, rate, rest)
+        return selection_rate(None, chosen, sensitive_features=member)
+
+    def power(n: float, n_sets: int) -> float:
+        pvalues = [result(int(n)).test().pvalue[0] for _ in range(n_sets)]
+        return float(np.mean(np.less(pvalues, ALPHA)))
+
+    planned = plan_rates((rate, rest), share=share).required(gap)
+    sizes = [result(_PILOT_ROWS).required(gap).n_clusters[0] for _ in range(_PILOTS)]
+    of_pilots = [power(n, n_samples // _PILOTS) for n in sizes]
+    return [power(planned, n_samples), planned, float(np.mean(of_pilots))]
 
 
 def margins_of(name: str, n_samples: int) -> dict[str, list[float]]:
@@ -523,6 +557,13 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         "doubtful": power_table(found["power"], MEASURES, warned=True),
         "others": power_table(found["others"], OTHERS, warned=False),
         "others-doubtful": power_table(found["others"], OTHERS, warned=True),
+        "rates": table(
+            ["Rate of the group", "of the rest", "share", "plan (rows)", "pilots"],
+            [
+                [*name.split("-"), f"{percent(of_plan)} ({n:,.0f})", percent(of_pilots)]
+                for name, (of_plan, n, of_pilots) in found["rates"].items()
+            ],
+        ),
         "margins": margins_table(found["margins"]),
         "levels": table(
             [
@@ -608,6 +649,10 @@ def main() -> None:
         "others": {
             name: partial(others_of, name, samples // 3)
             for name in ("equal40", "equal200", "users")
+        },
+        "rates": {
+            "-".join(map(str, case)): partial(rates_of, *case, samples)
+            for case in RATES
         },
         "margins": {name: partial(margins_of, name, samples) for name in DESIGNS},
         "power": {name: partial(power_of, name, samples) for name in DESIGNS},

@@ -26,6 +26,7 @@ from ._estimates.power import (
     detectable,
     smallest,
 )
+from ._estimates.scales import DifferenceScale, ShareScale, tested_errors
 from ._inputs.columns import read_labels
 from ._inputs.groups import stable_order
 from ._inputs.validation import (
@@ -47,6 +48,8 @@ __all__ = ["draw_pairs", "plan_pairs", "plan_rates", "power_curve"]
 _RAREST = 1e-12
 # The fewest clusters of a test, with one degree of freedom.
 _LEAST = 3.0
+# Degrees of freedom that are as good as infinitely many.
+_MANY = 1e6
 # The number of points of a curve by default, and the power at its end.
 _POINTS, _LARGEST = 40, 0.99
 
@@ -71,6 +74,8 @@ class Plan(PlannedTests, ReadOnlyArrays):
         Effective clusters with data of the group, and of the rest, per cluster.
     n_tests : int
         Number of tests, by which the level is divided.
+    tested : float
+        The error that the test takes, in units of the standard error.
 
     See Also
     --------
@@ -82,6 +87,7 @@ class Plan(PlannedTests, ReadOnlyArrays):
     covariance: float
     effective: Array
     n_tests: int = 1
+    tested: float = 1.0
 
     def standard_error(self, n_clusters: float) -> float:
         """Return the standard error of the difference.
@@ -146,8 +152,8 @@ class Plan(PlannedTests, ReadOnlyArrays):
         """
         check_design(power, alpha)
         check_number(n_clusters, "n_clusters", _LEAST, MOST_DATA)
-        errors = self._errors(n_clusters)
-        return float(detectable(*errors, power, alpha / self.n_tests))
+        errors, level = self._errors(n_clusters), alpha / self.n_tests
+        return float(detectable(*errors, power, level, tested=self.tested))
 
     def required(self, gap: float, power: float = 0.8, alpha: float = 0.05) -> float:
         """Return the number of clusters that finds a gap.
@@ -238,6 +244,10 @@ def plan_rates(
     clusters it is ``p (1 - p) (1 + (m - 1) ρ) / (Q π m)``, with the usual design effect
     (Kish 1965).
 
+    Of two rates that differ, the test takes its error where they are alike, which is
+    another than that of the rates: its critical value is as many times larger. The test
+    is that of results, whose intervals of rates are symmetric on the logit scale.
+
     References
     ----------
     Kish, L. (1965). "Survey Sampling". Wiley.
@@ -268,8 +278,16 @@ def plan_rates(
         both = correlation * common * np.sqrt(spread.prod())
         covariance = float(both * (m - 1) / m)
         effective = m * shares / (1 + (m - 1) * shares)
+    first, second = (
+        ShareScale(*map(np.asarray, (*side, _MANY)))
+        for side in zip(rates, np.sqrt(variance), effective, strict=True)
+    )
+    error = np.sqrt(max(variance.sum() - 2 * covariance, 0.0))
+    correlation_of_both = covariance / np.sqrt(variance.prod())
+    gap = DifferenceScale(-np.diff(rates), error, first, second, correlation_of_both)
+    tested = float(tested_errors(gap, 0.0, first.df, logarithm=False)[0])
     name = "rate of the group minus that of the rest"
-    return Plan(name, variance, covariance, effective, n_tests)
+    return Plan(name, variance, covariance, effective, n_tests, tested)
 
 
 def plan_pairs(

@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from scipy import optimize, special
 from statsmodels.stats.power import TTestIndPower
 
 mpl.use("Agg")
@@ -42,6 +43,24 @@ class TestRates:
         alone, plan = (plan_rates(0.3, **options, **more) for more in ({}, sizes))
         ratio = plan.standard_error(100) / alone.standard_error(100)
         assert ratio**2 == pytest.approx((1 + 19 * 0.1) / 20)
+
+    def test_two_rates_are_tested_by_the_sides_of_their_intervals(self):
+        """A quarter of the rate needs more data than its own error says."""
+        rates, sizes = np.array([0.05, 0.2]), np.array([0.2, 0.8])
+        error = np.sqrt(rates * (1 - rates) / sizes)
+        clusters = 4 * (error**2).sum() / 0.15**2  # two errors from 0
+
+        def between(t):
+            of_logit = t * error / np.sqrt(clusters) / (rates * (1 - rates))
+            high, low = special.expit(special.logit(rates) + of_logit * [1, -1])
+            return np.hypot(high - rates[0], rates[1] - low) - 0.15
+
+        plan = plan_rates(tuple(rates), share=0.2)
+        assert plan.tested == pytest.approx(2 / optimize.brentq(between, 0, 9))
+        chosen = np.repeat([1, 0, 1, 0], [50, 950, 800, 3200])
+        pilot = selection_rate(None, chosen, sensitive_features=np.arange(5000) < 1000)
+        asked = pilot.required(0.15, pilot_error="known").n_clusters[1]
+        assert asked == pytest.approx(plan.required(0.15), rel=0.02)
 
     @pytest.mark.parametrize("common", [0.0, 1.0])
     def test_errors_are_those_of_data(self, common):

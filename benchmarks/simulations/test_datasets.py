@@ -1,4 +1,4 @@
-"""Confounded queries: what the paper says of calibration and matched pairs."""
+"""Simulated data: what the papers say of them, and their true errors."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import f as f_distribution
 
 from benchmarks.simulations.common import slices, tolerance
-from skrankfair.datasets import make_confounded_queries
+from skrankfair.datasets import make_bias_by_construction, make_confounded_queries
 from skrankfair.inference import compare
 from skrankfair.metrics import matched_pair_calibration, ndcg
 
@@ -94,3 +94,22 @@ def test_theorem_1_boosting_type_1_pays_until_it_is_fair():
     # Relevance as it was drawn says the same of the boost as a whole.
     drawn = compare(worth(data.y_true, 0.06), worth(data.y_true, 0))
     assert drawn.confidence_interval().low[0] > 0
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_error_of_dependent_rows_by_simulation(by_row):
+    """Means of the expected outcome within narrow bins, from many rows."""
+    data = make_bias_by_construction(
+        400_000, b0=1.0, b1=1.0, rate=3.0, n_max=6, random_state=1
+    )
+    sizes = np.bincount(data.cluster)[data.cluster]
+    weight = np.ones(sizes.size) if by_row else 1 / sizes
+    place = (data.y_score * 400).astype(int)
+    mass = np.bincount(place, weight)
+    there = mass > 0
+    mean = np.bincount(place, weight * data.expected)[there] / mass[there]
+    score = np.bincount(place, weight * data.y_score)[there] / mass[there]
+    error = np.sqrt(np.average((score - mean) ** 2, weights=mass[there]))
+    expected = data.true_error_by_row if by_row else data.true_error
+    assert error == pytest.approx(expected, rel=0.01)
+    assert data.true_error > 1.1 * data.true_error_by_row

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from benchmarks.decide import rates_of
 from benchmarks.simulations.common import coverage, quiet, tolerance
 from skrankfair._cli.demo import rank_with_svd, split_by_time
 from skrankfair._estimates.leverage import contrast_degrees, degrees_of_freedom
+from skrankfair._estimates.power import detectable
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
 from skrankfair.datasets import fetch_movielens
 from skrankfair.metrics import (
@@ -298,3 +301,24 @@ def test_weighted_pairs_are_all_pairs_on_average():
     np.testing.assert_allclose(totals[:, 0] / totals[:, 1], every, atol=0.03)
     by_query = pairwise_accuracy(y, score, **who, average="queries").estimate
     assert every[0] - by_query[0] > 0.1
+
+
+@pytest.mark.parametrize("df", [1, 3, 20])
+def test_power_is_the_mean_over_pilots(df):
+    size = float(detectable(1.0, np.array(df), 0.8, 0.05, np.array(df)))
+    rng = np.random.default_rng(df)
+    pilot, error = np.sqrt(rng.chisquare(df, (2, 400_000)) / df)
+    t = (rng.normal(size=error.size) + size * pilot) / error
+    assert np.mean(t > stats.t.ppf(0.975, df)) == pytest.approx(0.8, abs=3e-3)
+    # A known error promises more than it keeps of such pilots.
+    assert size > detectable(1.0, np.array(df), 0.8, 0.05)
+
+
+@pytest.mark.parametrize("rates", [(0.05, 0.2, 0.2), (0.9, 0.6, 0.1)])
+def test_plans_of_two_rates_keep_their_power(rates):
+    """Where 34% and 31% would be reached by the errors of the rates as they are."""
+    n = 300
+    of_plan, _, of_pilots = rates_of(*rates, n)
+    room = tolerance(0.8, n)
+    assert 0.73 - room < of_plan < 0.87 + room
+    assert 0.78 - room < of_pilots < 0.88 + room

@@ -205,3 +205,11 @@ def test_processes_wait_for_each_other(path):
         worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert Monitor.open(path).when == tuple(DAYS[:6])
+
+
+def test_how_well_the_spread_of_days_is_known():
+    """Its variance is that of a chi-square variable with these degrees of freedom."""
+    rng = np.random.default_rng(3)
+    means = (np.diff(rng.normal(size=(20_000, 13)), axis=1) ** 2 / 2).mean(axis=1)
+    _, df = blocks(9 * rng.normal(size=13)).spread()
+    assert 2 * means.mean() ** 2 / means.var() == pytest.approx(df[-1], rel=0.05)

@@ -42,6 +42,7 @@ from .scales import (
     RootScale,
     ShareScale,
     t_quantile,
+    tested_errors,
     welch_df,
 )
 
@@ -169,6 +170,7 @@ class Estimates(ReadOnlyArrays):
                 promised = np.array([promised.all()])
         estimate, error = self.scale.estimate, self.scale.standard_error
         ratio = self.kind == "ratio" and bool((estimate > 0).all())
+        null_value = 0.0 if self.null_value is None else self.null_value
         return Pilot(
             names=self.names,
             standard_error=error / (estimate if ratio else 1.0),
@@ -179,6 +181,7 @@ class Estimates(ReadOnlyArrays):
             n_tests=n_tests,
             ratio=ratio,
             pilot_df=None if known else self.df,
+            tested=tested_errors(self.scale, null_value, self.df, logarithm=ratio),
         )
 
     def one(self) -> Estimate:

@@ -14,6 +14,10 @@ the test and of the pilot, it is ``P(Z + s' gap / error > s t)``, the mean over 
 noncentral t distribution with the degrees of freedom of the pilot (Julious and Owen
 2006, whose test knows its own error: s = 1).
 
+A test of shares takes its error where they are alike, and not where they are: of a
+group of which half as many are selected, the error at the estimate is smaller. The
+critical value is then as many times larger (`scales.tested_errors`).
+
 Julious, S. A. and Owen, R. J. (2006). "Sample size calculations for clinical studies
 allowing for uncertainty about the variance". Pharmaceutical Statistics 5(1).
 """
@@ -185,6 +189,8 @@ class PlannedTests(ABC):
     n_tests: int
     #: Degrees of freedom of the pilot that the errors are from; None if they are known.
     pilot_df: Array | None = None
+    #: The error that the test takes, in units of the error of the estimate.
+    tested: Any = 1.0
 
     @abstractmethod
     def _errors(self, n_clusters: Any) -> tuple[Any, Any]:
@@ -207,7 +213,8 @@ class PlannedTests(ABC):
         """
         check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
         error, df = self._errors(n_clusters)
-        return power_at(error, df, gap, alpha / self.n_tests, self.pilot_df)
+        level = alpha / self.n_tests
+        return power_at(error, df, gap, level, self.pilot_df, self.tested)
 
     def _needed(
         self, gap: float, power: float, alpha: float, least: Any, most: float
@@ -237,6 +244,7 @@ class Pilot(PlannedTests):
         Whether gaps are ratios, and not differences.
     pilot_df : ndarray of shape (m,) or None
         None if the errors count as the true ones.
+    tested : ndarray of shape (m,)
     """
 
     names: tuple[Hashable, ...]
@@ -248,6 +256,7 @@ class Pilot(PlannedTests):
     n_tests: int
     ratio: bool
     pilot_df: Array | None
+    tested: Array
 
     def on_scale(self, gaps: Array | float) -> Array:
         """Return gaps on the scale of the errors."""
@@ -264,7 +273,8 @@ class Pilot(PlannedTests):
         """Return the true gaps that data like these find, shape (m,)."""
         check_design(power, alpha)
         level = alpha / self.n_tests
-        gap = detectable(self.standard_error, self.df, power, level, self.pilot_df)
+        known = self.pilot_df, self.tested
+        gap = detectable(self.standard_error, self.df, power, level, *known)
         with np.errstate(over="ignore"):  # no ratio is large enough
             return np.exp(gap) if self.ratio else gap
 
@@ -379,20 +389,21 @@ def detectable(
     power: float,
     alpha: float,
     pilot_df: Array | float | None = None,
+    tested: Array | float = 1.0,
 ) -> Array:
     """Return the true gaps that two-sided t-tests find with this power.
 
     If the errors are those of pilots, with `pilot_df` degrees of freedom, it is an
-    average over pilots.
+    average over pilots. The tests take `tested` times the error.
     """
-    error, critical = np.asarray(standard_error), quantile_of(alpha / 2, df)
+    error, critical = np.asarray(standard_error), tested * quantile_of(alpha / 2, df)
     if pilot_df is None:
         near = special.nctdtrinc(df, 1 - power, np.minimum(critical, _FAR))
         beyond = critical * np.sqrt(special.chdtri(df, 1 - power) / df)
         sizes = np.where(critical > _FAR, beyond, near)
     else:
         sizes = smallest(
-            lambda size: power_at(1.0, df, size, alpha, pilot_df),
+            lambda size: power_at(1.0, df, size, alpha, pilot_df, tested),
             power,
             _SMALLEST_SIZE * critical,
             _LARGEST_SIZE * critical,
@@ -406,17 +417,18 @@ def power_at(
     gap: Array | float,
     alpha: float,
     pilot_df: Array | float | None = None,
+    tested: Array | float = 1.0,
 ) -> Array:
     """Return the chances that two-sided t-tests find this true gap, on its side.
 
     If the errors are those of pilots, with `pilot_df` degrees of freedom, it is an
-    average over pilots.
+    average over pilots. The tests take `tested` times the error.
     """
     df, error = np.asarray(df, dtype=float), np.asarray(standard_error, dtype=float)
     usable = (df > 0) & (error > 0)
     df, size = np.where(usable, df, 1.0), np.where(usable, gap, 1.0)
     size = size / np.where(usable, error, 1.0)
-    critical = quantile_of(alpha / 2, df)
+    critical = tested * quantile_of(alpha / 2, df)
     if pilot_df is None:
         chance = 1 - _at_most(df, size, critical)
     else:

@@ -26,6 +26,10 @@ from .arrays import ReadOnlyArrays
 
 # Sizes of |t| between which a p-value is searched, and the steps of `crossing`.
 _SMALLEST_T, _LARGEST_T, _HALVINGS, _LINES = 1e-6, 1e6, 12, 4
+# What changes with the errors, and by which power of them.
+_POWERS_OF_ERRORS = {"standard_error": 1.0, "skewness": 1.0, "n_effective": -2.0}
+# Standard errors between estimates and the null value of plans.
+_DISTANCE = 2.0
 #: A smaller |t| may be the lower end of the search, and not a result of it.
 LEAST_T = 1.1 * _SMALLEST_T
 
@@ -102,6 +106,16 @@ class PlainScale(ReadOnlyArrays):
         if df is not None:
             some["df"] = df
         return type(self)(**some)
+
+    def with_errors(self, times: Array) -> Self:
+        """Return the estimates with errors this many times as large."""
+        parts = dict(vars(self))
+        for name, part in parts.items():
+            if isinstance(part, PlainScale):
+                parts[name] = part.with_errors(times)
+            elif name in _POWERS_OF_ERRORS:
+                parts[name] = part * times ** _POWERS_OF_ERRORS[name]
+        return type(self)(**parts)
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors each way.
@@ -432,6 +446,27 @@ def crossing(
             high = np.where(outside, high, middle)
             below = np.where(outside, below, distance)
     return middle
+
+
+def tested_errors(
+    scale: PlainScale, null_value: float, df: Array, *, logarithm: bool
+) -> Array:
+    """Return the errors that tests take, in units of the standard errors.
+
+    A test of shares looks at the sides of their intervals that are nearer to the null
+    value, where the errors are others than at the estimates. How much larger or smaller
+    they are depends on the estimates, and hardly on the number of clusters: it is taken
+    where the null value is two standard errors away.
+    """
+    plain = (LogScale if logarithm else PlainScale)(
+        scale.estimate, scale.standard_error
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = plain.test(null_value, df)[0]
+        times = np.abs(distance) / _DISTANCE
+        t = scale.with_errors(times).test(null_value, df)[0]
+        ratio = _DISTANCE / np.abs(t)
+    return np.where((ratio > 0) & np.isfinite(ratio), ratio, 1.0)
 
 
 def welch_df(first: Any, second: Any, first_df: Any, second_df: Any) -> Array:

@@ -395,22 +395,3 @@ def test_laws(n_max):
     assert abs(miss.mean()) < 4 * error
     assert set(data.y_true) == {0, 1}
     assert f"{data.y_true.size} rows" in data.DESCR
-
-
-@pytest.mark.parametrize("by_row", [False, True])
-def test_error_of_dependent_rows_by_simulation(by_row):
-    """Means of the expected outcome within narrow bins, from many rows."""
-    data = make_bias_by_construction(
-        400_000, b0=1.0, b1=1.0, rate=3.0, n_max=6, random_state=1
-    )
-    sizes = np.bincount(data.cluster)[data.cluster]
-    weight = np.ones(sizes.size) if by_row else 1 / sizes
-    place = (data.y_score * 400).astype(int)
-    mass = np.bincount(place, weight)
-    there = mass > 0
-    mean = np.bincount(place, weight * data.expected)[there] / mass[there]
-    score = np.bincount(place, weight * data.y_score)[there] / mass[there]
-    error = np.sqrt(np.average((score - mean) ** 2, weights=mass[there]))
-    expected = data.true_error_by_row if by_row else data.true_error
-    assert error == pytest.approx(expected, rel=0.01)
-    assert data.true_error > 1.1 * data.true_error_by_row

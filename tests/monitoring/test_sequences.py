@@ -108,14 +108,6 @@ def test_days_that_vary_more_than_their_errors_are_allowed_for():
     assert jump.spread()[0][-1] == pytest.approx(1, abs=0.1)
 
 
-def test_how_well_the_spread_of_days_is_known():
-    """Its variance is that of a chi-square variable with these degrees of freedom."""
-    rng = np.random.default_rng(3)
-    means = (np.diff(rng.normal(size=(20_000, 13)), axis=1) ** 2 / 2).mean(axis=1)
-    _, df = blocks(9 * rng.normal(size=13)).spread()
-    assert 2 * means.mean() ** 2 / means.var() == pytest.approx(df[-1], rel=0.05)
-
-
 def test_few_clusters_have_wide_tails():
     few, many = (Scan.of(blocks(np.zeros(3), df=df)) for df in (5.0, 1e9))
     for scan, level in ((few, 5.0), (many, 1e9)):
