@@ -376,7 +376,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     elif metric.positive:
         scale = PositiveScale(estimate, error, scale, event)
     elif metric.noise is not None:
-        narrow, narrow_error = np.full(error.shape, -np.inf), np.zeros(error.shape)
+        narrow, narrow_error = np.full((2, *error.shape), np.nan)
         if metric.narrow is not None:
             square, its_noise = metric.narrow
             narrow = sums.estimate(square) - sums.estimate(its_noise)

@@ -393,8 +393,8 @@ class RootScale(PlainScale):
     """Root mean squares, which noise makes larger.
 
     The interval is that of the square. Its upper end is from the whole square, and its
-    lower end from the square minus the noise. The upper end is at least that of the
-    square from narrow bins, which hides nothing.
+    lower end from the square minus the noise. It holds the interval of the square from
+    narrow bins, which hide nothing and mix no distant scores.
 
     Attributes
     ----------
@@ -402,7 +402,7 @@ class RootScale(PlainScale):
     noise : ndarray
         What noise alone would make of the square.
     narrow, narrow_error : ndarray
-        The square from narrow bins, with its error; -inf if there is none.
+        The square from narrow bins minus its noise, and its error; NaN without bins.
     """
 
     noise: Array
@@ -418,10 +418,10 @@ class RootScale(PlainScale):
         """Return the interval of a number of standard errors each way."""
         square, error = self.estimate**2, self.standard_error
         margin = 2 * self.estimate * reach * np.where(error == 0, np.nan, error)
-        low = np.sqrt(np.maximum(square - self.noise - margin, 0.0))
-        high, narrow = square + margin, self.narrow + reach * self.narrow_error
-        with np.errstate(invalid="ignore"):
-            return low, np.sqrt(np.where(narrow > high, narrow, high))
+        low, high = square - self.noise - margin, square + margin
+        least, most = self.narrow + np.outer([-1, 1], reach * self.narrow_error)
+        low, high = np.where(least < low, least, low), np.where(most > high, most, high)
+        return np.sqrt(np.maximum(low, 0.0)), np.sqrt(high)
 
 
 def crossing(

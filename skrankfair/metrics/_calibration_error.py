@@ -532,10 +532,12 @@ def calibration_error(
     refused.
 
     A bandwidth or a bin also hides what is narrower than it, such as waves, or the
-    slope within the few bins of a sweep. So the upper end is at least that of the mean
-    square over narrow bins of equal mass, as many as the root of the number of clusters
-    (15 or more), minus its noise. Intervals thereby contain the error of the
-    population; those for given edges contain only the error that these bins show.
+    slope within the few bins of a sweep; and a wide bandwidth, as a rule gives few
+    clusters of many rows each, bends the curve of calibrated scores away from them. So
+    the interval holds that of the mean square over narrow bins of equal mass, as many
+    as the root of the number of clusters (15 or more), minus its noise, at both ends.
+    Intervals thereby contain the error of the population; those for given edges contain
+    only the error that these bins show.
 
     The smaller the group, the larger its noise, so groups have no contrast
     (``contrast`` raises a ValueError): a test would reject in most data sets with

@@ -245,6 +245,11 @@ class TestNoise:
         truth = np.sqrt(np.mean((s - 0.5 - 0.4 * np.sin(10 * np.pi * s)) ** 2))
         assert r.estimate[0] + 1.96 * r.standard_error[0] < truth < high
 
+    def test_a_wide_bandwidth_of_few_clusters_is_no_error(self):
+        s, y = np.random.default_rng(0).random((2, 800))
+        r = calibration_error(y < s, s, cluster=np.arange(800) % 8)
+        assert r.confidence_interval().low[0] == 0
+
     def test_weights_that_are_no_numbers_of_rows_make_bins(self):
         y, s, _, _ = rows()
         weight = 0.1 + np.arange(y.size) % 7 / 7
