@@ -218,8 +218,8 @@ def common_bandwidth(rule: Any, sample: Sample, kernel: Kernel) -> float:
 def _checked_bandwidth(chosen: float, x: Array, rule: Any) -> float:
     if not 0 < chosen < np.inf:
         raise ValueError(
-            f"y_score must have a finite spread for bandwidth={rule!r}; its "
-            f"values go from {x.min():g} to {x.max():g}."
+            f"y_score must have a finite spread for bandwidth={rule!r}; the scores it "
+            f"is chosen from differ by at most {float(x.max()) - float(x.min()):g}."
         )
     return chosen
 

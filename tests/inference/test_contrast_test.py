@@ -128,7 +128,7 @@ BAD = {
         ("boundary", "line"),
         ("favorable", "good"),
         ("y_true", [0, np.nan, 1, 0]),
-        ("y_score", [0.1, 0.5, 0.5, 0.5]),
+        ("y_score.* differ by at most 0", {"y_score": [0.5] * 4, "favorable": "low"}),
     ],
     (score_order_test,): [("n_bins", 0), ("n_bins", 21), ("y_true", [0, np.nan, 1, 1])],
 }
