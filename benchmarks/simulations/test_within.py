@@ -7,6 +7,9 @@ from skrankfair import audit
 
 pytestmark = pytest.mark.simulation
 
+#: Rate of all, rows of the group and of the others at each level, and levels.
+SMALL = [(0.15, 6, 60, 2), (0.1, 10, 40, 5), (0.5, 4, 20, 6)]
+
 
 @pytest.mark.parametrize("clustered", [False, True])
 def test_intervals_of_gaps_within_levels_hold(clustered):
@@ -39,3 +42,20 @@ def test_intervals_of_gaps_within_levels_hold(clustered):
     print(f"\ncoverage {covered / n_runs:.3f}, power {rejected / n_runs:.2f}")
     assert 0.93 <= covered / n_runs <= 0.97
     assert rejected / n_runs > 0.2
+
+
+@pytest.mark.parametrize(("rate", "own", "others", "n_levels"), SMALL)
+def test_small_groups_are_rarely_accused(rate, own, others, n_levels):
+    """Few rows of the group per level often show no event and no variance."""
+    rng = np.random.default_rng(0)
+    n_runs = 400
+    level = np.repeat(np.arange(n_levels), own + others)
+    group = np.tile(np.repeat(["a", "b"], [own, others]), n_levels)
+    accused = 0
+    for _ in range(n_runs):
+        chosen = rng.random(level.size) < rate
+        columns = {"sensitive_features": group, "within": level, "task": "decision"}
+        report = audit(chosen, chosen, **columns, metrics="selection_rate")
+        accused += "a gap remains" in report.headline
+    print(f"\naccused {accused / n_runs:.3f}")
+    assert accused / n_runs <= 0.07

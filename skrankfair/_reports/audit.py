@@ -827,8 +827,10 @@ def audit(
     ``Σ_l w_l d_l / Σ_l w_l`` with ``w_l = n_gl n_rl / (n_gl + n_rl)``: the numbers of
     rows or pairs of the group and of those that it is compared with, which are held
     fixed (``w_l = n_gl`` where a value is fair on its own). The variance is that of
-    this combination, with the covariances of all cells by clusters. A level in which
-    either side is too small for an error does not count.
+    this combination, with the covariances of all cells by clusters and with the rare
+    events that a small cell does not show. The gap of shares is tested as that of their
+    two means, which are shares of as many rows. A level in which either side is too
+    small for an error does not count.
 
     References
     ----------

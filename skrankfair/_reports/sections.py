@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from .._estimates import formatting as fmt
-from .._estimates.estimates import corrected_pvalues
-from .._estimates.scales import PlainScale, t_quantile
+from .._estimates.estimates import corrected_pvalues, mean_gap
+from .._estimates.scales import t_quantile
 from .._estimates.storage import stored
 from .._estimates.sums import MOST_COVARIANCES
 from .._inputs.columns import LABEL
@@ -42,6 +42,8 @@ _SMALL = 0.02
 _FOUR_FIFTHS = 0.8
 _SHOWN = 5  # thresholds of a curve, or pairs of places, in their tables
 _RESAMPLES = 999
+#: The values of a gap that are means over levels.
+_OF_GAP = (*DIFFERENCE, "n_effective", "pvalue")
 _MOST_DRAWN = 20_000_000  # clusters that the tests of monotonicity draw, in all
 
 
@@ -128,11 +130,11 @@ def further_sections(
             continue
         with collected_warnings():
             try:
-                if of_places and len(rows.groups) > MANY_GROUPS:
-                    most = note(
-                        "most_groups", most=MANY_GROUPS, number=len(rows.groups)
+                number = len(rows.groups)
+                if of_places and number > MANY_GROUPS:
+                    raise ValueError(
+                        note("most_groups", most=MANY_GROUPS, number=number)
                     )
-                    raise ValueError(most)
                 cells, words = contents(of_grouping, options)
                 sections.append(made_section(name, cells, by=by, **words))
             except ValueError as error:  # such as of groups that overlap
@@ -432,41 +434,28 @@ def _gaps(
     first = np.flatnonzero(np.isin(cells + size, cells))  # of levels with both sides
     second = np.searchsorted(cells, cells[first] + size)
     pairs = {level: level + size for level in cells[first].tolist()}
-    compared = replace(finding, result=result, references=pairs, recorded=None).rows
+    of_cells = replace(finding, result=result, references=pairs, recorded=None)
     gaps = [
-        replace(compared[a], group=levels.labels[level])
+        replace(of_cells.rows[a], group=levels.labels[level])
         for a, level in zip(first, pairs, strict=True)
     ]
-    weight, number = result.support[first], result.support[second]
+    share, number = result.support[first], result.support[second]
     if finding.against_rest:
-        weight = weight * number / np.maximum(weight + number, 1.0)
-    share = np.where([np.isnan(gap.difference_low) for gap in gaps], 0.0, weight)
-    share /= max(share.sum(), 1e-300)
-    pooled = np.nansum(share * [gap.difference for gap in gaps])
-    pooled = pooled if share.any() else np.nan
-    tested = result if finding.against_rest else result.as_gap()
-    sides = np.append(first, second)
-    times = np.append(share, -share if finding.against_rest else 0.0 * share)
-    # Of a combination, by Satterthwaite from the variances of its parts.
-    covariance = np.nan_to_num(tested.covariance[np.ix_(sides, sides)])
-    variances = times**2 * np.diag(covariance)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        df = np.asarray(
-            [variances.sum() ** 2 / np.nansum(variances**2 / tested.df[sides])]
-        )
-    error = np.sqrt(np.maximum([times @ covariance @ times], 0.0))
-    scale = PlainScale(np.asarray([pooled]), error)
-    (low,), (high,) = scale.ends(t_quantile(finding.confidence_level, df), df)
-    whole = replace(
-        row,
-        group="within all levels",
-        **dict(zip(DIFFERENCE, (pooled, low, high), strict=True)),
-        support=sum(gap.support for gap in gaps),
-        n_effective=df[0] + 1,
-        pvalue=scale.test(0.0, df)[1][0],
-    )
+        share = share * number / np.maximum(share + number, 1.0)
+    share = np.where([np.isnan(gap.difference_low) for gap in gaps], 0.0, share)
+    counted, support = share > 0, sum(gap.support for gap in gaps)
+    whole: dict[str, Any] = dict.fromkeys(_OF_GAP, np.nan)
+    if counted.any():
+        tested = result if finding.against_rest else result.as_gap()
+        sides = [first[counted], second[counted]][: 1 + finding.against_rest]
+        of_level = np.searchsorted(of_cells.judged[0], sides[0])
+        given = tested, of_cells.judged[1], of_level, sides
+        scale, df, effective = mean_gap(*given, share[counted] / share.sum())
+        ends = scale.ends(t_quantile(finding.confidence_level, df), df)
+        values = (scale.estimate, *ends, effective, scale.test(0.0, df)[1])
+        whole = dict(zip(whole, np.concatenate(values).tolist(), strict=True))
+    gaps.insert(0, replace(row, group="within all levels", support=support, **whole))
     few = fmt.FEW_EFFECTIVE - 1e-9
     return [
-        gap if gap.n_effective >= few else replace(gap, pvalue=np.nan)
-        for gap in (whole, *gaps)
+        gap if gap.n_effective >= few else replace(gap, pvalue=np.nan) for gap in gaps
     ]
