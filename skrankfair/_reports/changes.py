@@ -61,13 +61,15 @@ class ChangeReport(AuditReport):
             return [note("same")]
         if not any(f.compared for f in tested):
             return [note("too_little_change")]
-        sides = ("worse", "better", "lower", "higher")
-        changed = [f for f in tested if any(f.on(side, number) for side in sides)]
-        hints = [f for f in tested if f.conclusions and f not in changed]
+        level = 1 - (1 - self.confidence_level) / number
+        strict = [replace(f, confidence_level=level) for f in tested]
+        changed = [f for f in strict if f.conclusions]
+        names = [f.metric.name for f in changed]
+        hints = [f for f in tested if f.conclusions and f.metric.name not in names]
         counts = {"count": len(changed), "number": number, "titles": _titles(changed)}
         said = note("changed" if changed else "unchanged", **counts)
         for side, words in CHANGES.items():
-            if rows := [row for f in changed for row in f.on(side, number)]:
+            if rows := [row for f in changed for row in f.on(side)]:
                 labels = {row.group: row.label for row in rows}.values()
                 said += f" Now {words}: {fmt.some([*labels])}."
         also = " also" if changed else ""

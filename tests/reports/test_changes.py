@@ -32,9 +32,8 @@ class TestNumbers:
         expected = compare_independent(new, old)
         np.testing.assert_array_equal(change.results[INTER].estimate, expected.estimate)
         gaps = compare_independent(new.against_rest(), old.against_rest())
-        np.testing.assert_array_equal(
-            change.results[f"{INTER}_gap"].pvalue, gaps.pvalue
-        )
+        found = change.results[f"{INTER}_gap"].pvalue
+        np.testing.assert_array_equal(found, gaps.pvalue)
 
     def test_of_the_same_queries_are_paired(self):
         before, now = week(0), week(0, bias=-1)
@@ -49,8 +48,7 @@ class TestNumbers:
 
     def test_are_in_every_output(self, mended, tmp_path):
         *_, change = mended
-        frame = change.to_frame()
-        assert {INTER, f"{INTER}_gap"} <= {*frame.metric}
+        assert {INTER, f"{INTER}_gap"} <= {*change.to_frame().metric}
         found = json.loads(change.to_json(tmp_path / "c.json").read_text())
         assert found["headline"] == change.headline
         page = change.to_html(tmp_path / "c.html").read_text()
@@ -66,8 +64,7 @@ class TestWords:
         assert "Now further from fair: f, m." in before.changes_since(now).headline
         assert "Now closer to fair: f, m." in change.headline
         assert "further from fair" not in change.headline
-        frame = change.to_frame()
-        gap = frame[frame.metric == f"{INTER}_gap"]
+        gap = change.to_frame().set_index("metric").loc[f"{INTER}_gap"]
         assert list(gap.verdict) == ["closer to fair"] * 2
 
     def test_across_fair_is_neither(self, mended):
@@ -77,6 +74,9 @@ class TestWords:
         assert list(gap.side) == ["higher", "lower"]
         unknown = "Lower than before, and not shown to be closer or further: m ("
         assert unknown in by_name(change)[f"{INTER}_gap"].verdict
+        once = week(1, bias=-0.64).changes_since(before)  # not after the correction
+        assert by_name(once)[f"{INTER}_gap"].rows[0].side == "better"
+        assert "Now closer" not in once.headline
 
     def test_levels_are_higher_or_lower_and_never_worse(self, mended):
         *_, change = mended
