@@ -355,7 +355,8 @@ def references_of(
     if reference is None:
         return {}
     groups, sides = list(groups), sides or {}
-    of = {} if sides else dict.fromkeys(groups, reference)
+    one = not sides and isinstance(reference, Hashable)
+    of = dict.fromkeys(groups if one else (), reference)
     given = dict(reference) if isinstance(reference, Mapping) else {}
     for columns, names in sides.items():
         if given.keys() >= set(columns):

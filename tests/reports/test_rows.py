@@ -132,8 +132,7 @@ class TestWithin:
             of_decisions(berkeley, within=berkeley["department"].replace("A", None))
         with pytest.raises(ValueError, match="at most 500 levels; got 4,526"):
             of_decisions(berkeley, within=np.arange(len(berkeley)))
-        alone = berkeley["sex"].to_numpy()  # no level has both
-        lonely = of_decisions(berkeley, within=alone)
+        lonely = of_decisions(berkeley, within=berkeley["sex"].to_numpy())
         assert "Within the levels" not in lonely.headline
         assert lonely.sections[-1].title == "Gaps within the given column"
 
@@ -173,8 +172,9 @@ class TestReference:
         assert gaps_of(report) == gaps_of(plain)
 
     def test_must_be_a_group(self, berkeley):
-        with pytest.raises(ValueError, match=r"reference must be one of .*'f', 'm'"):
-            of_decisions(berkeley, reference="x")
+        for wrong in ("x", ["f"], {"sex": "f"}):
+            with pytest.raises(ValueError, match="reference must be one of .*'f', 'm'"):
+                of_decisions(berkeley, reference=wrong)
         frame = berkeley[["sex", "department"]]
         with pytest.raises(ValueError, match="of several groupings one by column"):
             of_decisions(berkeley, sensitive_features=frame, cross=False, reference="m")
