@@ -105,8 +105,7 @@ class SortedScores:
 
     def means(self, edges: Array, sums: Array) -> Array:
         """Return means within bins, in which a cut block adds its share."""
-        means: Array = np.diff(np.interp(edges, self.mass, sums)) / np.diff(edges)
-        return means
+        return np.diff(np.interp(edges, self.mass, sums)) / np.diff(edges)
 
     def overlaps(self, edges: Array) -> Any:
         """Return the share of each block that is in each bin, a sparse (T, B)."""
@@ -249,8 +248,7 @@ class _BinSquares:
         gaps, in_bins = scores.means(edges, scores.gap), scores.overlaps(edges)
         slope, square = (in_bins @ values for values in (2 * gaps, gaps**2))
         row_gaps = self.sample.x - self.sample.y
-        linear: Array = slope[scores.block] * row_gaps - square[scores.block]
-        return linear
+        return slope[scores.block] * row_gaps - square[scores.block]
 
     def noise(self) -> float:
         """Return the sum that noise alone would make, were scores the mean outcomes.
@@ -305,8 +303,7 @@ class _SmoothSquares:
         pull = sample.share * gap / mass
         columns = np.stack([pull, curve * pull, sample.share])
         level, slope, _ = kernel_sums(x, x, columns, *smooth)
-        linear: Array = gap**2 + 2 * (slope - y * level)
-        return linear
+        return gap**2 + 2 * (slope - y * level)
 
     def noise(self) -> float:
         """Return the sum that noise alone would make: the variance of the curve.

@@ -230,8 +230,7 @@ def _aligned(groups: Groups, labels: tuple[Hashable, ...]) -> Array:
     """Return codes, or the membership matrix, in the order of these labels."""
     place = np.array([labels.index(label) for label in groups.labels])
     if not groups.overlapping:
-        codes: Array = place[groups.values]
-        return codes
+        return place[groups.values]
     member = np.zeros((groups.n_rows, len(labels)), dtype=bool)
     member[:, place] = groups.values
     return member

@@ -42,8 +42,7 @@ _ROUNDING = 1e-12
 def _divergence(p: Array, q: Array) -> Array:
     """Return ``p ln(p / q)``, 0 for p = 0."""
     valid = p.real > 0
-    out: Array = np.where(valid, p * np.log(np.where(valid, p / q, 1.0)), 0.0)
-    return out
+    return np.where(valid, p * np.log(np.where(valid, p / q, 1.0)), 0.0)
 
 
 @stored("Distance")
@@ -131,8 +130,7 @@ def _in_block(start: Array, size: Array, k: Array) -> Array:
     rows = k - start
     inside = (rows.real > 0) & (rows.real < size.real)
     share = np.where(inside, rows, 1.0) / np.where(inside, size, 1.0)
-    out: Array = np.where(inside, rows * np.log(share) / k, 0.0)
-    return out
+    return np.where(inside, rows * np.log(share) / k, 0.0)
 
 
 @dataclass(frozen=True)

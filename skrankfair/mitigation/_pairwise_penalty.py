@@ -57,14 +57,12 @@ class PreferencePairs:
     def direction(self) -> Array:
         """B minus its mean, divided by its standard deviation and times the weight."""
         b = self.membership - self.weight @ self.membership
-        direction: Array = self.weight * b / np.sqrt(self.weight @ b**2)
-        return direction
+        return self.weight * b / np.sqrt(self.weight @ b**2)
 
     def _centred(self, score: Array) -> Array:
         """Return A minus its mean."""
         a = (score[self.better] - score[self.worse]) * self.margin
-        centred: Array = a - (self.weight * a).sum()
-        return centred
+        return a - (self.weight * a).sum()
 
     def spread(self, score: Array) -> float:
         """Return the variance of A."""
