@@ -177,6 +177,14 @@ def units(variance: str) -> str:
     return {"item": "items", "two-way": "clusters or items"}.get(variance, "clusters")
 
 
+def counted_units(result: GroupEstimates) -> str:
+    """Return the numbers of independent units, such as "40 clusters, 50 items"."""
+    return ", ".join(
+        f"{count(way.count)} {way.kind}{'s' * (way.count != 1)}"
+        for way in result.sums.ways
+    )
+
+
 def sample_words(sample: Mapping[str, Any]) -> str:
     """Return the choice that a sample of the data made, and its size, in words."""
     return (
@@ -186,11 +194,7 @@ def sample_words(sample: Mapping[str, Any]) -> str:
 
 
 def _footer(result: GroupEstimates) -> str:
-    unit = units(result.variance)
-    text = ", ".join(
-        f"{count(way.count)} {way.kind}{'s' * (way.count != 1)}"
-        for way in result.sums.ways
-    )
+    text, unit = counted_units(result), units(result.variance)
     for number, what in (("dropped", "rows left out"), ("labelled", "without a label")):
         if result.missing.get(number):
             text += f"; {result.missing[number]:,} {what}"

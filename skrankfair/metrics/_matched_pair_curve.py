@@ -237,11 +237,8 @@ class MatchedPairCurve(AddsUp):
         options = self.results[0].parameters.items()
         caption = ", ".join(f"{key}={value!r}" for key, value in options)
         table = fmt.text_table(header, rows)
-        clusters = fmt.count(self.results[0].n_clusters)
-        unit = "clusters" if self.results[0].variance == "cluster" else "items"
-        return (
-            f"matched_pair_curve({caption})\n{table}\n{clusters} {unit}; fair value 0"
-        )
+        units = fmt.counted_units(self.results[0])
+        return f"matched_pair_curve({caption})\n{table}\n{units}; fair value 0"
 
 
 def matched_pair_curve(

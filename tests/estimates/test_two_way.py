@@ -54,8 +54,7 @@ def test_naive_reference(name):
         assert_allclose(sums.covariance(result.metric.finalize), expected)
     variance = np.diag(ways[0] + np.maximum(ways[1] - ways[2], 0))
     assert_allclose(result.standard_error**2, variance)
-    one, two = (result.sums.users, result.sums.items)
-    df = [metrics.GroupEstimates(result.metric, way).df for way in (one, two)]
+    df = [metrics.GroupEstimates(result.metric, way).df for way in result.sums.ways]
     assert_allclose(result.df, np.min(df, axis=0))
     both = ways[0] + ways[1] - ways[2]
     of_difference = [cov[0, 0] + cov[1, 1] - 2 * cov[0, 1] for cov in (both, ways[0])]
@@ -75,6 +74,8 @@ def test_sums_of_parts(name):
         assert_allclose(result.covariance, whole.covariance)
         assert_allclose(result.df, whole.df)
         assert "36 clusters, 20 items" in str(result)
+    curve = metrics.matched_pair_curve(*data[:2], **data[2], epsilon=[0.5])
+    assert "36 clusters, 20 items" in str(curve)
 
 
 @pytest.mark.parametrize("average", ["queries", "amortized"])
