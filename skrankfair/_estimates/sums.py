@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._inputs.groups import sort_labels
+from .._inputs.groups import union_of_labels
 from .._inputs.validation import Array
 from .entries import Entries, Pairs
 from .finalize import Beside, Finalize, needs_of, quotient, slopes_at
@@ -512,9 +512,7 @@ class ClusterSums:
                 "own rows. Measure all rows at once; calibration_error with "
                 "method='binned' and the edges as bins= adds up."
             )
-        groups = self.groups
-        if set(groups) != set(other.groups):
-            groups = tuple(sort_labels(list(set(groups) | set(other.groups))))
+        groups = union_of_labels(self.groups, other.groups)
         a, b = self.aligned(groups), other.aligned(groups)
         drawn = a.replicates or b.replicates
         one, two = (drawn and drawn.of_sums(sums) for sums in (a, b))

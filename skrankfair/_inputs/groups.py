@@ -32,6 +32,15 @@ def sort_labels(labels: Sequence[Hashable]) -> list[Hashable]:
     return sorted(labels, key=_sort_key)
 
 
+def union_of_labels(
+    labels: tuple[Hashable, ...], others: tuple[Hashable, ...]
+) -> tuple[Hashable, ...]:
+    """Return the labels of both, in the order of the first where they are the same."""
+    if set(labels) == set(others):
+        return labels
+    return tuple(sort_labels(list({*labels, *others})))
+
+
 def number_of(label: Hashable, labels: Sequence[Hashable], name: str) -> int:
     """Return the number of a group's label; a ValueError if it is none of them."""
     try:

@@ -404,3 +404,12 @@ def collected_warnings() -> Iterator[list[tuple[type[Warning], str]]]:
         yield collected
     finally:
         _COLLECTED.reset(token)
+
+
+@contextmanager
+def once_each() -> Iterator[None]:
+    """Issue each warning once, however many fits, models or metrics give it."""
+    with collected_warnings() as collected:
+        yield
+    for category, message in dict.fromkeys(collected):
+        warn_user(message, category)

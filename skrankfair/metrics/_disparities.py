@@ -15,12 +15,7 @@ from .._estimates.estimates import contrasts_of
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import warn_small
 from .._estimates.scales import ConfidenceInterval, check_level, t_quantile
-from .._inputs.validation import (
-    check_choice,
-    check_given,
-    collected_warnings,
-    warn_user,
-)
+from .._inputs.validation import check_choice, check_given, once_each
 from ._rates import false_positive_rate, precision, selection_rate, true_positive_rate
 
 
@@ -172,10 +167,8 @@ class Disparity(Shown, float):
         value.lowest = value.highest = None
         for rate in rates_of(estimates):
             if rate.disparity(kind) == value:
-                value.lowest, value.highest = (
-                    rate.groups[int(at)]
-                    for at in (rate.estimate.argmin(), rate.estimate.argmax())
-                )
+                value.lowest = rate.groups[int(rate.estimate.argmin())]
+                value.highest = rate.groups[int(rate.estimate.argmax())]
         return value
 
     name: str
@@ -321,11 +314,10 @@ def equalized_odds(
     (array([1. , 0.5]), array([0. , 0.5]))
     """
     columns = locals()
-    with collected_warnings() as said:
-        rates = [rate(**columns) for rate in (true_positive_rate, false_positive_rate)]
-    for category, message in dict.fromkeys(said):  # both rates may lack the same rows
-        warn_user(message, category)
-    return EqualizedOdds(*rates)
+    with once_each():  # both rates may lack the same rows
+        return EqualizedOdds(
+            true_positive_rate(**columns), false_positive_rate(**columns)
+        )
 
 
 def _named(name: str, **columns: Any) -> Disparity:

@@ -21,7 +21,7 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
-from .._inputs.groups import Groups, sort_labels
+from .._inputs.groups import Groups, sort_labels, union_of_labels
 from .._inputs.ranking import Cells, Memberships, Places, RankedData, order_rows
 from .._inputs.validation import Array, check_choice, check_number, warn_user
 from ._pairs.cluster_rows import QuerySums, averaged_rows, means_of_units
@@ -103,9 +103,7 @@ class Lists(Places):
 
     def __add__(self, other: Lists) -> Lists:
         """Return the lists of both, groups aligned by label."""
-        labels = self.groups.labels
-        if set(labels) != set(other.groups.labels):
-            labels = tuple(sort_labels(list({*labels, *other.groups.labels})))
+        labels = union_of_labels(self.groups.labels, other.groups.labels)
         values = [_aligned(part.groups, labels) for part in (self, other)]
         ties = np.append(self.tie_starts, other.tie_starts + self.n_rows)
         starts = np.append(self.starts[:-1], other.starts + self.n_rows)

@@ -6,7 +6,7 @@ its out-of-fold scores.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._estimates.resampled import label_hashes
 from .._inputs.groups import sort_labels
 from .._inputs.score_rows import ScoreRows
-from .._inputs.validation import Array, check_choice, check_number
+from .._inputs.validation import Array, check_choice, check_number, once_each
 from ..inference._contrast_test import check_reference
 from ..smoothing import NadarayaWatsonRegressor
 from ..smoothing._regressor import Pooled, adds_up
@@ -42,7 +42,7 @@ from ._curves import (
     sums_suffice,
 )
 from ._shrinkage import N_FOLDS, Fit, FoldedRows, shrink
-from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, once_each, scores_of
+from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, scores_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,24 +59,24 @@ class ScoreCurves:
 
     def predict(self, score: Any) -> Array:
         """Return the expected outcomes at the scores, shape (n,) or (n, d)."""
-        return self._apply(score, "predict")
+        return _by_column([curve.predict for curve in self.curves], score)
 
     def inverse(self, outcome: Array) -> Array:
         """Return the lowest scores with these outcomes, of the same shape."""
-        return self._apply(outcome, "inverse")
+        return _by_column([curve.inverse for curve in self.curves], outcome)
 
     @property
     def increasing(self) -> bool:
         """Whether no curve falls anywhere."""
         return all(curve.increasing for curve in self.curves)
 
-    def _apply(self, values: Any, method: str) -> Array:
-        values = np.asarray(values, dtype=float)
-        columns = values[:, None] if values.ndim == 1 else values
-        out = [
-            getattr(curve, method)(columns[:, k]) for k, curve in enumerate(self.curves)
-        ]
-        return np.column_stack(out).reshape(values.shape)
+
+def _by_column(functions: Sequence[Callable[[Array], Array]], values: Any) -> Array:
+    """Return a function of each column of the values, shape (n,) or (n, d)."""
+    values = np.asarray(values, dtype=float)
+    columns = values[:, None] if values.ndim == 1 else values
+    out = [f(column) for f, column in zip(functions, columns.T, strict=True)]
+    return np.column_stack(out).reshape(values.shape)
 
 
 @dataclass(frozen=True)

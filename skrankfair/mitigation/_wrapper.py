@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NamedTuple, Self
@@ -50,7 +49,6 @@ from .._inputs.validation import (
     as_numbers,
     as_weights,
     check_aligned,
-    collected_warnings,
     warn_user,
 )
 from ._by_group import check_given_alike, columns_of_rows, two_classes
@@ -479,12 +477,3 @@ def check_table(X: Any) -> None:
         raise ValueError(
             f"X must have at least one row (n_samples); got shape {shape}."
         )
-
-
-@contextmanager
-def once_each() -> Iterator[None]:
-    """Issue each warning once, however many fits or models give it."""
-    with collected_warnings() as collected:
-        yield
-    for category, message in dict.fromkeys(collected):
-        warn_user(message, category)

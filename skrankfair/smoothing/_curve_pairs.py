@@ -21,8 +21,9 @@ from .._estimates.arrays import (
     check_memory,
     read_only,
 )
+from .._estimates.finalize import quotient
 from .._estimates.simultaneous import MOST_TOGETHER
-from .._inputs.groups import Groups, sort_labels
+from .._inputs.groups import Groups, union_of_labels
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from ._bandwidth import enough
@@ -321,13 +322,10 @@ class CurvePairs(ReadOnlyArrays):
 
     def __add__(self, other: CurvePairs) -> CurvePairs:
         """Return the sums over the union of the clusters, groups aligned by label."""
-        groups = self.groups
-        if set(groups) != set(other.groups):
-            groups = tuple(sort_labels(list({*groups, *other.groups})))
         _add(products := dict(self.products), other.products)
         return replace(
             self,
-            groups=groups,
+            groups=union_of_labels(self.groups, other.groups),
             count=self.count + other.count,
             curves={
                 curve: self._sums_of(curve).joined(other._sums_of(curve))
@@ -419,10 +417,8 @@ class CurvePairs(ReadOnlyArrays):
     @cached_read_only
     def means(self) -> Array:
         """Weighted mean outcomes of the curves, shape (H, J); NaN where undefined."""
-        means = np.full(self.defined.shape, np.nan)
         total, mass = self.totals[:, self._outcome], self.totals[:, 0]
-        np.divide(total, mass, out=means, where=self.defined)
-        return means
+        return quotient(total, mass, self.defined)
 
     def covariance(self, a: int, b: int) -> Array:
         """Return the covariance of the means of two curves at all points, (J, J)."""
@@ -741,7 +737,5 @@ def _product(a: Array, b: Array) -> Array:
 def _residual(weights: Array, fitted: Array) -> Array:
     """Return the factors of the columns that give weights times residuals."""
     product = _product(weights, fitted)
-    return np.concatenate(
-        [-product, np.broadcast_to(weights, (*product.shape[:-1], weights.shape[-1]))],
-        axis=-1,
-    )
+    shape = *product.shape[:-1], weights.shape[-1]
+    return np.concatenate([-product, np.broadcast_to(weights, shape)], axis=-1)
