@@ -138,12 +138,12 @@ def leave_cluster_out_error(
         Weighted as the rows are in the curve.
     """
     columns = sample.columns(sample.y)
+    left_out = np.stack([sample.left_out * sample.y, sample.left_out])
     if bandwidths.size == 1:
         x, bandwidth = sample.x, float(bandwidths[0])
         sums = kernel_sums(x, x, columns, bandwidth, kernel)
-        own_sums = _own_sums(sample, bandwidth, kernel)
+        own_sums = _own_sums(sample, left_out, bandwidth, kernel)
     else:
-        left_out = np.stack([sample.left_out * sample.y, sample.left_out])
         sums, own_sums = np.empty((2, *columns.shape))
         for some, weights in product_weights(X, X, bandwidths, kernel):
             same = sample.cluster[some, None] == sample.cluster
@@ -155,11 +155,11 @@ def leave_cluster_out_error(
     return float(np.average((sample.y - mean) ** 2, weights=sample.share))
 
 
-def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> Array:
-    """Return the kernel sums over the rows of the row's own cluster."""
-    x, share = sample.x, sample.left_out
-    columns = np.stack([share * sample.y, share])
-    sums = np.empty(columns.shape)
+def _own_sums(
+    sample: Sample, columns: Array, bandwidth: float, kernel: Kernel
+) -> Array:
+    """Return the kernel sums of columns over the rows of the row's own cluster."""
+    x, sums = sample.x, np.empty(columns.shape)
     starts = starts_of_runs(sample.cluster)
     lengths = np.diff(starts, append=x.size)
     for length in np.unique(lengths):
@@ -182,11 +182,11 @@ def _own_sums(sample: Sample, bandwidth: float, kernel: Kernel) -> Array:
     return sums
 
 
-def default_grid(rows: ScoreRows, n_points: int = _N_POINTS) -> Array:
+def default_grid(rows: ScoreRows) -> Array:
     """Return quantiles of the scores that lie in the range of at least two groups.
 
-    If there are no more such scores than points, they are returned themselves; if there
-    is none, all scores count.
+    They are 50, or all such scores if these are no more; if there is none, all scores
+    count.
     """
     inside = (rows.x[m] for m in _masks(rows.groups, rests=rows.groups.overlapping))
     ranges = [(x.min(), x.max()) for x in inside if x.size]
@@ -195,10 +195,10 @@ def default_grid(rows: ScoreRows, n_points: int = _N_POINTS) -> Array:
     common = (rows.x >= low) & (rows.x <= high)
     common |= not common.any()
     x = rows.x[common]
-    if (distinct := np.unique(x)).size <= n_points:
+    if (distinct := np.unique(x)).size <= _N_POINTS:
         return distinct
     weight = None if rows.weight is None else rows.weight[common]
-    levels = (np.arange(n_points) + 0.5) / n_points
+    levels = (np.arange(_N_POINTS) + 0.5) / _N_POINTS
     return np.unique(weighted_quantile(x, levels, weight))
 
 

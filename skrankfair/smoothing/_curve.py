@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from .._estimates.arrays import ReadOnlyArrays, cached_read_only
+from .._estimates.finalize import quotient
 from .._estimates.scales import ConfidenceInterval, PlainScale, t_quantile
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import Array, as_numbers, check_choice
@@ -204,9 +205,7 @@ def curve_on_grid(
     total, mass = kernel_sums(
         grid, sample.x, sample.columns(sample.y), bandwidth, kernel, method
     )
-    estimate = np.full(grid.size, np.nan)
-    np.divide(total, mass, out=estimate, where=mass > 0)
-    count = float(sample.n_clusters)
+    estimate, count = quotient(total, mass, mass > 0), float(sample.n_clusters)
     return SmoothCurve(
         grid, estimate, mass, bandwidth, kernel.name, count, sample, method
     )

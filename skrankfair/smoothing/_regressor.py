@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimates.finalize import quotient
 from .._estimates.resampled import label_hashes
 from .._inputs.by_name import named_columns, numeric_features, take_column
 from .._inputs.score_rows import Sample, score_rows
@@ -316,8 +317,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
                 *(points[:, 0], self._X[:, 0], self._columns),
                 *(float(self.bandwidth_[0]), kernel, self.method),
             )
-            means = np.full(mass.shape, np.nan)
-            np.divide(total, mass, out=means, where=mass > 0)
+            means = quotient(total, mass, mass > 0)
             self._fill_far(means, [points[:, 0]])
         if (missing := np.isnan(means)).any():
             warn_user(
@@ -371,17 +371,16 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
                 weighted = (weighted[:, None] * values).reshape(-1, values.shape[1])
             sums += (weighted @ tables[-1].T).reshape(sums.shape)
         total, mass = sums
-        means = np.full(mass.shape, np.nan)
-        np.divide(total, mass, out=means, where=mass > _THIN * columns[1].sum())
+        means = quotient(total, mass, mass > _THIN * columns[1].sum())
         self._fill_far(means, nodes)
         return means
 
     def _product_means(self, points: Array) -> Array:
         """Return the weighted mean outcome at points, (P, d); NaN without a weight."""
-        means, kernel = np.full(len(points), np.nan), get_kernel(self.kernel)
+        means, kernel = np.empty(len(points)), get_kernel(self.kernel)
         for some, weights in product_weights(points, self._X, self.bandwidth_, kernel):
             total, mass = self._columns @ weights.T
-            np.divide(total, mass, out=means[some], where=mass > 0)
+            means[some] = quotient(total, mass, mass > 0)
         return means
 
     def _fill_far(self, means: Array, axes: Sequence[Array]) -> None:
