@@ -274,7 +274,6 @@ class CalibrationByGroupDisplay:
         curves, *ends = (
             np.asarray(c) for c in (self.curves, self.ci_low, self.ci_high)
         )
-        self.histograms_: list[Any] = []
         chosen = list(range(len(groups)))
         if highlight is not None:
             check_choice(highlight, "highlight", tuple(groups))
@@ -291,8 +290,7 @@ class CalibrationByGroupDisplay:
             *(end[chosen] for end in ends),
             numbers=chosen,
         )
-        if bars is not None:
-            self.histograms_ = draw.histograms(ax, grid, bars)
+        self.histograms_ = [] if bars is None else draw.histograms(ax, grid, bars)
         self.legend_ = draw.legend(ax, self.lines_, legend, notes=[self.diagonal_])
         return self
 

@@ -439,11 +439,13 @@ def legend(
     entries += notes
     least = min(-(-len(entries) // rows), most_columns)
     texts = [str(entry.get_label()) for entry in entries]
-    columns, taken = _columns(ax, texts, font, handle, gap, least, limit)
+    widths = [handle + _width(ax, text, font) for text in texts]
+    columns, taken = _columns(widths, gap, least, limit)
     if taken > limit:
         room = (limit + gap) / least - gap - handle
         texts = [_cut(ax, text, font, room) for text in texts]
-        columns, taken = _columns(ax, texts, font, handle, gap, least, limit)
+        widths = [handle + _width(ax, text, font) for text in texts]
+        columns, taken = _columns(widths, gap, least, limit)
     right = right or taken > 0.66 * wide  # a wide legend begins above the labels
     drawn = ax.legend(
         handles=entries,
@@ -481,16 +483,9 @@ def entitled(
 
 
 def _columns(
-    ax: Axes,
-    texts: list[str],
-    font: FontProperties,
-    handle: float,
-    gap: float,
-    least: int,
-    limit: float,
+    widths: Sequence[float], gap: float, least: int, limit: float
 ) -> tuple[int, float]:
-    """Return the most columns of a legend that fit, and the width of all of them."""
-    widths = [handle + _width(ax, text, font) for text in texts]
+    """Return the most columns that entries fit into, and the width of all of them."""
     for columns in range(len(widths), least - 1, -1):
         widest = [max(column) for column in np.array_split(widths, columns)]
         taken = sum(widest) + gap * (columns - 1)

@@ -306,9 +306,7 @@ class FairnessTradeoffDisplay:
         front = np.zeros(x.size, dtype=bool)
         if self.on_front is not None:
             front = np.asarray(self.on_front, dtype=bool) & defined
-        chosen = np.zeros(x.size, dtype=bool)
-        if self.chosen is not None:
-            chosen[self.chosen] = defined[self.chosen]
+        chosen = defined & (np.arange(x.size) == self.chosen)
         self._draw_candidates(x, y, defined & ~front & ~chosen, front, chosen)
         # Drawn after the points, which determine the limits of the axes.
         self._draw_bound()
