@@ -20,19 +20,13 @@ from ._pairs.cluster_rows import QuerySums, means_of_units, query_estimates
 from ._pairs.swaps import SwapRule, swap_sums, swaps_of_items
 from ._position_weights import PositionWeight, check_decreasing
 
-_PAIRS = {
-    "group": ColumnSum(4, 5),
-    "rest": ColumnSum(5, 6),
-    "difference": ColumnSum(4, 6),
-}
 #: The supports: divisors of the sums of a group, and of the rest.
 _SUPPORTS = (ColumnSum(1, 2), ColumnSum(3, 4))
-
-
-_VALUES: dict[str, Finalize] = {
-    "group": MeanOfRatios(),
-    "rest": MeanOfRatios(column=2, needs=(1,)),
-    "difference": ratios_minus_rest(1, 0.0),
+#: The value of each side, and the pairs that it rests on.
+_SIDES: dict[str, tuple[Finalize, ColumnSum]] = {
+    "group": (MeanOfRatios(), ColumnSum(4, 5)),
+    "rest": (MeanOfRatios(column=2, needs=(1,)), ColumnSum(5, 6)),
+    "difference": (ratios_minus_rest(1, 0.0), ColumnSum(4, 6)),
 }
 
 
@@ -40,11 +34,11 @@ _VALUES: dict[str, Finalize] = {
 def _both_directions(result: GroupEstimates) -> pd.DataFrame:
     """Return the dissatisfaction of each group, of the rest, and the difference."""
     sides = []
-    for side, finalize in _VALUES.items():
+    for side, (finalize, pairs) in _SIDES.items():
         values = {
             "estimate": result.sums.estimate(finalize),
             "standard_error": np.sqrt(result.sums.variance(finalize)),
-            "support": result.sums.counted(_PAIRS[side]),
+            "support": result.sums.counted(pairs),
         }
         sides.append(pd.DataFrame({"group": list(result.groups), "of": side, **values}))
     return pd.concat(sides).sort_index(kind="stable", ignore_index=True)
@@ -247,11 +241,12 @@ def dips_estimates(
 
     # With decreasing weights even a random ranking is not equal for all groups.
     tested = weight.model == "uniform" and comparison == "inter"
+    finalize, support = _SIDES["group"]
     metric = Metric(
         name="dips",
-        finalize=_VALUES["group"],
-        support=_PAIRS["group"],
-        against_rest=_VALUES["difference"] if tested else None,
+        finalize=finalize,
+        support=support,
+        against_rest=_SIDES["difference"][0] if tested else None,
         breakdown=_both_directions if comparison == "inter" else None,
         share=True,
         better="low",

@@ -206,11 +206,10 @@ def expected_advantage(
     v = exposure.up_to(n)
     first = above[min(k, n) - 1] / min(k, n)
     columns = {
-        "normalized_discounted_difference": by_cuts(
-            "difference", step, "maximum", of_cut
-        ),
-        "normalized_discounted_ratio": by_cuts("ratio", step, "maximum", of_cut),
-        "normalized_discounted_kl": by_cuts("kl", step, "maximum", of_cut),
+        f"normalized_discounted_{kind}": by_cuts(kind, step, "maximum", of_cut)
+        for kind in ("difference", "ratio", "kl")
+    }
+    columns |= {
         "ndkl": by_cuts("kl", 1, "weights", DCG),
         "skew_at_k": SkewOfShares()(np.stack([first, (n > k) * size / n], axis=1), one),
         "exposure_parity": MeanExposure(signed=False)(
