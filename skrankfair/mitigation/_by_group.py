@@ -347,6 +347,7 @@ class CalibratesByGroup(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.target_tags.multi_output = self._multi_output
         return tags
 
 

@@ -131,12 +131,11 @@ class CountPlan:
     def allowed(self, place: int, count: Array, available: Array) -> Array:
         """Return which groups may have a place, given the counts before it."""
         lattice, fair = self.counts.lattice, self.counts.fair
-        out = np.zeros_like(available)
         state = lattice.find(count[:, self.protected])
-        out[:] = fair[self.pool, place, state][:, None]
+        passes = np.zeros_like(available) | fair[self.pool, place, state][:, None]
         for g, group in enumerate(self.protected):
-            out[:, group] |= fair[self.pool, place, lattice.above[state, g]]
-        return out & available
+            passes[:, group] |= fair[self.pool, place, lattice.above[state, g]]
+        return passes & available
 
     def missing(self, place: int, count: Array) -> Array:
         """Return how many items each group lacks after a place, (Q, G)."""

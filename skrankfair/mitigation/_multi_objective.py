@@ -15,7 +15,6 @@ from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyRegressor
 from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from .._estimates import formatting as fmt
 from .._inputs.by_name import take_columns
@@ -408,9 +407,9 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         """Return the names of the objectives."""
         size = rows.y.shape[1]
         if names is None:
-            scores = [str(name) for name in score_names(self, None)]
-            names = [f"objective{k}" for k in range(size)]
-            names = scores if len(scores) == size else names
+            names = [str(name) for name in score_names(self, None)]
+            if len(names) != size:
+                names = [f"objective{k}" for k in range(size)]
         if COMPOSITE in names:
             raise ValueError(
                 f"y must not have an objective named {COMPOSITE!r}, which is their "
@@ -453,9 +452,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         ValueError
             If the weights do not fit the objectives.
         """
-        check_is_fitted(self)
-        weights = self._weights()
-        return self._calibrated(X, sensitive_features) @ weights
+        return self._calibrated(X, sensitive_features) @ self._weights()
 
     def score(
         self,
@@ -540,12 +537,9 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         rows = {"cluster": units, "sample_weight": sample_weight}
         options |= {"sensitive_features": labels, **rows}
 
-        def with_composite(values: Array) -> Array:
-            return np.column_stack([values, values @ weights])
-
         def audited(scores: Array) -> tuple[dict[str, Any], dict[str, Any]]:
             tests, errors = {}, {}
-            both = with_composite(outcome).T, with_composite(scores).T
+            both = [np.column_stack([v, v @ weights]).T for v in (outcome, scores)]
             for name, *columns in zip(names, *both, strict=True):
                 tests[name] = predictive_parity_test(*columns, **options)
                 errors[name] = mean_squared_error(*columns, **rows)
@@ -568,8 +562,3 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
 
     def _names_out(self, score_names: Array) -> Array:
         return np.array(self.objectives_, dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

@@ -132,12 +132,16 @@ class LinearObjective:
         return vector * _inverse_root(value)
 
     def descend(self, max_iter: int, tol: float) -> tuple[Array, Array, int]:
-        """Return the parameters at the minimum, the penalties on the way, their number.
+        """Return the parameters at the minimum, the penalties on the way, and steps.
 
+        Without a penalty these are the parameters of the start, in one step.
         The descent is in coordinates in which the loss is round. There it is |z|²/2 in
         units of the strength, near the start, so one tolerance fits all data.
         """
         start, unit = self.start, self.strength
+        path = [self.penalty(start)] if self.terms else []
+        if not path or not unit > 0:
+            return start, np.array(path), 1
         scale = self.whitening() * np.sqrt(unit)
         at_start = self(start)[0]
 
@@ -145,7 +149,6 @@ class LinearObjective:
             value, gradient = self(start + scale @ z)
             return (value - at_start) / unit, scale.T @ gradient / unit
 
-        path = [self.penalty(start)]
         result = minimize(
             scaled,
             np.zeros_like(start),
@@ -308,13 +311,9 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
             list(terms.values()),
             float(self.strength) * loss(np.full(y.size, loss.constant))[0],
         )
-        parameters, self.penalty_path_, self.n_iter_ = objective.start, np.empty(0), 1
-        if terms:
-            self.penalty_path_ = np.array([objective.penalty(parameters)])
-        if terms and objective.strength > 0:
-            parameters, self.penalty_path_, self.n_iter_ = objective.descend(
-                self.max_iter, self.tol
-            )
+        parameters, self.penalty_path_, self.n_iter_ = objective.descend(
+            self.max_iter, self.tol
+        )
         coef, level = parameters[:-1], parameters[-1] - mean @ parameters[:-1]
         self.correlation_ = {k: term(coef)[0] for k, (_, term) in terms.items()}
         self.coef_ = coef.reshape(np.shape(start.coef_))

@@ -699,45 +699,34 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         return sides, pooled
 
     def _set_thresholds(self, sides: dict[Hashable, Side], pooled: Side) -> None:
-        """Set the thresholds of the groups, and what follows from them."""
-        of_groups, now = list(sides.values()), self._cut
-        find = self._equal_marginals
+        """Set the thresholds of groups, their outcomes and the rate of positives."""
+        now, find = self._cut, self._equal_marginals
         if self.constraint in RATES and len(sides) > 1:
             find = self._random if self.randomize else self._equal_rates
-        drawn, self._pooled_cut = find(of_groups, pooled)
+        drawn, self._pooled_cut = find([*sides.values()], pooled)
         self._cuts = dict(zip(sides, drawn, strict=True))
-        means = {
-            label: sum(cut * share for cut, share in cuts.items())
-            for label, cuts in self._cuts.items()
-        }
         self.pooled_threshold_ = self._as_score(self._pooled_cut)
-        self.randomized_thresholds_ = {
-            label: {self._as_score(cut): share for cut, share in cuts.items()}
-            for label, cuts in self._cuts.items()
-        }
-        self.thresholds_ = {label: self._as_score(cut) for label, cut in means.items()}
-
-        def outcomes(cuts: dict[Hashable, float]) -> dict[Hashable, float]:
-            at = {g: side.outcome_at(cuts[g]) for g, side in sides.items()}
-            return at if self.favorable == "high" else {g: 1 - at[g] for g in at}
-
-        self.marginal_outcomes_before_ = outcomes(dict.fromkeys(sides, now))
-        self.marginal_outcomes_ = outcomes(means)
-        self.marginal_outcome_errors_ = {
-            label: side.error_at(means[label]) for label, side in sides.items()
-        }
-        total = float(pooled.weight.sum())
-        positive = 0.0
+        self.thresholds_: dict[Hashable, float] = {}
+        self.randomized_thresholds_: dict[Hashable, dict[float, float]] = {}
+        self.marginal_outcomes_before_: dict[Hashable, float] = {}
+        self.marginal_outcomes_: dict[Hashable, float] = {}
+        self.marginal_outcome_errors_: dict[Hashable, float] = {}
+        positive, below = 0.0, []
         for label, side in sides.items():
-            for cut, share in self._cuts[label].items():
-                positive += share * side.positive(cut)
+            cuts = self._cuts[label]
+            mean = sum(cut * share for cut, share in cuts.items())
+            drawn_scores = {self._as_score(cut): share for cut, share in cuts.items()}
+            self.thresholds_[label] = self._as_score(mean)
+            self.randomized_thresholds_[label] = drawn_scores
+            self.marginal_outcomes_before_[label] = self._outcome(side, now)
+            self.marginal_outcomes_[label] = self._outcome(side, mean)
+            self.marginal_outcome_errors_[label] = side.error_at(mean)
+            positive += sum(share * side.positive(cut) for cut, share in cuts.items())
+            if min(cuts) < min(side.lowest, now):
+                below.append(label)
+        total = float(pooled.weight.sum())
         self.positive_rate_ = positive / total
         self.positive_rate_before_ = pooled.positive(now) / total
-        below = [
-            label
-            for label, side in sides.items()
-            if min(self._cuts[label]) < min(side.lowest, now)
-        ]
         if below:
             where = "below" if self.favorable == "high" else "above"
             warn_user(
@@ -746,6 +735,11 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
                 "fit again with the new outcomes, or take adjust='raise'.",
                 UserWarning,
             )
+
+    def _outcome(self, side: Side, cut: float) -> float:
+        """Return the outcome to expect at a cut, as the share of the second class."""
+        good = side.outcome_at(cut)
+        return good if self.favorable == "high" else 1 - good
 
     def _equal_marginals(self, sides: Sequence[Side], pooled: Side) -> Cuts:
         """Return the thresholds at one outcome of those who just pass."""
