@@ -11,13 +11,7 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.groups import Groups, rows_of_ranges, starts_of_runs
-from .._inputs.ranking import (
-    Cells,
-    RankedData,
-    Ranking,
-    measured,
-    order_rows,
-)
+from .._inputs.ranking import Cells, RankedData, Ranking, measured, order_rows
 from .._inputs.validation import Array, check_choice, check_magnitude, check_number
 from ._make_metric import check_one_group
 from ._pairs.cluster_rows import QuerySums, query_estimates

@@ -282,10 +282,7 @@ class CalibratesByGroup(
         return numeric_features(self, X, metadata_columns(self), "scores")
 
     def _fit_groups(
-        self,
-        whole: Any,
-        groups: Iterable[tuple[Hashable, Any]],
-        log_odds: list[bool],
+        self, whole: Any, groups: Iterable[tuple[Hashable, Any]], log_odds: list[bool]
     ) -> None:
         """Fit the calibration of the whole and of each group that is large enough."""
         pooled = self._fitted(whole, log_odds)
@@ -311,20 +308,13 @@ class CalibratesByGroup(
             )
 
     def _of_groups(
-        self,
-        whole: Any,
-        groups: dict[Hashable, Any],
-        log_odds: list[bool],
-        pooled: Any,
+        self, whole: Any, groups: dict[Hashable, Any], log_odds: list[bool], pooled: Any
     ) -> dict[Hashable, Any]:
         """Return the calibrations of the groups that are large enough."""
         return {g: self._fitted(of_group, log_odds) for g, of_group in groups.items()}
 
     def _mapped(
-        self,
-        X: Any,
-        sensitive_features: Any,
-        function: Callable[[Any, Array], Array],
+        self, X: Any, sensitive_features: Any, function: Callable[[Any, Array], Array]
     ) -> Array:
         """Return a function of the group's calibration and each row's scores."""
         check_is_fitted(self)

@@ -455,11 +455,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         return self._calibrated(X, sensitive_features) @ self._weights()
 
     def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        sensitive_features: Any = None,
+        self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None
     ) -> float:
         """Return R² of the composite as a prediction of the composite outcome.
 

@@ -44,13 +44,7 @@ from .._inputs.sklearn_private import (
     tags_of,
     with_names,
 )
-from .._inputs.validation import (
-    Array,
-    as_numbers,
-    as_weights,
-    check_aligned,
-    warn_user,
-)
+from .._inputs.validation import Array, as_numbers, as_weights, check_aligned, warn_user
 from ._by_group import check_given_alike, columns_of_rows, two_classes
 
 
@@ -427,11 +421,7 @@ class ScoresByGroup:
     predict: Callable[..., Array]
 
     def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        sensitive_features: Any = None,
+        self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None
     ) -> float:
         """Return the accuracy of a classifier, or R² of a regressor.
 
