@@ -67,7 +67,7 @@ class FitRows:
         return np.flatnonzero(_is_known(self.y))
 
     def calibration(self, rows: Array, score: Array, outcome: Array) -> ScoreRows:
-        """Return what a calibration of the scores of some rows is fitted to.
+        """Return some rows with their scores, for the fit of a calibration.
 
         `outcome` is that of all rows.
         """
@@ -217,7 +217,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     _unknown_outcomes = False
 
     def get_metadata_routing(self) -> Any:
-        """Return what metadata this estimator and the wrapped one request.
+        """Return the metadata that this estimator and the wrapped one request.
 
         Returns
         -------
@@ -278,26 +278,6 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         self._check_options()
         passed = {"sensitive_features": sensitive_features, "cluster": cluster}
-        self._fit(self._fit_rows(X, y, sample_weight, passed, fit_params))
-        return self
-
-    @abstractmethod
-    def _check_options(self) -> None:
-        """Raise a ValueError for an option that is out of its range."""
-
-    @abstractmethod
-    def _fit(self, rows: FitRows) -> None:
-        """Fit to rows that are validated."""
-
-    def _fit_rows(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        passed: Mapping[str, Any],
-        fit_params: Mapping[str, Any],
-    ) -> FitRows:
-        """Validate the arguments of `fit`."""
         columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
         check_table(X)
         self._check_names(X, y, reset=True)
@@ -323,21 +303,26 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             others = dict(fit_params)
             split = {"groups": others.pop("groups")} if "groups" in others else {}
             fit = {**fit_parameters(self.estimator, given), **others}
-        self._warn_of_weights(given)
-        self._grouped = "sensitive_features" in given
-        X, given = for_model(self, X), {**fit_params, **given}
-        return FitRows(X, y, groups, clusters, weight, given, fit, split)
-
-    def _warn_of_weights(self, given: dict[str, Any]) -> None:
-        if "sample_weight" not in given or isinstance(self.estimator, FrozenEstimator):
-            return
-        weight = {"sample_weight": given["sample_weight"]}
-        if not consumed_metadata(self.estimator, "fit", weight):
+        weighted = {"sample_weight": weight}
+        trained = weight is not None and not isinstance(self.estimator, FrozenEstimator)
+        if trained and not consumed_metadata(self.estimator, "fit", weighted):
             warn_user(
                 f"{type(self.estimator).__name__} does not take sample_weight, or does "
                 "not request it: only what comes after it is weighted.",
                 UserWarning,
             )
+        self._grouped = "sensitive_features" in given
+        X, given = for_model(self, X), {**fit_params, **given}
+        self._fit(FitRows(X, y, groups, clusters, weight, given, fit, split))
+        return self
+
+    @abstractmethod
+    def _check_options(self) -> None:
+        """Raise a ValueError for an option that is out of its range."""
+
+    @abstractmethod
+    def _fit(self, rows: FitRows) -> None:
+        """Fit to rows that are validated."""
 
     def _out_of_fold(
         self, rows: FitRows, methods: Sequence[str] = METHODS
@@ -452,11 +437,12 @@ class ScoresByGroup:
 
 
 def _is_known(y: Array) -> Array:
-    """Return which outcomes are known."""
+    """Return a mask of the known outcomes."""
     return ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
 
 
 def check_table(X: Any) -> None:
+    """Raise a ValueError unless X has two dimensions and some row."""
     shape = getattr(X, "shape", (1, 1))
     if len(shape) != 2:
         raise ValueError(
