@@ -29,7 +29,6 @@ from ..smoothing._bandwidth import check_bandwidth, choose_bandwidth
 from ..smoothing._curve import curve_on_grid
 from ..smoothing._kernels import Kernel, get_kernel, kernel_sums, repeated_means
 
-METHODS = ("smooth", "binned", "sweep")
 _NOT_COMPARED = (
     "noise makes it larger in smaller groups, which equally well calibrated groups "
     "would be told apart by. Use skrankfair.inference.predictive_parity_test."
@@ -572,7 +571,7 @@ def calibration_error(
     >>> r.estimate.round(2)  # of b: (∫ (s - s²)² ds)^(1/2) = 0.18
     array([0.03, 0.19])
     """
-    check_choice(method, "method", METHODS)
+    check_choice(method, "method", ("smooth", "binned", "sweep"))
     if not isinstance(bandwidth, Mapping):
         check_bandwidth(bandwidth)
     smoother = get_kernel(kernel)
@@ -597,7 +596,6 @@ def calibration_error(
             return _SmoothSquares(of_group, chosen[group], smoother), narrow
         return replace(narrow, n_bins=chosen[group]), narrow
 
-    sums: ClusterSums
     finalize: Finalize
     noise: Finalize
     if edges is not None:

@@ -13,7 +13,7 @@ from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.resampled import ResampledSums
-from .._estimates.rows import Rows, cluster_table, small_codes, weights_of_rows
+from .._estimates.rows import cluster_table, small_codes, weights_of_rows
 from .._estimates.sums import ClusterSums
 from .._inputs.columns import given_columns
 from .._inputs.groups import Codes
@@ -164,21 +164,13 @@ def shift_estimates(
     )
     first_pass = {"bandwidth": calibrated.bandwidth}
     result = GroupEstimates(metric, sums, parameters, first_pass, missing=rows.missing)
-    return warn_undefined(result, unsure=_in_too_few_clusters(sums, table, finalize))
-
-
-def _in_too_few_clusters(
-    sums: ResampledSums, table: Rows, finalize: MeanOfRatios
-) -> Array:
-    """Return which groups have no standard error, shape (G,).
-
-    They have rows in one cluster only, or in so few that some resample has none of
-    these clusters. No curve is fitted to find them.
-    """
-    if sums.active(finalize).min() >= _SURELY_DRAWN:
-        return np.zeros(len(sums.groups), dtype=bool)
-    plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
-    return np.isnan(plain.variance(finalize))
+    # A group has no standard error if its rows are in one cluster, or in so few that
+    # some resample has none of them. No curve is fitted to find these groups.
+    unsure = np.zeros(n_groups, dtype=bool)
+    if sums.active(finalize).min() < _SURELY_DRAWN:
+        plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
+        unsure = np.isnan(plain.variance(finalize))
+    return warn_undefined(result, unsure=unsure)
 
 
 def positive_rate_shift(

@@ -18,9 +18,6 @@ from ._lists import Lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._position_weights import PositionWeight
 
-TARGETS = ("expected", "relevance", "population")
-AVERAGES = ("queries", "clusters", "amortized")
-
 
 @stored("Share")
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ def share_estimates(
             "y_true must not be negative for target='relevance'; got "
             f"{data.y_true.min():g}."
         )
-    check_choice(average, "average", AVERAGES)
+    check_choice(average, "average", ("queries", "clusters", "amortized"))
     sums, of_rows = _share_sums(data, weight, target)
     parameters = {**weight.parameters, "average": average}
     metric = Metric("exposure", Share(), item_count, unit="items", share=True)
@@ -419,6 +416,6 @@ def exposure_gap(
     >>> r.estimate.round(4), round(r.disparity(), 4)
     (array([-0.1453,  0.1453]), 0.2905)
     """
-    check_choice(target, "target", TARGETS)
+    check_choice(target, "target", ("expected", "relevance", "population"))
     y_true = None if target == "population" else y_true
     return measured(share_estimates, **locals())

@@ -258,8 +258,14 @@ class Permutation:
         They are computed in blocks of shuffles, which changes no estimate. A block
         takes less than 200 MB beside the result, or the memory of one shuffle.
         """
-        many = max(1, _ROWS // self._size())
-        chunks = []
+        groups = self.lists.groups
+        # The rows that one shuffle takes.
+        size = max(self.lists.n_rows, 8 * len(groups))
+        if groups.overlapping:
+            # In numbers of 8 bytes: a truth value is an eighth; sorting adds some more.
+            members = int(np.count_nonzero(groups.values))
+            size = max(size, groups.values.size // 8, 4 * members)
+        many, chunks = max(1, _ROWS // size), []
         for start in range(0, n_resamples, many):
             times = min(many, n_resamples - start)
             shuffled = table_of(self.kernel, self.lists.shuffled(times, rng))
@@ -269,16 +275,6 @@ class Permutation:
     def clustered(self, n_clusters: float) -> bool:
         """Return whether a test over clusters, with several lists each, is needed."""
         return self.alternative == "two-sided" and 1 < n_clusters < self.lists.n_queries
-
-    def _size(self) -> int:
-        """Return the rows of a block that one shuffle takes."""
-        groups, n_rows = self.lists.groups, self.lists.n_rows
-        size = max(n_rows, 8 * len(groups))
-        if not groups.overlapping:
-            return size
-        # In numbers of 8 bytes: a truth value is an eighth; sorting adds some more.
-        members = int(np.count_nonzero(groups.values))
-        return max(size, groups.values.size // 8, 4 * members)
 
     def _totals(self, sums: QuerySums, times: int) -> tuple[Array, Array]:
         """Sum by group, and shared, over the lists of each of the shuffles."""

@@ -122,16 +122,12 @@ def ndcg_estimates(
         pooled=not groups.overlapping,
         better="high",
     )
-    parameters = {"k": k, "gain": gain, **_said(weight, normalize)}
-    data = data.with_groups(groups)
-    return query_estimates(data, metric, sums, parameters)
-
-
-def _said(weight: PositionWeight, normalize: bool) -> dict[str, Any]:
-    """Return the parameters that say how a value differs from NDCG."""
-    said = {} if weight == DCG else weight.parameters
-    said.pop("k", None)
-    return {**said, **({} if normalize else {"normalize": False})}
+    # Only what differs from NDCG is a parameter.
+    options = {} if weight == DCG else weight.parameters
+    options.pop("k", None)
+    options |= {} if normalize else {"normalize": False}
+    parameters = {"k": k, "gain": gain, **options}
+    return query_estimates(data.with_groups(groups), metric, sums, parameters)
 
 
 @stored("MeanOverAll")

@@ -327,7 +327,7 @@ class MetricOfShares:
     def _divisor(
         self, q: Array, n: Array, k: Array, total: Callable[[Array], Array]
     ) -> Array:
-        """Return what the total distance is divided by."""
+        """Return the divisor of the total distance."""
         if self.divisor != "maximum":
             return np.array(1.0 if self.divisor is None else np.sum(self.weights))
         if self.joint is None:

@@ -44,7 +44,7 @@ def check_bandwidth(bandwidth: Any) -> None:
 
 
 def enough(effective: Array) -> Array:
-    """Return where there are the effective clusters that a value needs.
+    """Return a mask of the values that rest on enough effective clusters.
 
     Rounding decides nothing: the same clusters may be added up in another order.
     """
@@ -203,7 +203,7 @@ def default_grid(rows: ScoreRows) -> Array:
 
 
 def _masks(groups: Groups, *, rests: bool) -> Iterator[Array]:
-    """Yield which rows are of each group, then of each rest, if wanted."""
+    """Yield the mask of the rows of each group, then of each rest, if wanted."""
     for outside in (False, True)[: 1 + rests]:
         for group in range(len(groups)):
             yield groups.mask(group) != outside

@@ -132,7 +132,7 @@ class SmoothCurve(ReadOnlyArrays):
         return ConfidenceInterval(*scale.ends(reach, effective - 1))
 
     def influence(self) -> Array:
-        """Return how far each cluster pulls the curve, shape (n clusters, J).
+        """Return the influence of each cluster on the curve, shape (n_clusters, J).
 
         ``ψ_m = (A_m - f B_m) / Σ B``; its columns sum to 0. Clusters are in the order
         of their sorted labels (of the rows, if they are their own clusters).

@@ -304,11 +304,9 @@ class CurvePairs(ReadOnlyArrays):
                     _add(products, {(curves[a], curves[b]): of_pair})
         ranges = _ranges(rows, grid, rests=rests)
         sums = map(CurveSums, totals, *zip(*ranges, strict=True))
-        return cls(
-            *(labels, grid, degree, rests, float(sample.n_clusters)),
-            dict(zip(curves, sums, strict=True)),
-            *(products, _distinct(rows.y)),
-        )
+        by_curve = dict(zip(curves, sums, strict=True))
+        settings = labels, grid, degree, rests, float(sample.n_clusters)
+        return cls(*settings, by_curve, products, _distinct(rows.y))
 
     def _sums_of(self, curve: Curve) -> CurveSums:
         """Return the sums of a curve; of a group without rows all rows are rest."""
@@ -521,9 +519,9 @@ class CurvePairs(ReadOnlyArrays):
         return np.einsum("...jk,...kj->...j", _product(weights, weights), squares)
 
     def comparable(self, effective: Any, variance: Any) -> Array:
-        """Return where there is enough to compare curves.
+        """Return a mask of the points with enough data to compare curves.
 
-        That is, the effective clusters that a value needs and, of two outcomes with
+        These are the effective clusters that a value needs and, of two outcomes with
         this variance, at least one expected of each.
         """
         known = enough(effective)

@@ -114,26 +114,20 @@ def _uniform(u: Array) -> Array:
     return np.where(np.abs(u) < 1 - INSIDE, 0.5, 0.0)
 
 
-def _flat_top_transform(frequency: Array) -> Array:
-    s = np.abs(frequency)
-    values = np.where(s <= _FLAT, 1.0, 0.0)
-    between = (s > _FLAT) & (s < 1)
-    s = s[between]
-    steep = _SLOPE * np.exp(-_SLOPE / (s - _FLAT) ** 2)
-    values[between] = np.exp(-steep / (s - 1) ** 2)
-    return values
-
-
 @cache
 def _flat_top_table() -> Any:
-    """Return the inverse transform as a spline, at distances up to the reach.
+    """Return the kernel as a spline, from its transform, up to the reach.
 
     The trapezoidal rule is exact up to the kernel a period away, which is below 1e-14.
     """
     period = 4 * _FLAT_TOP_REACH
     step = 2 * np.pi / period
     frequency = np.arange(step, 1, step)
-    amplitude = _flat_top_transform(frequency) * (step / np.pi)
+    amplitude = np.full(frequency.size, step / np.pi)
+    falling = frequency > _FLAT
+    s = frequency[falling]
+    steep = _SLOPE * np.exp(-_SLOPE / (s - _FLAT) ** 2)
+    amplitude[falling] *= np.exp(-steep / (s - 1) ** 2)
     # From below 0, so that the spline has no end there.
     u = np.arange(-16, _FLAT_TOP_REACH / _FLAT_TOP_STEP + 10) * _FLAT_TOP_STEP
     values = step / (2 * np.pi) + amplitude @ np.cos(np.outer(frequency, u))

@@ -313,12 +313,10 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         if points.shape[1] > 1:
             means = self._product_means(points)
         else:
-            total, mass = kernel_sums(
-                *(points[:, 0], self._X[:, 0], self._columns),
-                *(float(self.bandwidth_[0]), kernel, self.method),
-            )
+            p, x, h = points[:, 0], self._X[:, 0], float(self.bandwidth_[0])
+            total, mass = kernel_sums(p, x, self._columns, h, kernel, self.method)
             means = quotient(total, mass, mass > 0)
-            self._fill_far(means, [points[:, 0]])
+            self._fill_far(means, [p])
         if (missing := np.isnan(means)).any():
             warn_user(
                 f"{int(missing.sum())} of {means.size} predictions are undefined "
