@@ -175,9 +175,8 @@ def _leave_out(ax: Axes, costs: GroupEstimatesDisplay) -> list[Text]:
     )
     reach = np.nan_to_num(np.max(np.abs([value, low, high]), axis=0))
     known = np.sort(reach[reach > 0])
-    if not known.size:
-        return []
-    far = reach > _OUTLYING * known[(known.size - 1) // 2]
+    usual = known[(known.size - 1) // 2] if known.size else np.inf
+    far = reach > _OUTLYING * usual
     if not far.any():
         return []
     edge = 1.2 * reach[~far].max()

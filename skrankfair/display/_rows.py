@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from ..metrics import GroupEstimates
 
 _LONGEST_GROUP, _LONGEST_ROW = 24, 70
-_SIDES = ("below", "above", None)
-_SORTS = ("estimate", None)
-_SIDES_IN_WORDS = ("worse off", "better off")
 
 # Metrics of which one side of fair is known to be bad for a group.
 _WORSE = {
@@ -232,8 +229,8 @@ class GroupEstimatesDisplay:
         ValueError
             If the level is outside (0, 1), or if `sort` or `worse` is unknown.
         """
-        check_choice(sort, "sort", _SORTS)
-        check_choice(self.worse, "worse", _SIDES)
+        check_choice(sort, "sort", ("estimate", None))
+        check_choice(self.worse, "worse", ("below", "above", None))
         check_level(self.confidence_level)
         estimate, low, high = (
             np.asarray(values, dtype=float)
@@ -297,7 +294,9 @@ class GroupEstimatesDisplay:
     def _looks(self) -> dict[int, dict[str, Any]]:
         """Return the name, the colour and the marker of each side of fair."""
         limit = f"{self.pvalue_name} < {1 - self.confidence_level:.3g}"
-        default = ("lower", "higher") if self.worse is None else _SIDES_IN_WORDS
+        default = "worse off", "better off"
+        if self.worse is None:
+            default = "lower", "higher"
         first, second = (f"{words}, {limit}" for words in self.sides or default)
         below: dict[str, Any] = {"name": first, "color": draw.WORSE, "marker": "o"}
         above: dict[str, Any] = {"name": second, "color": draw.BETTER, "marker": "o"}
