@@ -31,7 +31,6 @@ from ._pairwise_penalty import (
     weights_of,
 )
 
-LOSSES = ("squared", "logistic", "pairwise")
 #: |r| is rounded off below this, and below the strength: trees take steps, and cannot
 #: follow a kink.
 _WIDTH = 0.05
@@ -199,7 +198,7 @@ class PairwiseFairnessObjective:
         return self._penalty.correlation(score)
 
     def value(self, score: Any) -> float:
-        """Return what the model minimises: the loss plus the penalty.
+        """Return the loss plus the penalty, which the model minimises.
 
         Parameters
         ----------
@@ -347,7 +346,7 @@ def pairwise_fairness_objective(
     check_number(strength, "strength", 0, np.inf, inclusive=(True, False))
     check_number(learning_rate, "learning_rate", 0, np.inf, inclusive=(False, False))
     check_number(max_pairs, "max_pairs", 2, np.inf, integer=True)
-    check_choice(loss, "loss", LOSSES)
+    check_choice(loss, "loss", ("squared", "logistic", "pairwise"))
     y = as_numbers(y_true, "y_true")
     check_magnitude(y_true=y)
     weight = weights_of(sample_weight, y.size)

@@ -192,7 +192,7 @@ def exposure_mixture(
 def _least_move(
     lists: QueryLists, value: Array, of: Array, share: Array, even: Array
 ) -> Array:
-    """Return how far shares must move towards `even` until rankings can give them.
+    """Return the part of the way to `even` after which rankings can give the shares.
 
     Some groups together get at most the sum of as many best places as they have items.
     That is a concave function of their number of items, so that only the groups of most

@@ -64,13 +64,6 @@ class QueryLists(Places):
         """The rows by query and group, in order, and `_NONE`."""
         return np.append(stable_order(self.cell), _NONE)
 
-    def next_rows(self, count: Array) -> Array:
-        """Return the next row of each query and group, `_NONE` without one.
-
-        `count` of each cell, shape (Q, G), are placed already.
-        """
-        return np.where(count < self.sizes, self.by_cell[self.first + count], _NONE)
-
 
 @dataclass(frozen=True, eq=False)
 class SharePlan:
@@ -93,7 +86,7 @@ class SharePlan:
         return np.floor(self.share * (place + 1) + _CLOSE)
 
     def allowed(self, place: int, count: Array, available: Array) -> Array:
-        """Return which groups may have a place, given the counts before it."""
+        """Return a mask of the groups that may have a place after these counts."""
         below = available & (count < self.floor(place))
         ceiling = np.ceil(self.share * (place + 1) - _CLOSE)
         between = available & (count < ceiling)
@@ -107,7 +100,7 @@ class SharePlan:
         return np.where(below.any(axis=1, keepdims=True), below, between)
 
     def missing(self, place: int, count: Array) -> Array:
-        """Return how many items each group lacks after a place, (Q, G)."""
+        """Return the number of items that each group lacks after a place, (Q, G)."""
         return np.maximum(self.floor(place) - count, 0.0)
 
 
@@ -129,7 +122,7 @@ class CountPlan:
     pool: Array
 
     def allowed(self, place: int, count: Array, available: Array) -> Array:
-        """Return which groups may have a place, given the counts before it."""
+        """Return a mask of the groups that may have a place after these counts."""
         lattice, fair = self.counts.lattice, self.counts.fair
         state = lattice.find(count[:, self.protected])
         passes = np.zeros_like(available) | fair[self.pool, place, state][:, None]
@@ -138,7 +131,7 @@ class CountPlan:
         return passes & available
 
     def missing(self, place: int, count: Array) -> Array:
-        """Return how many items each group lacks after a place, (Q, G)."""
+        """Return the number of items that each group lacks after a place, (Q, G)."""
         out = np.zeros(count.shape)
         members = count[:, self.protected]
         least = self.counts.least[self.pool, place]
@@ -149,7 +142,7 @@ class CountPlan:
         return out
 
 
-#: What says which groups may have a place, and how many items a group lacks.
+#: The rule of the groups that may have a place, and of the items that a group lacks.
 CountsPlan = SharePlan | CountPlan
 
 
@@ -162,8 +155,9 @@ def fill(lists: QueryLists, k: int, plan: CountsPlan) -> Array:
     count, every = np.zeros_like(lists.sizes), np.arange(lists.n_queries)
     chosen = np.full((lists.n_queries, k), _NONE)
     for place in range(k):
-        following = lists.next_rows(count)
-        available = following < _NONE
+        # The next row of each query and group, after those that are placed.
+        available = count < lists.sizes
+        following = np.where(available, lists.by_cell[lists.first + count], _NONE)
         allowed = plan.allowed(place, count, available)
         allowed |= available & ~allowed.any(axis=1, keepdims=True)
         following[~allowed] = _NONE

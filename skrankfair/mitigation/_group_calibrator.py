@@ -369,8 +369,7 @@ class GroupCalibrator(CalibratesByGroup):
         if self.calibrator == "platt":
             check_shares(rows.y)
         whole = ScoreSums.of(rows, self.cluster_weight)
-        by_group = rows_by_group(rows)
-        sums = {g: ScoreSums.of(r, self.cluster_weight) for g, r in by_group}
+        sums = {g: ScoreSums.of(r, self.cluster_weight) for g, r in rows_by_group(rows)}
         if known is not None:
             whole = known[0] + whole
             for label, before in known[1].items():

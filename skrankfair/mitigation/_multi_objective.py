@@ -136,7 +136,7 @@ class ObjectiveParity:
         return display.plot(ax=ax, **kwargs)
 
     def summary(self) -> str:
-        """Return what a reader should take away, in a sentence or two.
+        """Return the objectives that fail the test, before and after, in words.
 
         Returns
         -------
@@ -263,9 +263,6 @@ def fit_surface(calibrator: Any, rows: CurveRows, log_odds: list[bool]) -> Surfa
     return Models(tuple(fitted))
 
 
-_CALIBRATORS = ("nadaraya_watson", "platt")
-
-
 class MultiObjectiveCalibrator(CalibratesByGroup):
     """Replace several scores by the outcomes expected given all of them and the group.
 
@@ -390,21 +387,10 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
     _multi_output = True
 
     def _check_options(self) -> None:
-        check_calibrator(self.calibrator, _CALIBRATORS)
+        check_calibrator(self.calibrator, ("nadaraya_watson", "platt"))
         super()._check_options()
 
     def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
-        self.objectives_ = self._names(names, rows)
-        self._weights()
-        super()._fit_rows(rows)
-
-    def _fitted(self, rows: ScoreRows, log_odds: list[bool]) -> Surface:
-        columns = rows.x, rows.y, rows.weight, rows.cluster_codes
-        of_curve = CurveRows(*columns, self.cluster_weight)
-        return fit_surface(self.calibrator, of_curve, log_odds)
-
-    def _names(self, names: list[str] | None, rows: ScoreRows) -> list[str]:
-        """Return the names of the objectives."""
         size = rows.y.shape[1]
         if names is None:
             names = [str(name) for name in score_names(self, None)]
@@ -415,7 +401,14 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
                 f"y must not have an objective named {COMPOSITE!r}, which is their "
                 f"weighted sum; got {names}."
             )
-        return names
+        self.objectives_ = names
+        self._weights()
+        super()._fit_rows(rows)
+
+    def _fitted(self, rows: ScoreRows, log_odds: list[bool]) -> Surface:
+        columns = rows.x, rows.y, rows.weight, rows.cluster_codes
+        of_curve = CurveRows(*columns, self.cluster_weight)
+        return fit_surface(self.calibrator, of_curve, log_odds)
 
     def _weights(self, weights: Any = None) -> Array:
         """Return the weights of the objectives, in their order."""

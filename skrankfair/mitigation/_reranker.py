@@ -257,7 +257,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         self.drop_metadata_columns = drop_metadata_columns
 
     def get_metadata_routing(self) -> Any:
-        """Return what metadata this estimator and the wrapped one request.
+        """Return the metadata that this estimator and the wrapped one request.
 
         Returns
         -------
@@ -395,7 +395,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Array:
-        """Return what `transform` does, as one number per row.
+        """Return the scores of `transform`, as one number per row.
 
         Parameters
         ----------
@@ -607,7 +607,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         return drawn_order(lists, weights, self.constraint, rng)
 
     def _plan(self, lists: QueryLists, k: int) -> SharePlan | CountPlan:
-        """Return which groups may have a place, in the methods that reach counts."""
+        """Return the rule of the groups that may have a place, for `_COUNTING`."""
         finite = self.target == "candidates"
         if self.method != "fa_ir" or not self.protected_:
             share = np.array([list(self.shares_.values())])

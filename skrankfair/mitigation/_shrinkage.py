@@ -51,15 +51,19 @@ class FoldedRows(CurveRows):
         outcome are alike, and so many of them as their weight says are drawn into
         folds, whatever the order of the rows.
         """
-        if self.fold is None:
-            shares = _drawn(self.share)
+        share = self.share
+        if self.fold is not None:
+            shares = share[:, None] * (self.fold[:, None] == np.arange(N_FOLDS))
         else:
-            in_fold = self.fold[:, None] == np.arange(N_FOLDS)
-            shares = self.share[:, None] * in_fold
+            rng, whole = np.random.default_rng(0), np.floor(share + _TINY)
+            chances = np.full(N_FOLDS, 1 / N_FOLDS)
+            shares = rng.multinomial(whole.astype(np.int64), chances).astype(float)
+            rest = rng.integers(N_FOLDS, size=share.size)
+            shares[np.arange(share.size), rest] += np.maximum(share - whole, 0)
         splits = []
         for k, out in enumerate(shares.T):
-            kept = self.share - out
-            fit, size = kept > _TINY * self.share, kept.sum()
+            kept = share - out
+            fit, size = kept > _TINY * share, kept.sum()
             if self.n_units is not None and size:  # weights have no scale
                 kept *= (self.n_units.sum() - self.n_units[k]) / size
             splits.append((self._some(fit, kept), self._some(out > 0, out)))
@@ -68,15 +72,6 @@ class FoldedRows(CurveRows):
     def _some(self, chosen: Array, weight: Array) -> FoldedRows:
         """Return some rows, whose weights are others."""
         return FoldedRows(self.score[chosen], self.outcome[chosen], weight[chosen])
-
-
-def _drawn(weight: Array) -> Array:
-    """Return the weights that each fold gets of rows, shape (n, N_FOLDS)."""
-    rng = np.random.default_rng(0)
-    whole = np.floor(weight + _TINY)
-    counts = rng.multinomial(whole.astype(np.int64), np.full(N_FOLDS, 1 / N_FOLDS))
-    of_rest = rng.integers(N_FOLDS, size=weight.size)[:, None] == np.arange(N_FOLDS)
-    return counts + of_rest * np.maximum(weight - whole, 0)[:, None]
 
 
 def _joined(groups: Iterable[FoldedRows]) -> FoldedRows:

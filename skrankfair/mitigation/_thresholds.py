@@ -156,10 +156,10 @@ def threshold_between(side: Side, level: float, chosen: Array) -> float:
 
 
 def rate_shares(constraint: str | None, expected: Array, weight: Array) -> Array:
-    """Return what each row of a group adds to the rate that is to be equal, shape (n,).
+    """Return the part that each row of a group adds to the constrained rate, (n,).
 
-    Its share of all rows, of the good outcomes, or the mean of its shares of good and
-    of bad outcomes. The sums are 1.
+    It is the row's share of all rows, of the good outcomes, or the mean of its shares
+    of good and of bad outcomes. The sum is 1.
     """
     expected = np.clip(expected, 0, 1)
     good, bad = weight * expected, weight * (1 - expected)
@@ -210,13 +210,6 @@ class RateCurve:
     def threshold_at(self, level: float) -> float:
         """Return the threshold whose rate is nearest to the level."""
         return float(self.threshold[self.at(level)])
-
-
-def common_rate(curves: Sequence[RateCurve], positive: float) -> float:
-    """Return the rate of all groups at which this weight of rows is positive."""
-    levels = np.unique(np.concatenate([[0.0], *(curve.changes for curve in curves)]))
-    total = np.sum([curve.positive[curve.at(levels)] for curve in curves], axis=0)
-    return float(levels[np.argmin(np.abs(total - positive))])
 
 
 @dataclass(frozen=True)
@@ -327,8 +320,6 @@ def cheapest_point(hulls: Sequence[Hull], slope: float) -> tuple[float, float]:
 Cuts = tuple[list[dict[float, float]], float]
 
 _RESPONSES = ("predict_proba", "decision_function")
-# The constraint and adjustment for which thresholds can be drawn.
-_DRAWN = ("equalized_odds", "both")
 
 
 class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
@@ -657,7 +648,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         choices = ("overall_positive_rate", *RATES, None)
         check_choice(self.constraint, "constraint", choices)
         check_choice(self.randomize, "randomize", (False, True))
-        if self.randomize and (self.constraint, self.adjust) != _DRAWN:
+        drawn = self.constraint == "equalized_odds" and self.adjust == "both"
+        if self.randomize and not drawn:
             raise ValueError(
                 "randomize=True needs constraint='equalized_odds' and adjust='both'; "
                 f"got constraint={self.constraint!r} and adjust={self.adjust!r}."
@@ -780,8 +772,12 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
                 curves.append(rates[-1][0])
         if few:  # small groups together are like so many of all rows
             curves.append(replace(whole, positive=few * whole.positive))
+        # The rate of all groups at which as many rows are positive.
+        levels = np.unique(np.concatenate([[0.0], *(c.changes for c in curves)]))
+        total = np.sum([curve.positive[curve.at(levels)] for curve in curves], axis=0)
+        nearest = np.argmin(np.abs(total - pooled.positive(self._cut)))
         level = {
-            "both": common_rate(curves, pooled.positive(self._cut)),
+            "both": float(levels[nearest]),
             "raise": min(now for _, now in rates),
             "lower": max(now for _, now in rates),
         }[self.adjust]
