@@ -143,12 +143,10 @@ def _epsilon_of_groups(
     weight = PairWeight()  # n_pairs counts pairs, whatever their queries weigh
     if n_pairs is None:
         weight = PairWeight(data.pair_weight, data.item_weight)
-    members = Memberships.of(data.ranking, groups)
     if adjacent:
-        smallest = kth_smallest_adjacent(
-            data.ranking, members, n_pairs, quantile, weight
-        )
+        smallest = kth_smallest_adjacent(data, n_pairs, quantile, weight)
     else:
+        members = Memberships.of(data.ranking, groups)
         matching = Matching(data.ranking, members, direction)
         smallest = matching.kth_smallest(n_pairs, quantile, weight)
     return dict(zip(groups.labels, smallest.tolist(), strict=True))

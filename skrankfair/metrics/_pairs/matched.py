@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ..._estimates.arrays import check_memory
 from ..._inputs.groups import Groups, rows_of_ranges, stable_order
-from ..._inputs.ranking import Memberships, Ranking
+from ..._inputs.ranking import Memberships, RankedData, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import Pairs, QuerySums, sums_between, times
 from .near import (
@@ -439,17 +439,21 @@ def across_groups(
 
 
 def kth_smallest_adjacent(
-    ranking: Ranking,
-    members: Memberships,
-    n_pairs: int | None,
-    quantile: float | None,
-    weight: PairWeight,
+    data: RankedData, n_pairs: int | None, quantile: float | None, weight: PairWeight
 ) -> Array:
     """Return the K-th smallest score difference of neighbours of every group."""
-    cell, i, j = across_groups(neighbours(ranking), members)
-    differences = np.abs(ranking.score[j] - ranking.score[i])
-    group, of_pairs = members.cells.group[cell], weight.of_pairs(i, j)
-    total = np.bincount(group, of_pairs, members.cells.n_groups)
+    groups, differences = [], []
+    weights: list[Any] = []
+    for rows, block in data.blocks():
+        members, score = block.memberships, block.ranking.score
+        cell, i, j = across_groups(neighbours(block.ranking), members)
+        groups.append(members.cells.group[cell])
+        differences.append(np.abs(score[j] - score[i]))
+        weights.append(weight.of_pairs(rows.start + i, rows.start + j))
+    group = np.concatenate(groups)
+    of_pairs = np.concatenate(weights) if weight.given else None
+    total = np.bincount(group, of_pairs, len(data.groups))
     rank = wanted_rank(total, n_pairs, quantile, weight)
-    nothing = np.full(total.size, math.nan)
-    return smallest_of_groups(group, differences, of_pairs, rank, nothing)
+    return smallest_of_groups(
+        group, np.concatenate(differences), of_pairs, rank, np.full(total.size, np.nan)
+    )

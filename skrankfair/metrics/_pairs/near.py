@@ -58,8 +58,8 @@ def reach(
         """Jump where the place is near; return the numbers of these rows."""
         place = near[rows] + step * jump
         inside = step * place <= step * bound[rows]
-        np.clip(place, 0, values.size - 1, out=place)
-        inside &= np.abs(values[place] - origin[rows]) <= limits[rows]
+        difference = values.take(place, mode="clip") - origin[rows]
+        inside &= np.abs(difference) <= limits[rows]
         at = np.flatnonzero(inside)
         moved = at if isinstance(rows, slice) else rows[at]
         near[moved] = place[at]
