@@ -142,7 +142,7 @@ def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
     """Return the sums of a pair metric over items."""
     supports, rows, shared, unweighted = _item_rows(data, make_pairs)
     # Every pair is in the rows of both its items.
-    totals = rows.sum(axis=0) / 2, shared.sum(axis=0) / 2
+    totals = np.einsum("qgc->gc", rows) / 2, shared.sum(axis=0) / 2
     cluster = data.cluster
     inner = None if cluster is None else _pairs_inside(data, cluster, make_pairs)
     table = _item_table(data, cluster, inner, rows, shared, totals[0])

@@ -100,44 +100,60 @@ class MatchedPairs(NearPairs):
 
     #: Factors from the columns of a pair (i, j) to those of (j, i): 1 or -1.
     mirror = np.array([-1.0, 1.0])
+    #: Columns of the pairs of one group that are shared.
+    placebo = slice(0)
 
     def cell_sums(self, members: Memberships) -> Array:
         """Return the sums over the pairs of all cells, shape (E, n_columns, B)."""
-        return self._sums_within(*self._ranges_of(members))
+        matching, ranges = self._ranges_of(members)
+        # Tied items are at any position of their block, so either may be the lower.
+        lower = matching.upper_part(ranges) if self.n_positions else ranges
+        some, columns, _ = self._focal_columns(members, lower)
+        sums = self._sums_of_cells(members, some, columns)
+        if self.n_positions and self.direction == "both":
+            sums += self._at_positions(*self._partners_below(matching, ranges), members)
+        return sums
 
     def _ranges_of(self, members: Memberships) -> tuple[Matching, Ranges]:
         """Return the partners within the thresholds."""
         matching = Matching(self.ranking, members, self.direction)
         return matching, matching.windows(self._epsilons)
 
-    def _sums_within(self, matching: Matching, ranges: Ranges) -> Array:
-        """Return the sums over the pairs within `ranges`, (E, n_columns, B)."""
-        if self.n_positions:
-            return self._sums_by_position(matching, ranges)
-        some, columns = self._focal_columns(matching, ranges)
-        members = matching.members
+    def _sums_of_cells(
+        self, members: Memberships, some: Array, columns: Array
+    ) -> Array:
+        """Return the sums by cell of the columns of some memberships."""
         cell, size = members.cell[some], members.sizes.size
+        if self.n_positions:
+            return self._at_positions(cell, members.rows[some], columns, members)
         sums = [np.bincount(cell, column, size) for column in columns]
         return np.stack(sums, axis=1).astype(float)[..., None]
 
-    def _focal_columns(self, matching: Matching, ranges: Ranges) -> tuple[Array, Array]:
-        """Return the memberships with partners, and their columns, (n_columns, k)."""
-        some = np.flatnonzero(ranges.count)
+    def _focal_columns(
+        self, members: Memberships, ranges: Ranges
+    ) -> tuple[Array, Array, Array]:
+        """Return the memberships with others in range, and two sets of columns.
+
+        They are sums over partners, (n_columns, k), and over rows of the own cell, of
+        which only those of the placebo are left.
+        """
+        some = np.flatnonzero(ranges.high - ranges.low > 1)
         low, high, own_low, own_high = (end[some] for end in ranges.ends)
-        rows, group = matching.members.rows[some], matching.group[some]
-        cell, of_members = matching.members.cell[some], matching.members.rows
+        rows, cell = members.rows[some], members.cell[some]
+        group = members.cells.group[cell]
         of_all = PartnerRanges(slice(None), lambda place: place, low, high, rows, group)
         of_cell = PartnerRanges(
-            of_members,
-            lambda place: matching.members.first_at(cell, place),
-            own_low,
-            own_high,
-            rows,
-            group,
+            members.rows,
+            lambda place: members.first_at(cell, place),
+            *(own_low, own_high, rows, group),
         )
-        columns = self._range_columns(of_all)
-        columns -= self._range_columns(of_cell)
-        return some, times(columns, self._own(rows))
+        columns, own = self._range_columns(of_all), self._range_columns(of_cell)
+        columns -= own
+        # Without partners, or alone in the cell, the sums are rounding.
+        columns *= high - low > own_high - own_low
+        own = own[self.placebo] * (own_high - own_low > 1)
+        weight = self._own(rows)
+        return some, times(columns, weight), times(own, weight)
 
     def _range_columns(self, ranges: PartnerRanges) -> Array:
         """Return the columns of focal rows over their partners, (n_columns, k).
@@ -157,17 +173,6 @@ class MatchedPairs(NearPairs):
     def _compared(self) -> dict[int, Array]:
         """Values by column: a pair (i, j) adds the value of i minus that of j."""
         return {0: self.y}
-
-    def _sums_by_position(self, matching: Matching, ranges: Ranges) -> Array:
-        """Return the sums of all cells by the position of the lower item."""
-        members = matching.members
-        # Tied items are at any position of their block, so either may be the lower.
-        some, columns = self._focal_columns(matching, matching.upper_part(ranges))
-        at = members.cell[some], members.rows[some]
-        sums = self._at_positions(*at, columns, members)
-        if self.direction == "both":
-            sums += self._at_positions(*self._partners_below(matching, ranges), members)
-        return sums
 
     def _partners_below(
         self, matching: Matching, ranges: Ranges
@@ -230,26 +235,25 @@ class MatchedPairs(NearPairs):
         return out
 
     @cached_property
-    def _of_all_items(self) -> tuple[Matching, Ranges]:
+    def _of_all_items(self) -> tuple[Memberships, Ranges]:
         """The memberships of all rows and their partners."""
         members = Memberships.of(self.ranking, self.groups)
-        return self._ranges_of(members)
+        return members, self._ranges_of(members)[1]
 
     @cached_property
-    def _of_members(self) -> Array:
-        """The columns of all memberships, shape (n_columns, M)."""
-        matching, ranges = self._of_all_items
-        some, columns = self._focal_columns(matching, ranges)
-        full = np.zeros((self.n_columns, matching.group.size))
-        full[:, some] = columns
-        return full
+    def _of_members(self) -> tuple[Array, Array, Array]:
+        """The memberships with others in range, and their columns."""
+        return self._focal_columns(*self._of_all_items)
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
-        matching, ranges = self._of_all_items
-        n_rows, some = self.ranking.n_rows, np.flatnonzero(matching.group == group)
-        members, out = matching.members.rows[some], np.zeros((self.n_columns, n_rows))
-        out[:, members] = self._of_members.take(some, axis=1)
+        memberships, ranges = self._of_all_items
+        of_group = memberships.cells.group[memberships.cell] == group
+        some, n_rows = np.flatnonzero(of_group), self.ranking.n_rows
+        members, out = memberships.rows[some], np.zeros((self.n_columns, n_rows))
+        focal, columns, _ = self._of_members
+        chosen = np.flatnonzero(of_group[focal])
+        out[:, memberships.rows[focal[chosen]]] = columns.take(chosen, axis=1)
         low, high = members_with_row(ranges.low[some], ranges.high[some], n_rows)
         rows = np.flatnonzero((low < high) & ~self.groups.mask(group))
         out[:, rows] = self._partner_columns(
@@ -257,7 +261,7 @@ class MatchedPairs(NearPairs):
                 members,
                 lambda place: np.searchsorted(members, place),
                 *(low[rows], high[rows], rows),
-                np.full(rows.size, group),
+                np.broadcast_to(group, rows.size),
             )
         )
         return out[:, None]
@@ -274,6 +278,7 @@ class DistantPairs(MatchedPairs):
 
     n_columns = 3
     mirror = np.array([-1.0, 1.0, -1.0])
+    placebo = slice(0, None, 2)
 
     @cached_property
     def _compared(self) -> dict[int, Array]:
@@ -292,38 +297,32 @@ class DistantPairs(MatchedPairs):
             columns[2, level] = 0.0
         return columns
 
-    def _within_groups(
-        self, members: Memberships, low: Array, high: Array
-    ) -> tuple[Array, Array]:
-        """Return rows, and the sums of values and distances over ranges of members."""
-        some = np.flatnonzero(high - low > 1)  # other ranges hold the row alone
-        rows, group = members.rows[some], members.cells.group[members.cell[some]]
-        ranges = PartnerRanges(
-            members.rows, lambda place: place, low[some], high[some], rows, group
-        )
-        return rows, times(self._range_columns(ranges)[::2], self._own(rows))
-
     def sums(self, members: Memberships) -> QuerySums:
         """Return the sums by query and group, and those of the placebo by query."""
-        matching, ranges = self._ranges_of(members)
-        of_cells = self._sums_within(matching, ranges)
-        rows, columns = self._within_groups(members, ranges.own_low, ranges.own_high)
-        query, size = self.ranking.query[rows], self.ranking.n_queries
-        placebo = [np.bincount(query, column, size) for column in columns]
+        _, ranges = self._ranges_of(members)
+        some, columns, own = self._focal_columns(members, ranges)
+        of_cells = self._sums_of_cells(members, some, columns)
+        query, size = self.ranking.query[members.rows[some]], self.ranking.n_queries
+        placebo = [np.bincount(query, column, size) for column in own]
         shared = np.stack(placebo, axis=1).astype(float)[..., None]
         return QuerySums(members.cells, of_cells, shared)
 
     def shared_item_sums(self) -> Array:
         """Return each item's sums over the pairs of the placebo, shape (n, 2, 1)."""
-        matching, ranges = self._of_all_items
-        members = matching.members
-        size, out = members.rows.size, np.zeros((2, self.ranking.n_rows))
-        low, high = members_with_row(ranges.own_low, ranges.own_high, size)
-        for sign, *ends in ((1, ranges.own_low, ranges.own_high), (-1, low, high)):
-            rows, columns = self._within_groups(members, *ends)
-            for total, column in zip(out, columns, strict=True):
-                total += sign * np.bincount(rows, column, total.size)
-        return out.T[..., None]
+        members, ranges = self._of_all_items
+        (focal, _, own), n_rows = self._of_members, self.ranking.n_rows
+        low, high = members_with_row(ranges.own_low, ranges.own_high, members.rows.size)
+        some = np.flatnonzero(high - low > 1)
+        rows, group = members.rows[some], members.cells.group[members.cell[some]]
+        ends = low[some], high[some], rows, group
+        partners = PartnerRanges(members.rows, lambda place: place, *ends)
+        others = times(self._range_columns(partners), self._own(rows))
+        out = [
+            np.bincount(members.rows[focal], one, n_rows)
+            - np.bincount(rows, other, n_rows)
+            for one, other in zip(own, others[self.placebo], strict=True)
+        ]
+        return np.stack(out).T[..., None]
 
 
 def mean_columns(value: Array, difference: Array, epsilon: Array) -> Array:

@@ -94,7 +94,8 @@ def members_with_row(low: Array, high: Array, n_rows: int) -> tuple[Array, Array
     whose range has a row are consecutive; the results have shape (n_rows,).
     """
     first, last = (
-        np.cumsum(np.bincount(end, minlength=n_rows + 1))[:-1] for end in (high, low)
+        np.cumsum(np.bincount(end, minlength=n_rows + 1)[:-1], dtype=low.dtype)
+        for end in (high, low)
     )
     return first, last
 
