@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class MatchedPairs(NearPairs):
     #: Factors from the columns of a pair (i, j) to those of (j, i): 1 or -1.
     mirror = np.array([-1.0, 1.0])
     #: Columns of the pairs of one group that are shared.
-    placebo = slice(0)
+    placebo: ClassVar[tuple[int, ...]] = ()
 
     def cell_sums(self, members: Memberships) -> Array:
         """Return the sums over the pairs of all cells, shape (E, n_columns, B)."""
@@ -137,7 +137,8 @@ class MatchedPairs(NearPairs):
         They are sums over partners, (n_columns, k), and over rows of the own cell, of
         which only those of the placebo are left.
         """
-        some = np.flatnonzero(ranges.high - ranges.low > 1)
+        others = ranges.high - ranges.low - 1 if self.placebo else ranges.count
+        some = np.flatnonzero(others > 0)
         low, high, own_low, own_high = (end[some] for end in ranges.ends)
         rows, cell = members.rows[some], members.cell[some]
         group = members.cells.group[cell]
@@ -151,7 +152,7 @@ class MatchedPairs(NearPairs):
         columns -= own
         # Without partners, or alone in the cell, the sums are rounding.
         columns *= high - low > own_high - own_low
-        own = own[self.placebo] * (own_high - own_low > 1)
+        own = own[list(self.placebo)] * (own_high - own_low > 1)
         weight = self._own(rows)
         return some, times(columns, weight), times(own, weight)
 
@@ -278,7 +279,7 @@ class DistantPairs(MatchedPairs):
 
     n_columns = 3
     mirror = np.array([-1.0, 1.0, -1.0])
-    placebo = slice(0, None, 2)
+    placebo = (0, 2)
 
     @cached_property
     def _compared(self) -> dict[int, Array]:
@@ -299,8 +300,7 @@ class DistantPairs(MatchedPairs):
 
     def sums(self, members: Memberships) -> QuerySums:
         """Return the sums by query and group, and those of the placebo by query."""
-        _, ranges = self._ranges_of(members)
-        some, columns, own = self._focal_columns(members, ranges)
+        some, columns, own = self._focal_columns(members, self._ranges_of(members)[1])
         of_cells = self._sums_of_cells(members, some, columns)
         query, size = self.ranking.query[members.rows[some]], self.ranking.n_queries
         placebo = [np.bincount(query, column, size) for column in own]
@@ -320,7 +320,7 @@ class DistantPairs(MatchedPairs):
         out = [
             np.bincount(members.rows[focal], one, n_rows)
             - np.bincount(rows, other, n_rows)
-            for one, other in zip(own, others[self.placebo], strict=True)
+            for one, other in zip(own, others[list(self.placebo)], strict=True)
         ]
         return np.stack(out).T[..., None]
 
