@@ -239,9 +239,7 @@ class CalibratesByGroup(
 
     def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
         """Fit to validated rows, whose outcomes have names if they are a frame."""
-        if self.calibrator == "platt":
-            check_shares(rows.y)
-        check_magnitude(y=rows.y)
+        check_outcomes(rows.y, self.calibrator)
         odds = within_unit(rows.x)
         self._fit_groups(rows, rows_by_group(rows), odds)
 
@@ -374,10 +372,11 @@ def outcome_matrix(y: Any) -> Array:
     return np.column_stack(columns)
 
 
-def check_shares(outcome: Array) -> None:
-    """Raise a ValueError unless the outcomes are such as Platt's method takes."""
+def check_outcomes(outcome: Array, calibrator: Any) -> None:
+    """Raise a ValueError for outcomes that a calibrator does not take."""
+    check_magnitude(y=outcome)
     wrong = outcome[(outcome < 0) | (outcome > 1)]
-    if wrong.size:
+    if calibrator == "platt" and wrong.size:
         raise ValueError(
             "y must be in [0, 1] for calibrator='platt'; got "
             f"{wrong[0]}. Other methods take any outcomes."

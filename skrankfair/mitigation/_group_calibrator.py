@@ -25,7 +25,7 @@ from ..smoothing import NadarayaWatsonRegressor
 from ..smoothing._regressor import Pooled, adds_up
 from ._by_group import (
     CalibratesByGroup,
-    check_shares,
+    check_outcomes,
     quoted,
     rows_by_group,
     within_unit,
@@ -366,8 +366,7 @@ class GroupCalibrator(CalibratesByGroup):
                 "NadarayaWatsonRegressor(bandwidth=0.05); got "
                 f"{rule_of(self.calibrator)!r}."
             )
-        if self.calibrator == "platt":
-            check_shares(rows.y)
+        check_outcomes(rows.y, self.calibrator)
         whole = ScoreSums.of(rows, self.cluster_weight)
         sums = {g: ScoreSums.of(r, self.cluster_weight) for g, r in rows_by_group(rows)}
         if known is not None:

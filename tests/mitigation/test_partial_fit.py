@@ -81,6 +81,8 @@ class TestGroupCalibrator:
         before = model.transform(POINTS)
         with pytest.raises(ValueError, match="all rows of a cluster in one batch; 1 "):
             model.partial_fit(X[299:], Y[299:])
+        with pytest.raises(ValueError, match="y must be"):
+            model.partial_fit(X[300:], 1e61 * Y[300:])
         with pytest.raises(ValueError, match="feature names"):
             model.partial_fit(X.assign(t=X["s"])[300:], Y[300:])
         np.testing.assert_array_equal(model.transform(POINTS), before)
