@@ -74,8 +74,8 @@ def parsed_conditions(texts: str | Iterable[str]) -> list[Condition]:
     ValueError
         For what is no condition.
     """
-    texts = [texts] if isinstance(texts, str) else list(texts)
-    conditions = []
+    several = isinstance(texts, Iterable) and not isinstance(texts, str)
+    texts, conditions = map(str, texts if several else [texts]), []
     for given in (c for text in texts for c in re.split(r",(?![^\[]*\])", text)):
         match, text = _PATTERN.fullmatch(given), given.strip()
         if match is None:

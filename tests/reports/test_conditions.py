@@ -84,6 +84,7 @@ def test_scores_have_impact_ratios_on_request():
     [
         ("impact ratio<0.8", "such as impact_ratio<0.8"),
         ("", "such as impact_ratio<0.8"),
+        (3, "got '3'"),
         ("ndcg<1.2.3", "such as impact_ratio<0.8"),
         ("nothing<0.8", "no 'nothing'"),
         ("selection_rate[x]<0.8", "none is 'x'"),
