@@ -152,11 +152,11 @@ class RequiredSize(ReadOnlyArrays):
         Examples
         --------
         >>> from skrankfair.metrics import selection_rate
-        >>> chosen, sex = [0, 1, 1, 1] * 50, ["f", "f", "m", "m"] * 50
+        >>> chosen, sex = [0, 1, 1, 0, 1, 1] * 50, ["f", "f", "m"] * 100
         >>> pilot = selection_rate(None, chosen, sensitive_features=sex)
         >>> size = pilot.required(gap=0.05)
         >>> size.weeks(per_week=100), size.weeks(per_week=100, returning=0.5)
-        (array([17., 17.]), array([32., 32.]))
+        (array([82., 82.]), array([162., 162.]))
         """
         check_number(per_week, "per_week", 0, MOST_DATA, inclusive=(False, True))
         check_number(returning, "returning", 0, 1)

@@ -152,6 +152,7 @@ def _exposure_parity(
 ) -> GroupEstimates:
     """Return `exposure_parity` of data that is validated and ordered."""
     check_choice(signed, "signed", (True, False))
+    check_choice(average, "average", ("queries", "clusters", "representation"))
     # Where group sizes differ between lists, mean exposures have no common maximum.
     largest = () if average == "representation" else ("maximum",)
     check_choice(divisor, "divisor", ("sum", None, *largest))

@@ -88,7 +88,7 @@ class TestDisparity:
         score = np.arange(12.0)
         group = ["a", "a", "b", "b", "c", "c"] * 2
         qid = [0] * 6 + [1] * 6
-        with pytest.warns(UndefinedMetricWarning, match="-inf for groups"):
+        with pytest.warns(UndefinedMetricWarning, match="infinite"):
             skew = skew_at_k(None, score, sensitive_features=group, qid=qid, k=2)
         assert np.isneginf(skew.estimate).sum() == 2
         assert skew.disparity() == skew.disparity("l1") == INF
@@ -96,7 +96,7 @@ class TestDisparity:
         # Of two that are infinite alike nobody can say how far apart they are.
         low = (score % 6 < 2)[:, None]
         member = np.hstack([low, low])
-        with pytest.warns(UndefinedMetricWarning, match="-inf for groups"):
+        with pytest.warns(UndefinedMetricWarning, match="infinite"):
             alike = skew_at_k(None, score, sensitive_features=member, qid=qid, k=2)
         assert alike.disparity() == INF
         with pytest.warns(UndefinedMetricWarning, match="infinite estimates alike"):
