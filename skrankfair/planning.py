@@ -26,7 +26,7 @@ from ._estimates.power import (
     detectable,
     smallest,
 )
-from ._estimates.scales import DifferenceScale, ShareScale, tested_errors
+from ._estimates.scales import DifferenceScale, ShareScale, errors_of_tests
 from ._inputs.columns import read_labels
 from ._inputs.groups import stable_order
 from ._inputs.validation import (
@@ -285,7 +285,7 @@ def plan_rates(
     error = np.sqrt(max(variance.sum() - 2 * covariance, 0.0))
     correlation_of_both = covariance / np.sqrt(variance.prod())
     gap = DifferenceScale(-np.diff(rates), error, first, second, correlation_of_both)
-    tested = float(tested_errors(gap, 0.0, first.df, logarithm=False)[0])
+    tested = float(errors_of_tests(gap, 0.0, first.df, logarithm=False)[0])
     name = "rate of the group minus that of the rest"
     return Plan(name, variance, covariance, effective, n_tests, tested)
 

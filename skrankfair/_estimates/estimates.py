@@ -41,8 +41,8 @@ from .scales import (
     RatioScale,
     RootScale,
     ShareScale,
+    errors_of_tests,
     t_quantile,
-    tested_errors,
     welch_df,
 )
 
@@ -181,7 +181,7 @@ class Estimates(ReadOnlyArrays):
             n_tests=n_tests,
             ratio=ratio,
             pilot_df=None if known else self.df,
-            tested=tested_errors(self.scale, null_value, self.df, logarithm=ratio),
+            tested=errors_of_tests(self.scale, null_value, self.df, logarithm=ratio),
         )
 
     def one(self) -> Estimate:

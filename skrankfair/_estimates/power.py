@@ -16,7 +16,7 @@ noncentral t distribution with the degrees of freedom of the pilot (Julious and 
 
 A test of shares takes its error where they are alike, and not where they are: of a
 group of which half as many are selected, the error at the estimate is smaller. The
-critical value is then as many times larger (`scales.tested_errors`).
+critical value is then as many times larger (`scales.errors_of_tests`).
 
 Julious, S. A. and Owen, R. J. (2006). "Sample size calculations for clinical studies
 allowing for uncertainty about the variance". Pharmaceutical Statistics 5(1).

@@ -448,7 +448,7 @@ def crossing(
     return middle
 
 
-def tested_errors(
+def errors_of_tests(
     scale: PlainScale, null_value: float, df: Array, *, logarithm: bool
 ) -> Array:
     """Return the errors that tests take, in units of the standard errors.
