@@ -18,6 +18,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Nothing that is collected becomes garbage; looking for it takes a quarter of the time.
 gc.disable()
+_collect = gc.collect
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -29,13 +30,18 @@ def interrupts_are_heard():
 
 
 def pytest_collection_finish():
-    """Leave the thousands of tests, which stay, out of the collections of garbage."""
+    """Leave the thousands of tests, which stay, out of the collections of garbage.
+
+    Those that statsmodels asks for in each correction by Holm would take ten seconds.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
     gc.enable()
+    gc.collect = lambda generation=2: 0
 
 
 def pytest_unconfigure():
     """Let what is left be collected when Python ends, which some bindings check."""
+    gc.collect = _collect
     gc.unfreeze()

@@ -586,15 +586,15 @@ def engaged(seed, bend, n_queries=150):
 
 def test_gaps_of_strata_are_false_alarms_at_the_level_and_found():
     rejected, hidden = {0.0: 0, 1.0: 0}, {0.0: 0, 1.0: 0}
-    for bend, seed in itertools.product(rejected, range(400)):
+    for bend, seed in itertools.product(rejected, range(200)):
         y, score, z, columns = engaged(seed, bend)
         r = pairwise_accuracy(y, score, engagement=z, bins=4, **columns)
         rejected[bend] += r.breakdown()["pvalue_corrected"].min() < 0.05
         hidden[bend] += bool(r.hidden_gaps)
     # By Bonferroni at most 5%, within three errors of the simulation.
-    assert rejected[0.0] < 400 * 0.05 + 3 * np.sqrt(400 * 0.05 * 0.95)
+    assert rejected[0.0] < 200 * 0.05 + 3 * np.sqrt(200 * 0.05 * 0.95)
     assert hidden[0.0] <= rejected[0.0]
-    assert hidden[1.0] > 0.6 * 400
+    assert hidden[1.0] > 0.6 * 200
 
 
 def test_mean_positions_are_in_their_intervals():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.simulations.common import tolerance
 from skrankfair import audit
 
 pytestmark = pytest.mark.simulation
@@ -15,7 +16,7 @@ SMALL = [(0.15, 6, 60, 2), (0.1, 10, 40, 5), (0.5, 4, 20, 6)]
 def test_intervals_of_gaps_within_levels_hold(clustered):
     """Levels differ in rates and in who is there; users have rows in all of them."""
     rng = np.random.default_rng(0)
-    n_users, per_user, gap, n_runs = 150, 6, 0.05, 1000
+    n_users, per_user, gap, n_runs = 150, 6, 0.05, 400
     base = np.array([0.3, 0.5, 0.7])
     covered = rejected = 0
     for _ in range(n_runs):
@@ -40,7 +41,7 @@ def test_intervals_of_gaps_within_levels_hold(clustered):
         covered += low <= sign * gap <= high
         rejected += not low <= 0 <= high
     print(f"\ncoverage {covered / n_runs:.3f}, power {rejected / n_runs:.2f}")
-    assert 0.93 <= covered / n_runs <= 0.97
+    assert abs(covered / n_runs - 0.95) <= tolerance(0.05, n_runs)
     assert rejected / n_runs > 0.2
 
 
@@ -48,7 +49,7 @@ def test_intervals_of_gaps_within_levels_hold(clustered):
 def test_small_groups_are_rarely_accused(rate, own, others, n_levels):
     """Few rows of the group per level often show no event and no variance."""
     rng = np.random.default_rng(0)
-    n_runs = 400
+    n_runs = 200
     level = np.repeat(np.arange(n_levels), own + others)
     group = np.tile(np.repeat(["a", "b"], [own, others]), n_levels)
     accused = 0

@@ -14,10 +14,7 @@ from skrankfair.datasets import (
     make_underranked_items,
     rankings_to_columns,
 )
-from skrankfair.metrics import (
-    matched_pair_calibration,
-    pairwise_accuracy,
-)
+from skrankfair.metrics import matched_pair_calibration, pairwise_accuracy
 from tests.seeds import rarely
 
 SMALL = {

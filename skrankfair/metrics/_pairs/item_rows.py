@@ -292,7 +292,7 @@ def _item_rows(
     if (weight := data.row_weight) is not None:
         unweighted = by_group.sum(axis=0) / 2, of_rows.sum(axis=0) / 2
         by_group *= weight[:, None, None]
-        of_rows *= weight[:, None]
+        of_rows = of_rows * weight[:, None]  # which may be whole numbers
     supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
     return supports, by_group, of_rows, unweighted
 
