@@ -248,7 +248,7 @@ def test_bandwidth_of_least_error_covers(shape):
         "wave": lambda s: 0.5 * np.sin(6 * s),
     }[shape]
     query, covered = np.repeat(np.arange(300), 15), []
-    for seed in range(150):
+    for seed in range(80):
         rng = np.random.default_rng(seed)
         score, group = rng.random(query.size), rng.choice(["a", "b"], query.size)
         y = level(score) + 0.1 * (group == "a") + rng.normal(0, 0.3, 300)[query]
@@ -586,15 +586,15 @@ def engaged(seed, bend, n_queries=150):
 
 def test_gaps_of_strata_are_false_alarms_at_the_level_and_found():
     rejected, hidden = {0.0: 0, 1.0: 0}, {0.0: 0, 1.0: 0}
-    for bend, seed in itertools.product(rejected, range(200)):
+    for bend, seed in itertools.product(rejected, range(100)):
         y, score, z, columns = engaged(seed, bend)
         r = pairwise_accuracy(y, score, engagement=z, bins=4, **columns)
         rejected[bend] += r.breakdown()["pvalue_corrected"].min() < 0.05
         hidden[bend] += bool(r.hidden_gaps)
     # By Bonferroni at most 5%, within three errors of the simulation.
-    assert rejected[0.0] < 200 * 0.05 + 3 * np.sqrt(200 * 0.05 * 0.95)
+    assert rejected[0.0] < 100 * 0.05 + 3 * np.sqrt(100 * 0.05 * 0.95)
     assert hidden[0.0] <= rejected[0.0]
-    assert hidden[1.0] > 0.6 * 200
+    assert hidden[1.0] > 0.6 * 100
 
 
 def test_mean_positions_are_in_their_intervals():

@@ -18,7 +18,7 @@ LIMITS = {"size": 0.065, "cover": 0.07}
 @pytest.mark.parametrize(
     ("study", "key", "n_data"),
     [
-        *(("ranking", key, 50 if key == "rare" else 100) for key in HARD),
+        *(("ranking", key, 30 if key == "rare" else 60) for key in HARD),
         *((study, key, 60) for study in ("curve", "calibration") for key in CURVES),
     ],
 )

@@ -149,5 +149,5 @@ def test_fits_in_threads_are_published_complete():
         return calibrator.transform(score, sensitive_features=group)
 
     with ThreadPoolExecutor(8) as pool:
-        for result in pool.map(work, range(40)):
+        for result in pool.map(work, range(16)):
             np.testing.assert_array_equal(result, expected)
