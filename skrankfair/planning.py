@@ -15,7 +15,7 @@ import pandas as pd
 
 from ._estimates import formatting as fmt
 from ._estimates.arrays import ReadOnlyArrays
-from ._estimates.estimates import Estimate
+from ._estimates.estimates import Estimate, correlation_of
 from ._estimates.group_estimates import GroupEstimates
 from ._estimates.power import (
     LEAST_ALPHA,
@@ -283,8 +283,8 @@ def plan_rates(
         for side in zip(rates, np.sqrt(variance), effective, strict=True)
     )
     error = np.sqrt(max(variance.sum() - 2 * covariance, 0.0))
-    correlation_of_both = covariance / np.sqrt(variance.prod())
-    gap = DifferenceScale(-np.diff(rates), error, first, second, correlation_of_both)
+    sides = first, second, correlation_of(np.asarray(covariance), *variance)
+    gap = DifferenceScale(-np.diff(rates), error, *sides)
     tested = float(errors_of_tests(gap, 0.0, first.df, logarithm=False)[0])
     name = "rate of the group minus that of the rest"
     return Plan(name, variance, covariance, effective, n_tests, tested)

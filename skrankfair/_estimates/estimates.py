@@ -170,7 +170,7 @@ class Estimates(ReadOnlyArrays):
                 promised = np.array([promised.all()])
         estimate, error = self.scale.estimate, self.scale.standard_error
         ratio = self.kind == "ratio" and bool((estimate > 0).all())
-        null_value = 0.0 if self.null_value is None else self.null_value
+        null_value = self.null_value or 0.0
         return Pilot(
             names=self.names,
             standard_error=error / (estimate if ratio else 1.0),

@@ -245,6 +245,7 @@ class Pilot(PlannedTests):
     pilot_df : ndarray of shape (m,) or None
         None if the errors count as the true ones.
     tested : ndarray of shape (m,)
+        The errors that the tests take, in units of the standard errors.
     """
 
     names: tuple[Hashable, ...]
