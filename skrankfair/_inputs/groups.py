@@ -123,22 +123,19 @@ class Codes:
         codes, left = pd.factorize(self.codes[rows], sort=True)
         return Codes(codes, self.labels[left])
 
-    def crossed(self, other: Codes) -> Codes:
+    def crossed_units(self, other: Codes) -> Codes | None:
         """Return the codes of the pairs of labels that occur, labelled by number.
 
-        Their product is at most the square of the number of rows, and never overflows.
+        It is None where no pair occurs twice: each row is then a unit of its own. The
+        product of the numbers of labels is at most the square of the number of rows,
+        and never overflows.
         """
         numbers = self.codes * other.size + other.codes
+        in_order = np.sort(numbers)  # a fifth of the time of the codes
+        if (in_order[1:] != in_order[:-1]).all():
+            return None
         labels, codes = np.unique(numbers, return_inverse=True)
         return Codes(codes, labels)
-
-    def crossed_units(self, other: Codes) -> Codes | None:
-        """Return `crossed`, or None where no pair of labels occurs twice.
-
-        Each row is then a unit of its own.
-        """
-        pairs = self.crossed(other)
-        return None if pairs.size == pairs.codes.size else pairs
 
 
 def encode(values: Any, name: str) -> Codes:
