@@ -438,8 +438,8 @@ class _Selection:
         place = self.outer.low[row] + offset
         inside = self.inner.high[row] - self.inner.low[row]
         place += np.where(offset >= left[row], inside, 0)
-        # The range of a row includes the row itself, which is no pair.
-        other = np.flatnonzero(self.matching.members.rows[row] != place)
+        # Rows of the group itself are no partners, and may be most of those between.
+        other = np.flatnonzero(~self.matching.members.contain(place, self.group[row]))
         return row[other], self._differences(row[other], place[other])
 
     def _differences(self, membership: Array, place: Array) -> Array:
