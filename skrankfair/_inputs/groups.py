@@ -123,19 +123,26 @@ class Codes:
         codes, left = pd.factorize(self.codes[rows], sort=True)
         return Codes(codes, self.labels[left])
 
-    def crossed_units(self, other: Codes) -> Codes | None:
-        """Return the codes of the pairs of labels that occur, labelled by number.
-
-        It is None where no pair occurs twice: each row is then a unit of its own. The
-        product of the numbers of labels is at most the square of the number of rows,
-        and never overflows.
-        """
-        numbers = self.codes * other.size + other.codes
-        in_order = np.sort(numbers)  # a fifth of the time of the codes
-        if (in_order[1:] != in_order[:-1]).all():
-            return None
-        labels, codes = np.unique(numbers, return_inverse=True)
+    def crossed(self, other: Codes) -> Codes:
+        """Return the codes of the pairs of labels that occur, labelled by number."""
+        labels, codes = np.unique(self._numbers(other), return_inverse=True)
         return Codes(codes, labels)
+
+    def crossed_units(self, other: Codes) -> Codes | None:
+        """Return `crossed`, or None where no pair of labels occurs twice.
+
+        Each row is then a unit of its own.
+        """
+        in_order = np.sort(self._numbers(other))  # a fifth of the time of `crossed`
+        once = bool((in_order[1:] != in_order[:-1]).all())
+        return None if once else self.crossed(other)
+
+    def _numbers(self, other: Codes) -> Array:
+        """Return a number for each pair of labels.
+
+        It is below the square of the number of rows, and never overflows.
+        """
+        return self.codes * other.size + other.codes
 
 
 def encode(values: Any, name: str) -> Codes:
