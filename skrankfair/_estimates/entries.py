@@ -40,13 +40,6 @@ class Entries:
     left: Array
     right: Array
 
-    @classmethod
-    def of_all(cls, values: Array) -> Entries:
-        """Return the array of `values`, shape (Q, G), each of which is an entry."""
-        row, group = np.indices(values.shape).reshape(2, -1)
-        none = [np.zeros((size, 0)) for size in values.shape]
-        return cls(row, group, values.ravel(), *none)
-
     @cached_property
     def _low(self) -> Array:
         """The product of low rank at the entries, shape (N,)."""

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .finalize import ratios_minus_rest
-from .remainder import Gram, Remainder, monomials
+from .remainder import Gram, Remainder
 from .resampled import Replicates, ResampledSums
 from .rows import Rows
 from .sums import ClusterSums
@@ -19,10 +19,6 @@ def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
     if "folded" in parts:
         parts["remainder"] = parts.pop("folded")
         parts.pop("pairs", None)
-    if parts.get("powers") is not None:
-        n_columns = parts["scatter"].n_columns + parts["scatter"].n_shared
-        if parts["powers"].shape[-1] != len(monomials(n_columns)):
-            parts["powers"] = None  # there were none of three columns
     if "leading" in parts:
         table, leading = parts.pop("table"), parts.pop("leading")
         parts |= {"rows": table or leading, "compacted": table is None}
@@ -30,12 +26,7 @@ def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refit_sums(
-    *,
-    kept: Any,
-    n_resamples: int | None,
-    curves: Any = None,
-    adds_up: bool = False,
-    **parts: Any,
+    *, kept: Any, n_resamples: int | None, curves: Any = None, **parts: Any
 ) -> ClusterSums:
     """Return sums over clusters whose covariance may be that of fits to resamples."""
     if kept is not None:
@@ -44,7 +35,7 @@ def _refit_sums(
         kept = np.sqrt(np.maximum(squares, 0.0))[:, None] * axes.T
         kept[:, ~known] = np.nan
     times = 0 if n_resamples is None else n_resamples
-    sums = ResampledSums(n_resamples=times, deviations=kept, adds_up=adds_up, **parts)
+    sums = ResampledSums(n_resamples=times, deviations=kept, adds_up=False, **parts)
     return ClusterSums.of_sums(sums) if n_resamples is None else sums
 
 
@@ -118,6 +109,6 @@ CLASSES: dict[str, Any] = {
 
 #: Functions of totals that were classes without fields, by name.
 FUNCTIONS = (
-    *("LastColumn", "ShareGap", "ItemCount", "HasItems", "MeanOverAll"),
+    *("LastColumn", "ShareGap", "ItemCount"),
     *("RootMeanSquare", "NarrowSquare", "ListsWithBoth"),
 )

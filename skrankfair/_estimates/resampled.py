@@ -38,7 +38,7 @@ from scipy import special
 
 from .._inputs.validation import Array, check_number, generator
 from .arrays import ReadOnlyArrays
-from .entries import Entries, Pairs
+from .entries import Pairs
 from .finalize import Beside, Finalize, last_column, needs_of, slopes_at
 from .rows import Layout
 from .scales import PlainScale, quantile_of, tail_of
@@ -307,8 +307,10 @@ class ResampledSums(ClusterSums):
 
     def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
         """Return sums of products of the deviations of resamples."""
-        rows = Entries.of_all(self._deviations(finalize))
-        return rows.products(rows, pairs)
+        rows = self._deviations(finalize)
+        if pairs is None:
+            return np.einsum("qg,qg->g", rows, rows)
+        return np.asarray((rows.T @ rows)[pairs])
 
     def covariances(self, finalize: Finalize, first: Array, second: Array) -> Array:
         """Return the covariance of pairs of groups, given by number, shape (m,)."""

@@ -489,10 +489,19 @@ class ClusterSums:
         A comparison of independent samples needs them: a row of one sample has zeros in
         the columns of the other, so that the variances add up.
         """
+        first, second = self._beside(other)
+        return first + second
+
+    def _beside(self, other: ClusterSums) -> tuple[Self, ClusterSums]:
+        """Return both sums with room for the columns of both, those of self first."""
+        size = self.by_group.shape[1], self.shared.size
+        supports = (
+            *(Beside(support, *size) for support in self.supports),
+            *(Beside(support, *size, second=True) for support in other.supports),
+        )
         one, two = self.layout.with_columns_of(other.layout)
-        supports = _supports_of_both(self, other)
         first = self.renumbered(one, self.groups, supports)
-        return first + other.renumbered(two, other.groups, supports)
+        return first, other.renumbered(two, other.groups, supports)
 
     def by_label(self) -> Self:
         """Return the sums with the rows of one label added, as they are of one item."""
@@ -558,11 +567,7 @@ class ClusterSums:
                 f"{other.groups} ({other.kind})."
             )
         order = matching_rows(self.rows, other.rows)
-        other = other.aligned(self.groups)
-        supports = _supports_of_both(self, other)
-        one, two = self.layout.with_columns_of(other.layout)
-        a = self.renumbered(one, self.groups, supports)
-        b = other.renumbered(two, self.groups, supports)
+        a, b = self._beside(other.aligned(self.groups))
         rows, place = a.rows.joined(b.rows, order), np.argsort(order)
         first, second = a.refit, b.refit
         refit = second and first and (lambda n: first(n) + second(n[:, place]))
@@ -572,12 +577,3 @@ class ClusterSums:
         """Return the state of a copy, which cannot fit a curve anew."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**given, "refit": None}
-
-
-def _supports_of_both(a: ClusterSums, b: ClusterSums) -> tuple[Finalize, ...]:
-    """Return the supports of two sums whose columns are side by side."""
-    size = a.by_group.shape[1], a.shared.size
-    return (
-        *(Beside(support, *size) for support in a.supports),
-        *(Beside(support, *size, second=True) for support in b.supports),
-    )

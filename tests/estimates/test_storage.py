@@ -1,7 +1,6 @@
 """Results as JSON: what is read is what was written, to the bit, and nothing else."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from functools import partial
 
@@ -299,12 +298,3 @@ def random_path(document, rng):
 def test_function_that_was_a_class_is_read(name):
     of_class = {"object": name, "fields": {}}
     assert storage.decoded(of_class) is storage.decoded({"function": name})
-
-
-def test_powers_of_two_and_four_columns_alone_are_left_out():
-    y, group = np.arange(2000) % 100 == 99, np.arange(2000) >= 90
-    r = metrics.brier_score(y, 0.01 * y[::-1], sensitive_features=group).compact()
-    some = replace(r.sums.remainder, powers=r.sums.remainder.powers[..., 4:])
-    again = read(replace(r, sums=replace(r.sums, remainder=some)))
-    assert again.sums.remainder.powers is None
-    np.testing.assert_array_equal(again.standard_error, r.standard_error)
