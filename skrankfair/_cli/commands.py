@@ -17,7 +17,6 @@ import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
-from .._estimates.power import largest_distance
 from .._reports.audit import AuditReport, audit
 from .._reports.conditions import checked, conditions_section, parsed_conditions
 from .._reports.exports import write_text
@@ -184,6 +183,14 @@ def _checked(report: AuditReport, conditions: list[Any]) -> tuple[AuditReport, i
     return replace(report, sections=sections), status
 
 
+def _largest_distance(result: GroupEstimates) -> float:
+    """Return the largest distance from fair that there can be; infinity if unknown."""
+    if not result.metric.share:
+        return float("inf")
+    fair = 0.0 if result.fair_value is None else result.fair_value
+    return max(fair, 1 - fair)
+
+
 def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     report, columns = _report(arguments, arguments.file, say)
     gap, power, alpha = arguments.gap, arguments.power, arguments.alpha
@@ -197,7 +204,7 @@ def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
         asked += "\nOf two equal parts: two arms, or before and after."
     blocks, metrics = [f"Pilot: {report.counts}\n{asked}"], []
     for name, result in results.items():
-        largest = largest_distance(result)
+        largest = _largest_distance(result)
         if name == _MATCHED and columns:  # a difference of two outcomes
             largest = float(np.ptp(columns["y_true"]))
         largest *= 1 + arguments.change

@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from .._reports.audit import AuditReport
@@ -74,8 +74,6 @@ def _print_rich(report: AuditReport) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from .._estimates import formatting as fmt
-
     console = Console(highlight=False)
     console.print(Text(report.title, style="bold"), Text(report.counts))
     console.print(Text(report.reading))
@@ -85,18 +83,34 @@ def _print_rich(report: AuditReport) -> None:
         styles = [_STYLES[row.kind] for row in finding.shown]
         console.print()
         console.print(Text(finding.metric.title, style="bold"), finding.metric.measures)
-        console.print(fmt.rich_table(header, rows, styles))
+        console.print(_table(header, rows, styles))
         console.print(Text(finding.verdict, style="italic"))
     for section in report.sections:
         console.print()
         console.print(Text(section.title, style="bold"))
         for text in section.paragraphs:
             console.print(Text(text))
-        console.print(fmt.rich_table(section.header, section.rows))
+        console.print(_table(section.header, section.rows))
     for note in report.all_notes:
         console.print(Text(f"Note: {note}", style="dim"))
     for line in report.provenance_lines:
         console.print(Text(line, style="dim"))
+
+
+def _table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()
+) -> Any:
+    """Return a table for a terminal, each row in its style; labels are no markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for i, name in enumerate(header):
+        table.add_column(Text(name), justify="right" if i else "left", no_wrap=i > 0)
+    for cells, style in zip(rows, styles or [""] * len(rows), strict=True):
+        table.add_row(*map(Text, cells), style=style)
+    return table
 
 
 def show_versions() -> None:

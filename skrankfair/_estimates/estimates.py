@@ -368,7 +368,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     if metric.parts is not None:
         side_df = None if sums.kind == "item" else df
         a, b = (_scale_of_share(sums, share, side_df) for share in metric.parts)
-        scale = DifferenceScale(estimate, error, a, b, _correlation_in(error, a, b))
+        scale = DifferenceScale(estimate, error, a, b, correlation_in(error, a, b))
     elif shares_of(metric.finalize):
         scale = _scale_of_share(sums, metric.finalize, df)
     elif metric.share:
@@ -418,11 +418,11 @@ def _scale_of_share(
     if not (shares := shares_of(share)):
         return ShareScale(estimate, error, effective, df)
     first, second = (_scale_of_share(sums, each) for each in shares)
-    correlation = _correlation_in(2 * error, first, second)
+    correlation = correlation_in(2 * error, first, second)
     return MeanScale(estimate, error, first, second, correlation, df)
 
 
-def _correlation_in(error: Array, first: PlainScale, second: PlainScale) -> Array:
+def correlation_in(error: Array, first: PlainScale, second: PlainScale) -> Array:
     """Return the correlation of two estimates whose difference has this error."""
     one, other = first.standard_error**2, second.standard_error**2
     return correlation_of((one + other - error**2) / 2, one, other)
@@ -475,56 +475,6 @@ def contrasts_of(
     null_value = 1.0 if kind == "ratio" else 0.0
     skewness = np.nan_to_num(quotient(third, error**3)) if kind == "difference" else 0.0
     return Estimates(tuple(names), scale, df, null_value, kind, resampler, skewness)
-
-
-def mean_gap(
-    result: GroupEstimates,
-    gaps: Estimates,
-    rows: Array,
-    sides: Sequence[Array],
-    share: Array,
-) -> tuple[PlainScale, Array, Array]:
-    """Return a mean of gaps on its scale, its df and its effective clusters.
-
-    A gap of shares is that of two means of shares: where the cells of a side show no
-    variance, its mean is tested as a share of as many rows. Errors of gaps have the
-    rare events that small cells do not show. The degrees of freedom are
-    Satterthwaite's, from the variances of the gaps.
-
-    Parameters
-    ----------
-    result : GroupEstimates
-        The cells, or their distances from fair.
-    gaps : Estimates
-    rows : ndarray of shape (m,), int
-        Which of the gaps are meant.
-    sides : sequence of ndarray of shape (m,), int
-        The cells of each gap: the first, and the second if it is a contrast.
-    share : ndarray of shape (m,)
-        Share of each gap in the mean.
-    """
-    own = [result.covariance[np.ix_(cells, cells)] for cells in sides]
-    both = result.covariance[np.ix_(sides[0], sides[-1])]
-    between = own[0] if len(sides) == 1 else own[0] + own[1] - both - both.T
-    np.fill_diagonal(between, gaps.scale.standard_error[rows] ** 2)
-    effective = [1 / (share**2 / result.n_effective[cells]).sum() for cells in sides]
-    df, parts = np.array([min(effective) - 1]), share**2 * np.diag(between)
-    if parts.any():
-        df = parts.sum(keepdims=True) ** 2 / (parts**2 / gaps.df[rows]).sum()
-    mean = np.array([share @ gaps.scale.estimate[rows] - (gaps.null_value or 0.0)])
-    error = np.sqrt(np.maximum([share @ between @ share], 0.0))
-    scale = PlainScale(mean, error)
-    if isinstance(gaps.scale, DifferenceScale):
-        means = []
-        for cells, covariance, n in zip(sides, own, effective, strict=True):
-            value = (share * result.estimate[cells]).sum() / share.sum()
-            spread = np.sqrt(max(share @ covariance @ share, 0.0))
-            side_df = n - 1 if result.variance == "item" else df[0]
-            means.append(ShareScale(*np.array([[value], [spread], [n], [side_df]])))
-        first, second = means
-        correlation = _correlation_in(error, first, second)
-        scale = DifferenceScale(mean, error, first, second, correlation)
-    return scale, df, np.fmin(min(effective), df + 1)
 
 
 def _unseen(*sides: Sequence[Array]) -> list[Array]:

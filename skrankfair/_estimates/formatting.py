@@ -127,22 +127,6 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def rich_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()
-) -> Any:
-    """Return a table for a terminal, each row in its style; labels are no markup."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for i, name in enumerate(header):
-        table.add_column(Text(name), justify="right" if i else "left", no_wrap=i > 0)
-    for cells, style in zip(rows, styles or [""] * len(rows), strict=True):
-        table.add_row(*map(Text, cells), style=style)
-    return table
-
-
 def _cells(result: GroupEstimates) -> tuple[list[str], list[list[str]]]:
     low, high = result.ends(t_quantile(0.95, result.df))
     columns = {

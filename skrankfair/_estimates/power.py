@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .finalize import Finalize
-    from .group_estimates import GroupEstimates
     from .sums import ClusterSums
 
 #: Whether the power is the mean over pilots, or takes the error of the pilot as true.
@@ -494,11 +493,3 @@ def uneven_errors(concentration: Array, df: Array) -> Array:
     """
     most = np.maximum(1 / _FEW_BEHIND, 1.5 * 3 / (df + 2))
     return np.asarray(concentration > most)
-
-
-def largest_distance(result: GroupEstimates) -> float:
-    """Return the largest distance from fair that there can be; infinity if unknown."""
-    if not result.metric.share:
-        return float("inf")
-    fair = 0.0 if result.fair_value is None else result.fair_value
-    return max(fair, 1 - fair)

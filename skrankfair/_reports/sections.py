@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from .._estimates import formatting as fmt
-from .._estimates.estimates import corrected_pvalues, mean_gap
-from .._estimates.scales import t_quantile
+from .._estimates.estimates import Estimates, corrected_pvalues, correlation_in
+from .._estimates.scales import DifferenceScale, PlainScale, ShareScale, t_quantile
 from .._estimates.storage import stored
 from .._estimates.sums import MOST_COVARIANCES
 from .._inputs.columns import LABEL
@@ -450,7 +450,7 @@ def _gaps(
         sides = [first[counted], second[counted]][: 1 + finding.against_rest]
         of_level = np.searchsorted(of_cells.judged[0], sides[0])
         given = tested, of_cells.judged[1], of_level, sides
-        scale, df, effective = mean_gap(*given, share[counted] / share.sum())
+        scale, df, effective = _mean_gap(*given, share[counted] / share.sum())
         ends = scale.ends(t_quantile(finding.confidence_level, df), df)
         values = (scale.estimate, *ends, effective, scale.test(0.0, df)[1])
         whole = dict(zip(whole, np.concatenate(values).tolist(), strict=True))
@@ -459,3 +459,53 @@ def _gaps(
     return [
         gap if gap.n_effective >= few else replace(gap, pvalue=np.nan) for gap in gaps
     ]
+
+
+def _mean_gap(
+    result: GroupEstimates,
+    gaps: Estimates,
+    rows: Array,
+    sides: Sequence[Array],
+    share: Array,
+) -> tuple[PlainScale, Array, Array]:
+    """Return a mean of gaps on its scale, its df and its effective clusters.
+
+    A gap of shares is that of two means of shares: where the cells of a side show no
+    variance, its mean is tested as a share of as many rows. Errors of gaps have the
+    rare events that small cells do not show. The degrees of freedom are
+    Satterthwaite's, from the variances of the gaps.
+
+    Parameters
+    ----------
+    result : GroupEstimates
+        The cells, or their distances from fair.
+    gaps : Estimates
+    rows : ndarray of shape (m,), int
+        Which of the gaps are meant.
+    sides : sequence of ndarray of shape (m,), int
+        The cells of each gap: the first, and the second if it is a contrast.
+    share : ndarray of shape (m,)
+        Share of each gap in the mean.
+    """
+    own = [result.covariance[np.ix_(cells, cells)] for cells in sides]
+    both = result.covariance[np.ix_(sides[0], sides[-1])]
+    between = own[0] if len(sides) == 1 else own[0] + own[1] - both - both.T
+    np.fill_diagonal(between, gaps.scale.standard_error[rows] ** 2)
+    effective = [1 / (share**2 / result.n_effective[cells]).sum() for cells in sides]
+    df, parts = np.array([min(effective) - 1]), share**2 * np.diag(between)
+    if parts.any():
+        df = parts.sum(keepdims=True) ** 2 / (parts**2 / gaps.df[rows]).sum()
+    mean = np.array([share @ gaps.scale.estimate[rows] - (gaps.null_value or 0.0)])
+    error = np.sqrt(np.maximum([share @ between @ share], 0.0))
+    scale = PlainScale(mean, error)
+    if isinstance(gaps.scale, DifferenceScale):
+        means = []
+        for cells, covariance, n in zip(sides, own, effective, strict=True):
+            value = (share * result.estimate[cells]).sum() / share.sum()
+            spread = np.sqrt(max(share @ covariance @ share, 0.0))
+            side_df = n - 1 if result.variance == "item" else df[0]
+            means.append(ShareScale(*np.array([[value], [spread], [n], [side_df]])))
+        first, second = means
+        correlation = correlation_in(error, first, second)
+        scale = DifferenceScale(mean, error, first, second, correlation)
+    return scale, df, np.fmin(min(effective), df + 1)

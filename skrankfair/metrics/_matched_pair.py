@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._estimates.finalize import (
+    NOTHING,
     Finalize,
     MeanOfRatios,
-    PairsAtPositions,
     PositionMean,
-    SlopeTerm,
+    quotient,
 )
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
+from .._estimates.storage import stored
 from .._inputs.columns import OneWayError
 from .._inputs.groups import as_columns
 from .._inputs.ranking import Memberships, RankedData, measured
@@ -61,6 +63,43 @@ _REGRESSIONS: dict[str, tuple[type[MatchedPairs], Any]] = {
 _BANDWIDTHS = np.geomspace(0.005, 0.5, 12)
 #: The largest epsilon with covariates: queries are put further apart than it.
 _WIDEST = 1e60
+
+
+@stored("SlopeTerm")
+@dataclass(frozen=True)
+class SlopeTerm:
+    """The mean over pairs of unequal scores that equal treatment would have.
+
+    The mean distance times the slope of a placebo, whose value and distance are the
+    first two shared columns.
+    """
+
+    of: Finalize  # the mean over pairs, of a value and a number
+    n_buckets: int = 1
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the terms, shape (..., G); 0 where no pair has a distance."""
+        size = self.n_buckets
+        number, total = by_group[..., size : 2 * size], by_group[..., 2 * size :]
+        total = total[..., :size]
+        distance = self.of(np.concatenate([total, number], axis=-1), shared)
+        value, base = shared[..., None, 0], shared[..., None, 1]
+        # A placebo that is only rounding has no slope.
+        nothing = np.abs(base.real) <= NOTHING * np.abs(total.real).sum(-1)
+        slope = quotient(value + 0 * distance, np.where(nothing, 0.0, base))
+        return np.where(distance.real == 0, distance, distance * slope)
+
+
+@stored("PairsAtPositions")
+@dataclass(frozen=True)
+class PairsAtPositions:
+    """The number of pairs: the sum of their shares at all positions, rounded."""
+
+    columns: Finalize  # column totals to the sum of their shares
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the numbers, shape (..., G)."""
+        return np.round(self.columns(by_group, shared), 9)
 
 
 def _quantile(epsilon: Any, n_pairs: Any, quantile: Any) -> float | None:
