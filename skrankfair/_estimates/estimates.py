@@ -25,9 +25,10 @@ from .._inputs.validation import (
 )
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
-from .finalize import NOTHING, needs_of, quotient, shares_of
-from .leverage import contrast_degrees, degrees_of_freedom, samples_of_items
-from .power import PILOT_ERRORS, Pilot, PilotData, keeps_promise, uneven_errors
+from .finalize import NOTHING, quotient, shares_of
+from .leverage import contrast_degrees, degrees_of_freedom
+from .power import PILOT_ERRORS, Pilot, PilotData, keeps_promise
+from .rare_events import SMALL, side_of, skewness_of, unseen
 from .resampled import Resampler, wild_scale
 from .scales import (
     LEAST_T,
@@ -51,12 +52,8 @@ if TYPE_CHECKING:
 
     from .finalize import Finalize
     from .group_estimates import GroupEstimates
-    from .metric import Metric
     from .sums import ClusterSums
 
-#: With fewer effective clusters than this an event of one in a thousand is seen at most
-#: ten times, so that few clusters may make most of an error.
-SMALL = 10_000
 METHODS = ("t", "bootstrap", "percentile")
 # With fewer degrees of freedom a bootstrap interval contains that of Student's t.
 _FEW_DF = 20
@@ -363,7 +360,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     """Return the values of groups on the scale of their intervals and tests."""
     metric, sums, df = result.metric, result.sums, result.df
     estimate, error = result.estimate, result.standard_error
-    scale, (skewness, rare) = PlainScale(estimate, error), _skewness(result)
+    scale, (skewness, rare) = PlainScale(estimate, error), skewness_of(result)
     event = np.where(rare, skewness, 0.0)
     if metric.parts is not None:
         side_df = None if sums.kind == "item" else df
@@ -389,23 +386,6 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     resampler = Resampler(sums, metric.finalize, np.arange(df.size)[:, None])
     values = result.groups, scale, df, metric.fair_value, "value", resampler
     return Estimates(*values, skewness)
-
-
-def _skewness(result: GroupEstimates) -> tuple[Array, Array]:
-    """Return the `Estimates.skewness` of values or gaps, and where few events make it.
-
-    Rows of others may show events that a group lacks: the error of a gap has them
-    already, and that of a value has not.
-    """
-    error, others = result.standard_error, result.metric.others
-    full, (_, third, fourth) = error**2, result.unseen
-    df, n_effective = result.by_leverage
-    if others is not None and (n_effective < SMALL).any():
-        own = full, n_effective, df, *result.tails
-        (added, third, fourth), _ = _unseen(own, _side(result.sums, others))
-        full = full + added
-    rare = uneven_errors(quotient(fourth, full**2), result.df)
-    return np.nan_to_num(quotient(third, full * error)), rare
 
 
 def _scale_of_share(
@@ -451,10 +431,12 @@ def contrasts_of(
     one, other = of_groups[first], of_groups[second]
     same, group_df, third = first == second, result.df, 0.0 * one
     if result.metric.heavy and (result.n_effective < SMALL).any():
-        behind = result.n_effective, group_df, *result.tails
-        of_first, of_second = ([x[at] for x in behind] for at in (first, second))
-        of_each = _unseen((one, *of_first), (other, *of_second))
-        (more, third, _), (more_of_other, of_other, _) = of_each
+        n, tails = result.n_effective, result.tails
+        of_first, of_second = (
+            side_of(variance, n[at], group_df[at], tails[:, at])
+            for variance, at in ((one, first), (other, second))
+        )
+        (more, third, _), (more_of_other, of_other, _) = unseen(of_first, of_second)
         one, other, third = one + more, other + more_of_other, third - of_other
     with np.errstate(divide="ignore", invalid="ignore"):
         independent = u**2 * one + v**2 * other  # the variance of independent groups
@@ -475,65 +457,6 @@ def contrasts_of(
     null_value = 1.0 if kind == "ratio" else 0.0
     skewness = np.nan_to_num(quotient(third, error**3)) if kind == "difference" else 0.0
     return Estimates(tuple(names), scale, df, null_value, kind, resampler, skewness)
-
-
-def _unseen(*sides: Sequence[Array]) -> list[Array]:
-    """Return how much less variance each side shows than rows like another's have.
-
-    A side is a variance, its effective clusters, degrees of freedom, and the
-    `ClusterSums.tails` of its influences.
-
-    A small group in which no rare event happened shows no variance from such events. If
-    a larger side has them, in a sample of its rows as small as the group a few rows
-    would make most of the error. The variance of the group is then at least that of a
-    sample of this size from the larger side. The result has for each side the variance
-    that is added, and ``Σ u³`` and ``Σ u⁴`` of the influences u behind all of it.
-    """
-    unseen = []
-    for i, (variance, n, df, *tails) in enumerate(sides):
-        least, powers = variance, np.nan_to_num(_powers(variance, *tails))
-        for other, n_other, _, skewness, concentration in (*sides[:i], *sides[i + 1 :]):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                times = n_other / n
-                share = concentration * times
-                rare = (times > 1) & uneven_errors(share, df)
-                as_few = np.where(rare & np.isfinite(times), other * times, 0.0)
-                of_few = _powers(as_few, skewness * np.sqrt(times), share)
-            powers = np.where(as_few > least, of_few, powers)
-            least = np.fmax(least, as_few)
-        unseen.append(np.stack([np.fmax(least - variance, 0.0), *powers]))
-    return unseen
-
-
-def _powers(variance: Array, skewness: Array, concentration: Array) -> Array:
-    """Return ``Σ u³`` and ``Σ u⁴`` of influences from their variance and tails."""
-    return np.stack([skewness * variance**1.5, concentration * variance**2])
-
-
-def _side(sums: ClusterSums, finalize: Finalize) -> tuple[Array, ...]:
-    """Return the side of `_unseen` that is a function of totals."""
-    df, n_effective = degrees_of_freedom(sums, finalize)
-    variance = sums.variance(finalize)
-    return variance, n_effective, df, *sums.tails(finalize, variance)
-
-
-def unseen(metric: Metric, sums: ClusterSums) -> Array:
-    """Return the sums of `_unseen` over the sides of each estimate, shape (3, G).
-
-    They are a group and its rest, two independent samples of these, or the two samples
-    of items of a difference of means, where one of these has few items.
-    """
-    if metric.rest is not None:
-        sides = np.array(_unseen(*(_side(sums, finalize) for finalize in metric.rest)))
-        # The second of two sides is taken off, with both of its own sides if it is a
-        # gap, and so on: signs are +, -, -, +, -, +, +, -.
-        sides[:, 1] *= (-1.0) ** np.bitwise_count(np.arange(len(sides)))[:, None]
-        return sides.sum(axis=0)
-    few = sums.rows.member is not None and (sums.active(metric.finalize) < SMALL).any()
-    of_means = not metric.share and metric.parts is None
-    if not (few and of_means and len(needs_of(metric.finalize)) == 1):
-        return np.zeros((3, len(sums.groups)))
-    return np.sum(_unseen(*samples_of_items(sums, metric.finalize)), axis=0)
 
 
 def correlation_of(covariance: Array, first: Array, second: Array) -> Array:

@@ -17,7 +17,6 @@ from . import formatting as fmt
 from . import storage
 from .arrays import AddsUp, cached_read_only, check_memory
 from .estimates import (
-    SMALL,
     EquivalenceTest,
     Estimate,
     Estimates,
@@ -27,7 +26,6 @@ from .estimates import (
     estimates_of,
     one_test,
     permutation_test,
-    unseen,
 )
 from .finalize import PairedDifference, PositionMean, needs_of
 from .leverage import degrees_of_freedom
@@ -38,7 +36,8 @@ from .metric import (
     warn_small,
     warn_undefined,
 )
-from .power import Pilot, PilotData, uneven_errors
+from .power import Pilot, PilotData
+from .rare_events import SMALL, uneven_errors, unseen_of
 from .resampled import Replicates
 from .rows import table_of_sums
 from .scales import ConfidenceInterval, check_level, t_quantile
@@ -260,9 +259,7 @@ class GroupEstimates(AddsUp, PilotData):
         With ``Σ u³`` and ``Σ u⁴`` of all influences u behind the error with these
         events; all are 0 where nothing is said of rare events.
         """
-        if self.metric.rest is None or (self.by_leverage[1] < SMALL).any():
-            return unseen(self.metric, self.sums)
-        return np.zeros((3, len(self.groups)))
+        return unseen_of(self)
 
     @cached_read_only
     def standard_error(self) -> Array:

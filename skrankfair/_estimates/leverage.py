@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._inputs.validation import Array
-from .finalize import needs_of, quotient
+from .finalize import needs_of
 
 if TYPE_CHECKING:
     from .entries import Entries, Pairs
@@ -79,20 +79,6 @@ def contrast_degrees(
             square = of_groups[a] + of_groups[b] + 2 * of_pairs
             df.append(np.maximum((trace[a] + trace[b]) ** 2 / square, 1.0))
     return np.asarray(np.min(df, axis=0))
-
-
-def samples_of_items(sums: ClusterSums, finalize: Finalize) -> list[tuple[Array, ...]]:
-    """Return what the members of each group and all other items show of the variance.
-
-    Of each of the two samples, by group: its part of the variance, its effective number
-    of items, their degrees of freedom, and the `ClusterSums.tails` of their influences.
-    """
-    [number] = needs_of(finalize)
-    _, total, square = sums.size_of(number)
-    variance, third, fourth = sums.moments(finalize)
-    n_effective = quotient(total**2, square)
-    tails = quotient(third, variance**1.5), quotient(fourth, variance**2)
-    return list(zip(variance, n_effective, n_effective - 1, *tails, strict=True))
 
 
 def _moments(

@@ -37,6 +37,7 @@ from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays
 from .leverage import degrees_of_freedom
+from .rare_events import uneven_errors
 from .scales import crossing, quantile_of
 
 if TYPE_CHECKING:
@@ -47,10 +48,9 @@ if TYPE_CHECKING:
 
 #: Whether the power is the mean over pilots, or takes the error of the pilot as true.
 PILOT_ERRORS = ("estimated", "known")
-#: A pilot promises no power if it has fewer effective clusters than ENOUGH, or if most
-#: of its error comes from fewer extreme clusters than _FEW_BEHIND: see docs/decide.md.
+#: A pilot promises no power if it has fewer effective clusters than this, or if few
+#: extreme clusters make most of its error: see docs/decide.md.
 ENOUGH = 12
-_FEW_BEHIND = 10
 #: The most clusters, and times the data of the pilot, that are asked for.
 MOST_DATA = 1e12
 #: Below this level rounding decides the critical value, and beyond this gap squares
@@ -482,14 +482,3 @@ def doubts(
     """Return the groups with few effective clusters, and those of uneven errors."""
     few = (n_effective < ENOUGH - 1e-9) & ~sums.undefined(finalize)
     return few, uneven_errors(sums.tails(finalize)[1], df) & ~few
-
-
-def uneven_errors(concentration: Array, df: Array) -> Array:
-    """Return whether few extreme values make most of each error.
-
-    ``Σ u⁴ / (Σ u²)²`` over what clusters add to the error is more than one in ten, and
-    1.5 times what it is of normal values with these degrees of freedom,
-    ``3 / (df + 2)``.
-    """
-    most = np.maximum(1 / _FEW_BEHIND, 1.5 * 3 / (df + 2))
-    return np.asarray(concentration > most)
