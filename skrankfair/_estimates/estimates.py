@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 from .._inputs.validation import (
@@ -25,11 +26,11 @@ from .._inputs.validation import (
 )
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
-from .finalize import NOTHING, quotient, shares_of
+from .finalize import NOTHING, Finalize, quotient, shares_of
 from .leverage import contrast_degrees, degrees_of_freedom
 from .power import PILOT_ERRORS, Pilot, PilotData, keeps_promise
 from .rare_events import SMALL, side_of, skewness_of, unseen
-from .resampled import Resampler, wild_scale
+from .resampled import Resampler
 from .scales import (
     LEAST_T,
     ConfidenceInterval,
@@ -46,13 +47,11 @@ from .scales import (
     t_quantile,
     welch_df,
 )
+from .sums import ClusterSums
+from .wild import wild_scale
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from .finalize import Finalize
     from .group_estimates import GroupEstimates
-    from .sums import ClusterSums
 
 METHODS = ("t", "bootstrap", "percentile")
 # With fewer degrees of freedom a bootstrap interval contains that of Student's t.

@@ -15,18 +15,14 @@ has ``M = Σ_c M_c``.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._inputs.validation import Array
-from .finalize import needs_of
-
-if TYPE_CHECKING:
-    from .entries import Entries, Pairs
-    from .finalize import Finalize
-    from .rows import Rows
-    from .sums import ClusterSums
+from .entries import Entries, Pairs
+from .finalize import Finalize, needs_of
+from .rows import Rows
+from .sums import ClusterSums
 
 # A row that leaves a smaller share to the other rows has all data of the sample.
 _ROUNDING = 1e-9

@@ -27,24 +27,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 from .._inputs.validation import Array, as_numbers, check_number, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays
+from .finalize import Finalize
 from .leverage import degrees_of_freedom
 from .rare_events import uneven_errors
 from .scales import crossing, quantile_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from .finalize import Finalize
-    from .sums import ClusterSums
+from .sums import ClusterSums
 
 #: Whether the power is the mean over pilots, or takes the error of the pilot as true.
 PILOT_ERRORS = ("estimated", "known")

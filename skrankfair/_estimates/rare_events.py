@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._inputs.validation import Array
-from .finalize import needs_of, quotient
+from .finalize import Finalize, needs_of, quotient
 from .leverage import degrees_of_freedom
+from .sums import ClusterSums
 
 if TYPE_CHECKING:
-    from .finalize import Finalize
     from .group_estimates import GroupEstimates
-    from .sums import ClusterSums
 
 #: With fewer effective clusters than this an event of one in a thousand is seen at most
 #: ten times, so that few clusters may make most of an error.

@@ -12,11 +12,11 @@ from scipy import special
 from .._inputs.validation import Array, check_choice, generator
 from .arrays import cached_read_only
 from .estimates import contrasts_of, correct
+from .metric import Metric
 from .scales import quantile_of
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
-    from .metric import Metric
 
 KINDS = ("difference", "ratio", "max_abs", "l1", "worst")
 _FROM_FAIR = ("max_abs", "l1")
