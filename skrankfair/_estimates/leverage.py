@@ -112,7 +112,7 @@ def _moments(
     products += c * c_other * vv**2 - 2 * vv * (c_other * uv + c * vu)
     if sums.remainder is not None:
         remainder = sums.remainder
-        more: Array = np.stack([remainder.square[k, s, :-1] for k, s in samples])
+        more = np.concatenate(remainder.supports[2, needs_of(finalize), :, :-1])
         chosen = np.array([k * n_strata + s for k, s in samples])
         fourth = remainder.quartic_products(pairs)[chosen[:, None], chosen]
         left, right = scale[:, None, first], scale[None, :, second]

@@ -19,6 +19,9 @@ def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
     if "folded" in parts:
         parts["remainder"] = parts.pop("folded")
         parts.pop("pairs", None)
+    if "active" in parts:
+        sizes = [parts.pop(name) for name in ("active", "support", "square")]
+        parts["supports"] = np.stack(sizes)
     if "leading" in parts:
         table, leading = parts.pop("table"), parts.pop("leading")
         parts |= {"rows": table or leading, "compacted": table is None}

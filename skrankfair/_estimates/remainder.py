@@ -180,7 +180,7 @@ class Remainder:
     ----------
     scatter : Gram
         Sums of products of the columns.
-    active, support, square : ndarray of shape (S, M, G + 1)
+    supports : ndarray of shape (3, S, M, G + 1)
         Number of rows with a support above 0, the sum of the supports, and of their
         squares; S supports and M strata.
     quartic : Gram
@@ -194,17 +194,10 @@ class Remainder:
     """
 
     scatter: Gram
-    active: Array
-    support: Array
-    square: Array
+    supports: Array
     quartic: Gram
     sizes: Array
     powers: Array | None = None
-
-    @property
-    def sizes_of_supports(self) -> Array:
-        """The numbers of rows, sums and sums of squares, shape (3, S, M, G + 1)."""
-        return np.stack([self.active, self.support, self.square])
 
     @classmethod
     def of(cls, rows: Rows, supports: Sequence[Finalize], most: int) -> Remainder:
@@ -219,12 +212,11 @@ class Remainder:
         of_groups = np.stack([sample.sizes() for sample in samples], axis=1)
         sizes = np.concatenate([of_groups, without[..., None]], axis=2)
         shape = 3, len(supports), rows.n_strata, rows.n_groups + 1
-        active, support, square = sizes.reshape(shape)
         more = of_entry**2 - of_row[rows.row] ** 2
         squares = replace(rows, values=more, shared=of_row**2)
         return cls(
             Gram.of(rows, most),
-            *(active, support, square),
+            sizes.reshape(shape),
             Gram.of(squares, most),
             np.abs(rows.shared).sum(axis=0),
             _powers_of(rows, most),
@@ -236,7 +228,7 @@ class Remainder:
         ``u = Σ_c slope_c x_c`` is over the columns x of a row; `slopes` has shape
         (G, C + D). All are 0 where the powers are not kept.
         """
-        sums = np.zeros((3, self.active.shape[1], len(slopes)))
+        sums = np.zeros((3, self.supports.shape[2], len(slopes)))
         if self.powers is not None:
             products = monomials(slopes.shape[1])
             for columns, power in zip(products, self.powers.T, strict=True):
@@ -263,10 +255,9 @@ class Remainder:
             return self._pooled(to)
         source = np.full(to.n_groups + 1, -1)
         source[to.groups[to.kept]] = to.kept
-        n_strata = self.active.shape[1]
-        of_supports = np.zeros((3, to.n_supports, n_strata, source.size))
-        of_supports[:, to.supports] = self.sizes_of_supports[..., source]
-        active, support, square = of_supports
+        n_strata = self.supports.shape[2]
+        supports = np.zeros((3, to.n_supports, n_strata, source.size))
+        supports[:, to.supports] = self.supports[..., source]
         columns = (to.supports[:, None] * n_strata + np.arange(n_strata)).ravel()
         size = to.n_supports * n_strata
         squares = replace(
@@ -276,7 +267,7 @@ class Remainder:
         sizes[to.shared] = self.sizes
         return Remainder(
             self.scatter.renumbered(to),
-            *(active, support, square),
+            supports,
             self.quartic.renumbered(squares),
             sizes,
             _renumbered_powers(self.powers, to, source),
@@ -289,10 +280,10 @@ class Remainder:
         """
         from scipy import sparse
 
-        active, support, square = self.sizes_of_supports[..., :-1]
-        pooled = active.max(-1), support.sum(-1), np.sqrt(square).sum(-1) ** 2
-        # The group without entries has none.
-        active, support, square = (np.stack([x, 0 * x], axis=-1) for x in pooled)
+        active, support, square = self.supports[..., :-1]
+        pooled = np.stack(
+            [active.max(-1), support.sum(-1), np.sqrt(square).sum(-1) ** 2]
+        )
         of_groups = np.einsum("ccg->cg", self.quartic_products())
         fourth = (np.maximum(of_groups, 0.0) ** 0.25).sum(-1) ** 4
         size = fourth.size
@@ -300,7 +291,8 @@ class Remainder:
         quartic[:size, :size] = np.sqrt(np.multiply.outer(fourth, fourth))
         return Remainder(
             self.scatter.renumbered(to),
-            *(active, support, square),
+            # The group without entries has none.
+            np.stack([pooled, 0 * pooled], axis=-1),
             Gram(sparse.csr_array(quartic), 1, size),
             self.sizes,
         )

@@ -161,7 +161,7 @@ class ClusterSums:
                 strata = rows.support_by_stratum(self.supports[number])
                 sizes += np.stack([sample.sizes() for sample in strata], axis=1)
             if (folded := self.remainder) is not None:
-                sizes += folded.sizes_of_supports[:, number, :, :-1]
+                sizes += folded.supports[:, number, :, :-1]
             self._sizes[number] = sizes
         return self._sizes[number]
 
