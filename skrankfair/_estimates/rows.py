@@ -28,53 +28,6 @@ BLOCK = 1 << 17
 _CHUNK, _MOST_COUNTS, _FEWEST = 64, 1 << 20, 4
 
 
-@dataclass(frozen=True)
-class Layout:
-    """New numbers for the groups, columns and supports of sums, and how many there are.
-
-    ``groups[i]`` is the new number of group i. Groups of the same new number are added,
-    and groups of a negative one are left out.
-    """
-
-    groups: Array
-    n_groups: int
-    columns: Array  # of each group
-    n_columns: int
-    shared: Array
-    n_shared: int
-    supports: Array
-    n_supports: int
-
-    @property
-    def kept(self) -> Array:
-        """The old numbers of the groups that are not left out."""
-        return np.flatnonzero(self.groups >= 0)
-
-    def with_columns_of(self, other: Layout) -> tuple[Layout, Layout]:
-        """Return both layouts in sums with the columns of self, then of `other`."""
-        sizes = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in ("n_columns", "n_shared", "n_supports")
-        }
-        second = replace(
-            other,
-            columns=self.n_columns + other.columns,
-            shared=self.n_shared + other.shared,
-            supports=self.n_supports + other.supports,
-            **sizes,
-        )
-        return replace(self, **sizes), second
-
-    def moved(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
-        """Return columns by group (..., G, C) and shared ones (..., D), renumbered."""
-        sums = np.zeros((*by_group.shape[:-2], self.n_groups, self.n_columns))
-        where: Any = (..., self.groups[self.kept, None], self.columns)
-        np.add.at(sums, where, by_group[..., self.kept, :])
-        common = np.zeros((*shared.shape[:-1], self.n_shared))
-        common[..., self.shared] = shared
-        return sums, common
-
-
 @stored("Rows")
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -414,6 +367,53 @@ class Rows:
         by_group[place, number] = dense_values(self.values[entries])
         columns = by_group.reshape(rows.size, -1)
         return slice(None) if rows.size == self.n_rows else rows, columns
+
+
+@dataclass(frozen=True)
+class Layout:
+    """New numbers for the groups, columns and supports of sums, and how many there are.
+
+    ``groups[i]`` is the new number of group i. Groups of the same new number are added,
+    and groups of a negative one are left out.
+    """
+
+    groups: Array
+    n_groups: int
+    columns: Array  # of each group
+    n_columns: int
+    shared: Array
+    n_shared: int
+    supports: Array
+    n_supports: int
+
+    @property
+    def kept(self) -> Array:
+        """The old numbers of the groups that are not left out."""
+        return np.flatnonzero(self.groups >= 0)
+
+    def with_columns_of(self, other: Layout) -> tuple[Layout, Layout]:
+        """Return both layouts in sums with the columns of self, then of `other`."""
+        sizes = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("n_columns", "n_shared", "n_supports")
+        }
+        second = replace(
+            other,
+            columns=self.n_columns + other.columns,
+            shared=self.n_shared + other.shared,
+            supports=self.n_supports + other.supports,
+            **sizes,
+        )
+        return replace(self, **sizes), second
+
+    def moved(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
+        """Return columns by group (..., G, C) and shared ones (..., D), renumbered."""
+        sums = np.zeros((*by_group.shape[:-2], self.n_groups, self.n_columns))
+        where: Any = (..., self.groups[self.kept, None], self.columns)
+        np.add.at(sums, where, by_group[..., self.kept, :])
+        common = np.zeros((*shared.shape[:-1], self.n_shared))
+        common[..., self.shared] = shared
+        return sums, common
 
 
 def sum_rows(rows: Any, codes: Array, size: int) -> Array:

@@ -130,6 +130,11 @@ class ClusterSums:
         return cls(**given | others)
 
     @property
+    def totals(self) -> tuple[Array, Array]:
+        """The column totals by group (G, C) and the shared ones (D,)."""
+        return self.by_group, self.shared
+
+    @property
     def ways(self) -> tuple[ClusterSums, ...]:
         """The sums over each kind of independent unit: clusters, or users and items."""
         return (self,)
@@ -139,19 +144,135 @@ class ClusterSums:
         """All tables of rows."""
         return (self.rows,)
 
-    @property
-    def totals(self) -> tuple[Array, Array]:
-        """The column totals by group (G, C) and the shared ones (D,)."""
-        return self.by_group, self.shared
+    def estimate(self, finalize: Finalize) -> Array:
+        """Return the metric of the totals."""
+        return finalize(self.by_group, self.shared)
+
+    def slopes(self, finalize: Finalize) -> Array:
+        """Return derivatives of the metric by own and shared columns, (G, C + D)."""
+        return slopes_at(finalize, self.by_group[None], self.shared[None])[0]
+
+    def influence(self, finalize: Finalize) -> Iterator[Entries]:
+        """Yield the terms of the jackknife, shape (Q, G), in blocks of rows.
+
+        The term of row q is ``sqrt((n - 1) / n) (θ_(-q) - θ)``, where θ_(-q) is the
+        estimate without the row and n the number of rows with data of the group in its
+        stratum. The sum of squared terms is the variance.
+        """
+        estimate, slopes = self.estimate(finalize), self.slopes(finalize)
+        shared = np.broadcast_to(self.shared, (len(self.groups), self.shared.size))
+        terms = np.nan_to_num(slopes) * np.hstack([self.by_group, shared])
+        noise = _NOISE * np.abs(terms).sum(1)
+        number = self.active(finalize).max(axis=0)
+        factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
+        right = -factor[-1][:, None] * slopes[:, self.by_group.shape[1] :]
+        for rows in self.exact_rows.blocks():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                change = rows.at_entries(finalize, self.totals)
+                change -= estimate.take(rows.group)
+                change[np.abs(change) <= noise.take(rows.group)] = 0.0
+            change *= factor.take(rows.cell)
+            yield rows.entries(change, rows.shared, right)
+
+    def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
+        """Return sums over rows of products of influences, of pairs of groups.
+
+        Without `pairs` each group is paired with itself.
+        """
+        with np.errstate(invalid="ignore", over="ignore"):
+            blocks = self.influence(finalize)
+            total = np.sum([rows.products(rows, pairs) for rows in blocks], axis=0)
+            if self.remainder is not None:
+                slopes = self._slopes_of_folded(finalize)
+                total = total + self.remainder.scatter.products(slopes, slopes, pairs)
+        return np.asarray(total)
+
+    def _slopes_of_folded(self, finalize: Finalize) -> Array:
+        """Return the slopes of the influence of the folded rows, shape (G, C + D).
+
+        They are those of the metric times ``sqrt(n / (n - 1))``: without one of n equal
+        rows a mean moves n / (n - 1) times as far as its slope says, and the
+        jackknife's own factor is ``sqrt((n - 1) / n)``.
+        """
+        number = self.active(finalize).max(axis=(0, 1))
+        factor = np.sqrt(number / np.maximum(number - 1, 1))
+        return np.asarray(factor[:, None] * self.slopes(finalize))
+
+    def variance(self, finalize: Finalize) -> Array:
+        """Return the jackknife variance of the metric, shape (G,).
+
+        Over clusters it is ``(Q - 1)/Q Σ_q (θ_(-q) - θ)²``, where Q is the number of
+        clusters with data of the group. Over items it is the same sum within the
+        members of the group plus that within all others. NaN where `undefined`.
+        """
+        variance = np.maximum(self.products(finalize), 0.0)  # below 0 is rounding
+        variance[~np.isfinite(variance) | self.undefined(finalize)] = np.nan
+        return variance
+
+    def covariances(self, finalize: Finalize, first: Array, second: Array) -> Array:
+        """Return the covariance of pairs of groups, given by number, shape (m,)."""
+        used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
+        a, b = np.split(place, 2)
+        return self.of_groups(used).products(finalize, (a, b))
+
+    def covariance(self, finalize: Finalize) -> Array:
+        """Return the covariance whose diagonal is `variance`, shape (G, G)."""
+        n_groups = len(self.groups)
+        if n_groups > MOST_COVARIANCES:
+            raise ValueError(
+                f"The covariance of {n_groups} groups with each other is not computed "
+                f"for more than {MOST_COVARIANCES}: ask for standard_error, or for the "
+                "contrasts that matter."
+            )
+        covariance = np.diag(self.variance(finalize))
+        a, b = np.triu_indices(n_groups, 1)
+        covariance[a, b] = covariance[b, a] = self.covariances(finalize, a, b)
+        unknown = np.isnan(np.diag(covariance))
+        covariance[unknown] = covariance[:, unknown] = np.nan
+        return covariance
 
     @property
-    def support(self) -> Array:
-        """Sums of the supports by stratum and group, shape (S, M, G)."""
-        return np.stack([self.size_of(k)[1] for k in range(len(self.supports))])
+    def has_covariance(self) -> bool:
+        """Whether the covariance of two groups is known, and not folded away."""
+        return self.remainder is None or self.remainder.scatter.complete
 
-    def active(self, finalize: Finalize) -> Array:
-        """Return the number of rows behind each support of a metric, (S, M, G)."""
-        return np.stack([self.size_of(k)[0] for k in needs_of(finalize)])
+    def moments(self, finalize: Finalize) -> Array:
+        """Return ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of influences, (3, M, G).
+
+        The influences u are of rows with an entry for the group, by stratum.
+        """
+        shape = 3, self.rows.n_strata, len(self.groups)
+        moments = np.zeros((3, math.prod(shape[1:])))
+        blocks = zip(self.exact_rows.blocks(), self.influence(finalize), strict=True)
+        for rows, influence in blocks:
+            power = value = -influence.value  # what a row adds is lacking without it
+            for moment in moments:
+                power = power * value
+                moment += np.bincount(rows.cell, power, moment.size)
+        if self.remainder is None:
+            return moments.reshape(shape)
+        slopes = self._slopes_of_folded(finalize)
+        return moments.reshape(shape) + self.remainder.moments(slopes)
+
+    def tails(self, finalize: Finalize, variance: Array | None = None) -> Array:
+        """Return ``Σ u³ / (Σ u²)^1.5`` and ``Σ u⁴ / (Σ u²)²`` of influences, (2, G).
+
+        The influences u are of rows. The first is above 0 where few rows make the
+        estimate larger. The second is 1 / n where n rows add the same to the variance,
+        and near 1 where one row makes most of it. `variance` is ``Σ u²``, if it is
+        known already.
+        """
+        variance = self.variance(finalize) if variance is None else variance
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            _, third, fourth = self.moments(finalize).sum(axis=1)
+        return np.stack([quotient(third, variance**1.5), quotient(fourth, variance**2)])
+
+    def undefined(self, finalize: Finalize) -> Array:
+        """Return which groups have no standard error, shape (G,)."""
+        active = self.active(finalize)
+        few = (active.sum(axis=1) < 2).any(axis=0)
+        alone = ((active > 0) & (active < 2)).any(axis=(0, 1))
+        return few | alone | np.isnan(self.estimate(finalize))
 
     def size_of(self, number: int) -> Array:
         """Return the `Entries.sizes` of one support over all rows, (3, M, G)."""
@@ -168,6 +289,24 @@ class ClusterSums:
     @cached_property
     def _sizes(self) -> dict[int, Array]:
         return {}
+
+    @property
+    def support(self) -> Array:
+        """Sums of the supports by stratum and group, shape (S, M, G)."""
+        return np.stack([self.size_of(k)[1] for k in range(len(self.supports))])
+
+    def active(self, finalize: Finalize) -> Array:
+        """Return the number of rows behind each support of a metric, (S, M, G)."""
+        return np.stack([self.size_of(k)[0] for k in needs_of(finalize)])
+
+    def counted(self, support: Finalize) -> Array:
+        """Return a support without weights: numbers of pairs or rows, shape (G,)."""
+        return support(*self._without_weights)
+
+    @property
+    def _without_weights(self) -> tuple[Array, Array]:
+        """The column totals without weights, by group and shared."""
+        return self.unweighted or self.totals
 
     @cached_property
     def exact_rows(self) -> Rows:
@@ -241,145 +380,6 @@ class ClusterSums:
             remainder = more if remainder is None else remainder + more
         kept = rows.take(leading)
         return replace(self, rows=kept, compacted=True, remainder=remainder)
-
-    def estimate(self, finalize: Finalize) -> Array:
-        """Return the metric of the totals."""
-        return finalize(self.by_group, self.shared)
-
-    def counted(self, support: Finalize) -> Array:
-        """Return a support without weights: numbers of pairs or rows, shape (G,)."""
-        return support(*self._without_weights)
-
-    @property
-    def _without_weights(self) -> tuple[Array, Array]:
-        """The column totals without weights, by group and shared."""
-        return self.unweighted or self.totals
-
-    def slopes(self, finalize: Finalize) -> Array:
-        """Return derivatives of the metric by own and shared columns, (G, C + D)."""
-        return slopes_at(finalize, self.by_group[None], self.shared[None])[0]
-
-    def influence(self, finalize: Finalize) -> Iterator[Entries]:
-        """Yield the terms of the jackknife, shape (Q, G), in blocks of rows.
-
-        The term of row q is ``sqrt((n - 1) / n) (θ_(-q) - θ)``, where θ_(-q) is the
-        estimate without the row and n the number of rows with data of the group in its
-        stratum. The sum of squared terms is the variance.
-        """
-        estimate, slopes = self.estimate(finalize), self.slopes(finalize)
-        shared = np.broadcast_to(self.shared, (len(self.groups), self.shared.size))
-        terms = np.nan_to_num(slopes) * np.hstack([self.by_group, shared])
-        noise = _NOISE * np.abs(terms).sum(1)
-        number = self.active(finalize).max(axis=0)
-        factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
-        right = -factor[-1][:, None] * slopes[:, self.by_group.shape[1] :]
-        for rows in self.exact_rows.blocks():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                change = rows.at_entries(finalize, self.totals)
-                change -= estimate.take(rows.group)
-                change[np.abs(change) <= noise.take(rows.group)] = 0.0
-            change *= factor.take(rows.cell)
-            yield rows.entries(change, rows.shared, right)
-
-    def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
-        """Return sums over rows of products of influences, of pairs of groups.
-
-        Without `pairs` each group is paired with itself.
-        """
-        with np.errstate(invalid="ignore", over="ignore"):
-            blocks = self.influence(finalize)
-            total = np.sum([rows.products(rows, pairs) for rows in blocks], axis=0)
-            if self.remainder is not None:
-                slopes = self._slopes_of_folded(finalize)
-                total = total + self.remainder.scatter.products(slopes, slopes, pairs)
-        return np.asarray(total)
-
-    def _slopes_of_folded(self, finalize: Finalize) -> Array:
-        """Return the slopes of the influence of the folded rows, shape (G, C + D).
-
-        They are those of the metric times ``sqrt(n / (n - 1))``: without one of n equal
-        rows a mean moves n / (n - 1) times as far as its slope says, and the
-        jackknife's own factor is ``sqrt((n - 1) / n)``.
-        """
-        number = self.active(finalize).max(axis=(0, 1))
-        factor = np.sqrt(number / np.maximum(number - 1, 1))
-        return np.asarray(factor[:, None] * self.slopes(finalize))
-
-    def moments(self, finalize: Finalize) -> Array:
-        """Return ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of influences, (3, M, G).
-
-        The influences u are of rows with an entry for the group, by stratum.
-        """
-        shape = 3, self.rows.n_strata, len(self.groups)
-        moments = np.zeros((3, math.prod(shape[1:])))
-        blocks = zip(self.exact_rows.blocks(), self.influence(finalize), strict=True)
-        for rows, influence in blocks:
-            power = value = -influence.value  # what a row adds is lacking without it
-            for moment in moments:
-                power = power * value
-                moment += np.bincount(rows.cell, power, moment.size)
-        if self.remainder is None:
-            return moments.reshape(shape)
-        slopes = self._slopes_of_folded(finalize)
-        return moments.reshape(shape) + self.remainder.moments(slopes)
-
-    def variance(self, finalize: Finalize) -> Array:
-        """Return the jackknife variance of the metric, shape (G,).
-
-        Over clusters it is ``(Q - 1)/Q Σ_q (θ_(-q) - θ)²``, where Q is the number of
-        clusters with data of the group. Over items it is the same sum within the
-        members of the group plus that within all others. NaN where `undefined`.
-        """
-        variance = np.maximum(self.products(finalize), 0.0)  # below 0 is rounding
-        variance[~np.isfinite(variance) | self.undefined(finalize)] = np.nan
-        return variance
-
-    def covariances(self, finalize: Finalize, first: Array, second: Array) -> Array:
-        """Return the covariance of pairs of groups, given by number, shape (m,)."""
-        used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-        a, b = np.split(place, 2)
-        return self.of_groups(used).products(finalize, (a, b))
-
-    def covariance(self, finalize: Finalize) -> Array:
-        """Return the covariance whose diagonal is `variance`, shape (G, G)."""
-        n_groups = len(self.groups)
-        if n_groups > MOST_COVARIANCES:
-            raise ValueError(
-                f"The covariance of {n_groups} groups with each other is not computed "
-                f"for more than {MOST_COVARIANCES}: ask for standard_error, or for the "
-                "contrasts that matter."
-            )
-        covariance = np.diag(self.variance(finalize))
-        a, b = np.triu_indices(n_groups, 1)
-        covariance[a, b] = covariance[b, a] = self.covariances(finalize, a, b)
-        unknown = np.isnan(np.diag(covariance))
-        covariance[unknown] = covariance[:, unknown] = np.nan
-        return covariance
-
-    def tails(self, finalize: Finalize, variance: Array | None = None) -> Array:
-        """Return ``Σ u³ / (Σ u²)^1.5`` and ``Σ u⁴ / (Σ u²)²`` of influences, (2, G).
-
-        The influences u are of rows. The first is above 0 where few rows make the
-        estimate larger. The second is 1 / n where n rows add the same to the variance,
-        and near 1 where one row makes most of it. `variance` is ``Σ u²``, if it is
-        known already.
-        """
-        variance = self.variance(finalize) if variance is None else variance
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            _, third, fourth = self.moments(finalize).sum(axis=1)
-        return np.stack([quotient(third, variance**1.5), quotient(fourth, variance**2)])
-
-    @property
-    def has_covariance(self) -> bool:
-        """Whether the covariance of two groups is known, and not folded away."""
-        return self.remainder is None or self.remainder.scatter.complete
-
-    def undefined(self, finalize: Finalize) -> Array:
-        """Return which groups have no standard error, shape (G,)."""
-        active = self.active(finalize)
-        few = (active.sum(axis=1) < 2).any(axis=0)
-        alone = ((active > 0) & (active < 2)).any(axis=(0, 1))
-        return few | alone | np.isnan(self.estimate(finalize))
 
     def bootstrap_table(self) -> Rows:
         """Return the table of clusters; a ValueError if there is none to resample."""
