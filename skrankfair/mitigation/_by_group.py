@@ -97,6 +97,16 @@ def warn_of_unseen(groups: Groups, known: Collection[Hashable], fate: str) -> No
         )
 
 
+def fits_of_rows(
+    n_rows: int, labels: Any, fits: dict[Hashable, Any], pooled: Any, fate: str
+) -> Iterator[tuple[Array, Any]]:
+    """Yield the rows of each group and its fit, for an unseen group the pooled one."""
+    groups, _, _ = columns_of_rows(n_rows, sensitive_features=labels)
+    warn_of_unseen(groups, fits, fate)
+    for g, label in enumerate(groups.labels):
+        yield np.flatnonzero(groups.values == g), fits.get(label, pooled)
+
+
 class CalibratesByGroup(
     TakesMetadata, TransformerMixin, BaseEstimator, metaclass=ABCMeta
 ):
@@ -318,15 +328,10 @@ class CalibratesByGroup(
         check_is_fitted(self)
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
-        score = self._scores(X)
-        if labels is None:
-            return function(self.pooled_calibrator_, score)
-        groups, _, _ = columns_of_rows(len(score), sensitive_features=labels)
-        warn_of_unseen(groups, self.groups_, "are calibrated like all rows together")
-        rows = [np.flatnonzero(groups.values == g) for g in range(len(groups))]
-        fits = [
-            self.calibrators_.get(g, self.pooled_calibrator_) for g in groups.labels
-        ]
+        score, pooled = self._scores(X), self.pooled_calibrator_
+        fate = "are calibrated like all rows together"
+        parts = fits_of_rows(len(score), labels, self.calibrators_, pooled, fate)
+        rows, fits = zip(*parts, strict=True)
         values = [function(fit, score[of]) for fit, of in zip(fits, rows, strict=True)]
         out = np.empty((len(score), *values[0].shape[1:]))
         out[np.concatenate(rows)] = np.concatenate(values)

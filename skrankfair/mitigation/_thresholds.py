@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from ..smoothing import nadaraya_watson
-from ._by_group import columns_of_rows, quoted, rows_by_group, warn_of_unseen
+from ._by_group import fits_of_rows, quoted, rows_by_group
 from ._curves import Curve, CurveRows, Line, check_calibrator, fit_curve
 from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, scores_of
 
@@ -580,15 +580,11 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         score = scores_of(self.estimator_, features, metadata, self._methods())
-        groups, _, _ = columns_of_rows(score.size, sensitive_features=labels)
-        warn_of_unseen(
-            groups, self.thresholds_, "get the threshold of all rows together"
-        )
-        cuts = [self._cuts.get(g, {self._pooled_cut: 1.0}) for g in groups.labels]
+        cuts, fate = self._cuts, "get the threshold of all rows together"
         chance = generator(self.random_state).random(score.size)
         threshold = np.empty(score.size)
-        for g, shares in enumerate(cuts):
-            rows = groups.mask(g)
+        pooled = {self._pooled_cut: 1.0}
+        for rows, shares in fits_of_rows(score.size, labels, cuts, pooled, fate):
             upper = np.cumsum(list(shares.values())[:-1])
             drawn = np.searchsorted(upper, chance[rows], "right")
             threshold[rows] = np.array(list(shares))[drawn]
