@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from ..smoothing import nadaraya_watson
-from ._by_group import fits_of_rows, quoted, rows_by_group
+from ._by_group import fits_of_rows, quoted, rows_by_group, within_unit
 from ._curves import Curve, CurveRows, Line, check_calibrator, fit_curve
 from ._wrapper import FitRows, ModelWrapper, ScoresByGroup, scores_of
 
@@ -32,6 +32,7 @@ class Side:
     """The out-of-fold scores of a group, and the outcome to expect at each of them."""
 
     rows: ScoreRows  # of positive weight; outcomes are NaN where they are unknown
+    known: ScoreRows  # those of known outcome
     curve: Curve  # does not decrease
 
     @property
@@ -45,15 +46,10 @@ class Side:
         weight = self.rows.weight
         return np.ones(len(self.rows.x)) if weight is None else weight
 
-    @cached_property
-    def known(self) -> ScoreRows:
-        """The rows whose outcome is known."""
-        return of_known_outcome(self.rows)
-
     @property
     def lowest(self) -> float:
         """The lowest score of a known outcome, or -inf if all are known."""
-        if len(self.known.x) == len(self.rows.x):
+        if self.known.n_rows == self.rows.n_rows:
             return -np.inf
         return float(self.known.x.min(initial=np.inf))
 
@@ -658,26 +654,24 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def _sides(self, rows: ScoreRows) -> tuple[dict[Hashable, Side], Side]:
         """Return the scores and curves of the groups, and those of all rows."""
-        score = rows.x[:, 0]
-        odds = bool(score.min() >= 0 and score.max() <= 1)
+        [odds] = within_unit(rows.x)
 
-        def fitted(of_side: ScoreRows) -> Side:
-            known = of_known_outcome(of_side)
+        def fitted(of_side: ScoreRows, known: ScoreRows) -> Side:
             columns = known.x[:, 0], known.y[:, 0], known.weight, known.cluster_codes
             rows = CurveRows(*columns)
             curve = fit_curve(self.calibrator, rows, monotonic=True, log_odds=odds)
             if (low := float(of_side.x.min())) < known.x.min():
                 curve = extrapolated(curve, known, low)
-            return Side(of_side, curve)
+            return Side(of_side, known, curve)
 
-        pooled, sides, small = fitted(rows), {}, []
+        pooled, sides, small = fitted(rows, of_known_outcome(rows)), {}, []
         for label, of_group in rows_by_group(rows):
-            n_known = np.count_nonzero(np.isfinite(of_group.y))
-            if self._grouped and n_known < self.min_group_size:
+            known = of_known_outcome(of_group)
+            if self._grouped and known.n_rows < self.min_group_size:
                 small.append(label)
-                sides[label] = Side(of_group, pooled.curve)
+                sides[label] = Side(of_group, known, pooled.curve)
             else:
-                sides[label] = fitted(of_group)
+                sides[label] = fitted(of_group, known)
         if small:
             warn_user(
                 f"Groups with fewer than min_group_size={self.min_group_size} known "
