@@ -217,8 +217,7 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         if qid is not None:
             features, y = rows_of(features, order), rows_of(y, order)
             weight = None if weight is None else weight[order]
-        query = np.repeat(np.arange(sizes.size), sizes)
-        return _SortedRows(features, y, query, sizes, weight)
+        return _SortedRows(features, y, codes[order], sizes, weight)
 
     def _watched(self, eval_set: Any, eval_qid: Any) -> list[_SortedRows]:
         """Return the rows of each evaluation set, sorted by query."""

@@ -1,14 +1,26 @@
 """How often the confidence bounds of a constrained search hold."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks.simulations.common import tolerance
 from skrankfair.metrics import pairwise_accuracy
-from skrankfair.scoring import with_errors
-from tests.test_model_selection import Candidate, Data, constrain, scorer_of
+from skrankfair.scoring import get_scorer, with_errors
+from tests.test_model_selection import Candidate, Data, Threshold, constrain, scorer_of
 
 pytestmark = pytest.mark.simulation
+
+
+def results_of(scoring, model, X, y, folds):
+    """Return the `cv_results_` of a search with one candidate."""
+    scores = [scoring(model, X.iloc[rows], y[rows]) for rows in folds]
+    results = {"mean_test_quality": [1.0], "split0_test_quality": [1.0]}
+    for name in scores[0]:
+        values = [fold[name] for fold in scores]
+        results |= {f"split{k}_test_{name}": [v] for k, v in enumerate(values)}
+        results[f"mean_test_{name}"] = [np.mean(values)]
+    return results
 
 
 @pytest.mark.parametrize(("n_splits", "n_groups"), [(2, 2), (5, 4)])
@@ -23,15 +35,38 @@ def test_a_confidence_bound_holds_as_often_as_it_says(n_splits, n_groups):
         held = 0
         for seed in range(times):
             data = Data(40, seed=seed + 1, n_groups=n_groups)
-            results = {"mean_test_quality": [1.0], "split0_test_quality": [1.0]}
-            for k, (_, rows) in enumerate(data.splits(n_splits)):
-                scores = scoring(model, data.X.iloc[rows], data.y[rows])
-                results |= {f"split{k}_test_{n}": [v] for n, v in scores.items()}
-            for name in scores:
-                folds = [results[f"split{k}_test_{name}"] for k in range(n_splits)]
-                results[f"mean_test_{name}"] = np.mean(folds, axis=0)
+            folds = [rows for _, rows in data.splits(n_splits)]
+            results = results_of(scoring, model, data.X, data.y, folds)
             choose = constrain(9, confidence_level=level)
             choose(results)
             held += choose.table_["gap_bound"][0] >= truth
         margin = tolerance(level, times)
         assert held / times >= level - margin, (candidate, held / times)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "rates", "minority", "name"),
+    [
+        (1000, (0.2, 0.1), 0.1, "impact_ratio"),  # some folds select none of it
+        (1000, (0.3, 0.15), 0.5, "impact_ratio"),
+        (400, (0.3, 0.1), 0.2, "worst_group_selection_rate"),
+        (200, (0.15, 0.1), 0.5, "worst_group_selection_rate"),
+    ],
+)
+def test_a_lower_bound_holds_where_folds_have_few_rows(n_rows, rates, minority, name):
+    """The short side of the intervals of folds does not add up to that of all."""
+    scorer, level, times = get_scorer(name, sensitive_features="group"), 0.95, 250
+    scoring = with_errors({"gap": scorer})
+    truth = min(rates) / (max(rates) if name == "impact_ratio" else 1)
+    choose = constrain(-9, ratio=True, confidence_level=level)
+    held = 0
+    for seed in range(times):
+        rng = np.random.default_rng(seed)
+        group = (rng.random(n_rows) < minority).astype(int)
+        selected = rng.random(n_rows) < np.array(rates)[group]
+        X, y = pd.DataFrame({"x": 1.0 * selected, "group": group}), 1 * selected
+        folds = np.array_split(np.arange(n_rows), 5)
+        model = Threshold().fit(X, y)
+        choose(results_of(scoring, model, X, y, folds))
+        held += not choose.table_["gap_bound"][0] > truth
+    assert held / times >= level - tolerance(level, times), held / times

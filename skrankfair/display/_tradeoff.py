@@ -13,6 +13,7 @@ from .._inputs.validation import Array, check_number
 from ..model_selection import (
     FairnessConstrained,
     check_negated,
+    fold_scores,
     pareto_front,
     search_scores,
 )
@@ -386,10 +387,6 @@ class FairnessTradeoffDisplay:
 
 def _standard_error(cv_results: Mapping[str, Any], key: str) -> Array | None:
     """Return the standard error of the mean over folds; None without two folds."""
-    spread = cv_results.get(f"std_test_{key}")
-    number = 0
-    while f"split{number}_test_{key}" in cv_results:
-        number += 1
-    if spread is None or number < 2:
-        return None
-    return np.asarray(spread, dtype=float) / np.sqrt(number)
+    splits = fold_scores(cv_results, key)
+    n_splits = splits.shape[1]
+    return splits.std(axis=1) / np.sqrt(n_splits) if n_splits > 1 else None

@@ -689,19 +689,32 @@ def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
 def standard_error(result: Result, kind: str) -> tuple[float, float]:
     """Return the standard error of a disparity and its degrees of freedom.
 
-    By Student's t they give the disparity's confidence bound. For several contrasts the
-    degrees of freedom are the most of any of them, which is conservative: the errors of
-    folds then shrink least when they are combined.
+    By Student's t they give the disparity's confidence bound, that of a ratio on the
+    scale of the logarithm. On the side of the bound the interval of a small share or
+    ratio is the short one, which over the folds would add up to too little: the error
+    of a worst group is at least its own, and a ratio of 0 has that of its upper limit.
+    For several contrasts the degrees of freedom are the most of any of them, which is
+    conservative: the errors of folds then shrink least when they are combined.
     """
     if isinstance(result, EqualizedOdds):
         errors = [standard_error(rate, kind) for rate in result.rates]
         return max(errors, key=lambda error: (error[0] != error[0], error[0]))
     if kind == "value":
         return float(result.standard_error[0]), float(result.df[0])
-    with collected_warnings():
-        margin = abs(result.disparity_bound(_LEVEL, kind) - result.disparity(kind))
+    estimate, least = result.estimate, 0.0
+    with collected_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        value, bound = result.disparity(kind), result.disparity_bound(_LEVEL, kind)
         df = float(_df(result, kind).max(initial=0.0))
-    return margin / float(stdtrit(df, _LEVEL)), df
+        margin = abs(bound - value)
+        if kind == "ratio" and bound > 0:
+            margin = value * np.log(value / bound)
+        elif kind == "ratio":
+            _, high = result.confidence_interval(2 * _LEVEL - 1)
+            margin = np.asarray(high)[estimate.argmin()] / estimate.max() - value
+        elif kind == "worst":
+            loss = -estimate if result.metric.better == "high" else estimate
+            least = result.standard_error[loss.argmax()]
+    return float(np.maximum(margin / stdtrit(df, _LEVEL), least)), df
 
 
 def _df(result: GroupEstimates, kind: str) -> Any:
@@ -748,7 +761,9 @@ def with_errors(scorers: Mapping[str, Any]) -> ScorersWithErrors:
     -----
     The standard error of a score on one test set is cluster-robust and takes the model
     as given. For more than two groups a disparity is a maximum, which has no standard
-    error: the one reported gives the same `GroupEstimates.disparity_bound`.
+    error: the one reported gives the same `GroupEstimates.disparity_bound`, that of a
+    ratio on the scale of the logarithm. The one of a worst group is at least that of
+    the group's own estimate, since the errors of several folds are added up.
 
     A scorer that fails raises, whatever ``error_score=`` of the search is.
 
