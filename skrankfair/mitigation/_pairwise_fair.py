@@ -126,10 +126,15 @@ class LinearObjective:
 
     def whitening(self) -> Any:
         """Return T with TᵀHT = 1, H the Hessian or its diagonal."""
+        curvature = self.hessian if self.hessian.ndim == 1 else np.diag(self.hessian)
+        # Each feature in its own unit: in one unit, features whose numbers are small
+        # beside others seem to have no data. A constant feature varies by rounding.
+        rounding = curvature[-1] * _SINGULAR * np.append(self.mean, 0.0) ** 2
+        unit = _inverse_root(curvature, rounding)
         if self.hessian.ndim == 1:
-            return sparse.diags_array(_inverse_root(self.hessian))
-        value, vector = np.linalg.eigh(self.hessian)
-        return vector * _inverse_root(value)
+            return sparse.diags_array(unit)
+        value, vector = np.linalg.eigh(unit[:, None] * self.hessian * unit)
+        return unit[:, None] * vector * _inverse_root(value, _SINGULAR * value.max())
 
     def descend(self, max_iter: int, tol: float) -> tuple[Array, Array, int]:
         """Return the parameters at the minimum, the penalties on the way, and steps.
@@ -212,11 +217,10 @@ def _term(X: Any, pairs: PreferencePairs, start: Array) -> Term | None:
     return pairs.share, term
 
 
-def _inverse_root(curvature: Array) -> Array:
+def _inverse_root(curvature: Array, least: Any) -> Array:
     """Return 1 / sqrt of curvatures, and 0 in directions without data."""
-    curved = curvature > _SINGULAR * max(float(curvature.max()), 0.0)
-    root = np.sqrt(curvature, out=np.ones_like(curvature), where=curved)
-    return np.where(curved, 1 / root, 0.0)
+    out = np.zeros_like(curvature)
+    return np.power(curvature, -0.5, out=out, where=curvature > least)
 
 
 class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
@@ -526,7 +530,9 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     """
 
     def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[SquaredRows, Any]:
-        model = Ridge(self.alpha, tol=1e-10) if self.alpha else LinearRegression()
+        model = Ridge(self.alpha) if self.alpha else LinearRegression()
+        if "tol" in model.get_params():  # too large by default for units that differ
+            model.set_params(tol=1e-10)
         return SquaredRows(np.asarray(y, dtype=float), weight), model
 
     def predict(self, X: Any) -> Array:
@@ -662,8 +668,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     """
 
     def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[LogisticRows, Any]:
-        self.classes_ = two_classes(y)
-        codes = np.searchsorted(self.classes_, y)
+        self.classes_ = two_classes(y[weight > 0])
+        codes = y == self.classes_[1]
         few = X.shape[1] <= _FEW_FEATURES
         model = LogisticRegression(
             C=1 / self.alpha if self.alpha else np.inf,
