@@ -153,7 +153,8 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
             column_of(X, list(named_columns(self.drop)), "drop")
         qid = take_column(self, X, "qid", qid)
         rows = self._sorted(X, y, qid, sample_weight)
-        validate_data(self, with_names(X), skip_check_array=True)
+        # Without y an error, if the ranker needs outcomes.
+        validate_data(self, with_names(X), y, skip_check_array=True)
         watched = self._watched(eval_set, eval_qid)
         self.estimator_ = clone(self.estimator)
         ranker, rows, watched = _up_to_last_step(self.estimator_, rows, watched)
@@ -210,13 +211,13 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         lengths = {"X": n_rows, "y": None if y is None else n_rows_of(y)}
         _, labels, weights = read_labels(lengths, qid=qid, sample_weight=sample_weight)
         codes = labels["qid"].codes if labels else np.zeros(n_rows, dtype=int)
-        weight = weights.get("sample_weight")
         features = self._features(X)
         order = np.argsort(codes, kind="stable")
+        weight = weights["sample_weight"][order] if "sample_weight" in weights else None
         _, sizes = np.unique(codes, return_counts=True)
         if qid is not None:
-            features, y = rows_of(features, order), rows_of(y, order)
-            weight = None if weight is None else weight[order]
+            features = rows_of(features, order)
+            y = None if y is None else rows_of(y, order)
         return _SortedRows(features, y, codes[order], sizes, weight)
 
     def _watched(self, eval_set: Any, eval_qid: Any) -> list[_SortedRows]:

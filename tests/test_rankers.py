@@ -230,8 +230,9 @@ def test_rows_may_be_lists():
     for method in (fitted.fit, fitted.score):
         with pytest.raises(ValueError, match="y must have its rows in the order of X"):
             method(X, backwards)
-    with pytest.raises(ValueError, match="^X must have a row; got none"):
-        QueryRanker(Ridge()).fit([], [])
+    for X, y, message in (([], [], "^X must have a row"), ([[1], [2]], None, " y ")):
+        with pytest.raises(ValueError, match=message):
+            QueryRanker(Ridge()).fit(X, y, qid=np.arange(len(X)))
     with pytest.raises(ValueError, match="names a column, but X arrives here without"):
         QueryRanker(Ridge(), qid="q").fit([[1.0], [2.0]], [1, 0])
     with pytest.raises(TypeError, match="Expected sequence or array-like"):
