@@ -76,7 +76,7 @@ from skrankfair.metrics import (
 )
 from skrankfair.model_selection import fairness_constrained
 from skrankfair.monitoring import Monitor
-from skrankfair.scoring import make_fairness_scorer
+from skrankfair.scoring import make_fairness_scorer, with_errors
 from skrankfair.smoothing import nadaraya_watson
 from tests.designs import (
     CURVES,
@@ -465,7 +465,7 @@ def one_search(key: str, truth: dict[str, float], seed: int) -> Found:
         chosen = GridSearchCV(
             Shifted(),
             {"shift": SHIFTS},
-            scoring={"shift": larger, "gap": gap},
+            scoring=with_errors({"shift": larger, "gap": gap}),
             cv=GroupKFold(5),
             refit=fairness_constrained(
                 "shift", at_most={"gap": limit}, confidence_level=0.95
