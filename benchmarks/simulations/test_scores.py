@@ -11,12 +11,13 @@ from benchmarks.simulations.common import (
     quiet,
     tolerance,
 )
-from skrankfair import audit
+from skrankfair import AuditReport, audit
 from skrankfair.inference import predictive_parity_test
 from skrankfair.metrics import (
     balanced_accuracy,
     brier_score,
     calibration_error,
+    calibration_in_the_large,
     demographic_parity_difference,
     equalized_odds_difference,
     f1,
@@ -245,3 +246,22 @@ def test_audit_of_weighted_items_accuses_nobody():
         parity = report.sections[0].paragraphs[0]
         accused.append("do not show a difference" not in parity)
     assert np.mean(accused) <= 0.05 + tolerance(0.05, 20)
+
+
+@pytest.mark.parametrize("n_groups", [10, 30])
+def test_small_groups_of_calibrated_scores_are_accused_rarely(n_groups):
+    """Some of many groups have no events, though these are not rare."""
+    times, sizes = 200, 1 / np.arange(1, n_groups + 1)
+    named = missed = 0
+    for seed in range(times):
+        rng = np.random.default_rng(seed)
+        risk = rng.beta(2, 5, 40 * n_groups)
+        group = rng.choice(n_groups, risk.size, p=sizes / sizes.sum())
+        y = rng.random(risk.size) < risk
+        r = calibration_in_the_large(y, risk, sensitive_features=group)
+        report = AuditReport.from_results({r.name: r}, favorable="low")
+        named += bool(report.findings[0].conclusions)
+        with quiet():
+            low, high = r.simultaneous_interval(n_resamples=2000)
+        missed += ((low > 0) | (high < 0)).any()
+    assert max(named, missed) < times * (0.05 + tolerance(0.05, times))

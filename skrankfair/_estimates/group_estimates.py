@@ -370,8 +370,8 @@ class GroupEstimates(AddsUp, PilotData):
         Notes
         -----
         A small group in which no rare event happened says nothing of such events. Where
-        few clusters make most of the error of a mean of rows, or would make that of as
-        many of all other rows, the variance at a value that is Δ away, on the side to
+        few clusters make most of the error of a mean of rows, or few rows of all others
+        would show a larger one, the variance at a value that is Δ away, on the side to
         which events move the mean, is ``V + |Δ Σ_q u_q³ / Σ_q u_q²|``: u_q are the
         influences of these clusters, and V is the variance that the group itself shows.
         Of losses the upper end is at least the one that follows.
