@@ -148,16 +148,17 @@ _Contents: TypeAlias = tuple[Sequence[Sequence[str]], dict[str, Any]]
 
 
 def _tested(pvalue: float, options: AuditOptions, **words: str) -> dict[str, Any]:
-    """Return what a section says of a test."""
+    """Return what a section says of a test, which may have too little data."""
+    if np.isnan(pvalue):
+        return {"paragraphs": [note("too_little")], **words}
     shown = pvalue < 1 - options.confidence_level
     return {"shown": shown, "p": fmt.pvalue(pvalue), **words}
 
 
 def _parity(rows: AuditRows, options: AuditOptions) -> _Contents:
     between = "rest" if len(rows.groups) > _MOST_IN_PAIRS else None
-    level = options.confidence_level
     test = predictive_parity_test(
-        **rows.columns, contrasts=between, confidence_level=level
+        **rows.columns, contrasts=between, confidence_level=options.confidence_level
     )
     if test.order is not None:
         p = fmt.pvalue(test.pvalue)
@@ -182,8 +183,7 @@ def _marginal(rows: AuditRows, options: AuditOptions) -> _Contents:
     level = options.confidence_level
     test = marginal_outcome_test(**rows.columns, threshold=at, confidence_level=level)
     cells = _by_group(test.groups, test.outcomes, test.outcome_interval())
-    threshold = fmt.number(test.threshold)
-    return cells, _tested(test.pvalue, options, threshold=threshold)
+    return cells, _tested(test.pvalue, options, threshold=fmt.number(test.threshold))
 
 
 def _shift(rows: AuditRows, options: AuditOptions) -> _Contents:
