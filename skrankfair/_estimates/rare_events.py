@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 SMALL = 10_000
 # An error is uneven if most of it is of fewer clusters than this: see docs/decide.md.
 _FEW_BEHIND = 10
+# What is more by less than this is rounding.
+_MORE = 1 + 1e-9
 _ORDERS = np.array([[1.0], [2.0], [3.0]])
 
 #: What data show of a variance: ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of the influences, of
@@ -78,7 +80,7 @@ def unseen(*sides: Side) -> list[Array]:
                 times = n_other / n
                 of_few = moments * times**_ORDERS
                 uneven = uneven_errors(of_few[2] / of_few[0] ** 2, df)
-            rare = uneven & (times > 1) & np.isfinite(times)
+            rare = uneven & (times > _MORE) & np.isfinite(times)
             most = np.where(rare & (of_few[0] > most[0]), of_few, most)
         more = np.fmax(most[0] - shown[0], 0.0)
         added.append(np.stack([more, *np.nan_to_num(most[1:])]))
@@ -125,5 +127,7 @@ def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
         (added, third, fourth), _ = unseen(own, _side_of_metric(result.sums, others))
         full = full + added
     # A variance below that of as few other rows lacks events, be they rare or not.
-    rare = uneven_errors(quotient(fourth, full**2), result.df) | (full > error**2)
+    rare = uneven_errors(quotient(fourth, full**2), result.df) | (
+        full > _MORE * error**2
+    )
     return np.nan_to_num(quotient(third, full * error)), rare
