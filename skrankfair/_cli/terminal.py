@@ -64,9 +64,9 @@ def _is_rich(stream: TextIO | None) -> bool:
 def progress() -> Iterator[Callable[[str], object]]:
     """Yield a function that shows a line of text, if standard error is a terminal."""
     from .._estimates import formatting as fmt
-    from .._inputs.progress import shown
+    from .._inputs.validation import progress_shown
 
-    with shown(_is_rich(sys.stderr)) as say:
+    with progress_shown(_is_rich(sys.stderr)) as say:
         yield lambda message: say(fmt.label(message))
 
 

@@ -39,8 +39,8 @@ The table and what follows from it, in the order to read them:
 - `sums`: `ClusterSums`, the totals with their estimates, variances and sums of parts.
   Begin with `estimate`, `influence` and `products`, which are the lines above.
 - `remainder`: the sums of powers into which `compact` folds rows of a small share.
-- `leverage`: degrees of freedom and effective numbers of clusters.
-- `rare_events`: the variance that a small group does not show.
+- `leverage`: how well a variance is known: degrees of freedom, effective numbers of
+  clusters, and the variance of events that a small group does not show.
 - `two_way`: errors over users and over the items that recur among them.
 - `resampled`: rows drawn again, for the bootstrap and for metrics that fit a curve.
 

@@ -27,9 +27,15 @@ from .._inputs.validation import (
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
 from .finalize import NOTHING, Finalize, quotient, shares_of
-from .leverage import contrast_degrees, degrees_of_freedom
+from .leverage import (
+    SMALL,
+    contrast_degrees,
+    degrees_of_freedom,
+    side_of,
+    skewness_of,
+    unseen,
+)
 from .power import PILOT_ERRORS, Pilot, PilotData, keeps_promise
-from .rare_events import SMALL, side_of, skewness_of, unseen
 from .resampled import Resampler
 from .scales import (
     LEAST_T,

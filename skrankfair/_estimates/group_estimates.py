@@ -28,7 +28,7 @@ from .estimates import (
     permutation_test,
 )
 from .finalize import PairedDifference, PositionMean, needs_of
-from .leverage import degrees_of_freedom
+from .leverage import SMALL, degrees_of_freedom, uneven_errors, unseen_of
 from .metric import (
     Metric,
     merge_first_pass,
@@ -37,7 +37,6 @@ from .metric import (
     warn_undefined,
 )
 from .power import Pilot, PilotData
-from .rare_events import SMALL, uneven_errors, unseen_of
 from .resampled import Replicates
 from .rows import table_of_sums
 from .scales import ConfidenceInterval, check_level, t_quantile

@@ -38,8 +38,7 @@ from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays
 from .finalize import Finalize
-from .leverage import degrees_of_freedom
-from .rare_events import uneven_errors
+from .leverage import degrees_of_freedom, uneven_errors
 from .scales import crossing, quantile_of
 from .sums import ClusterSums
 

@@ -1,7 +1,7 @@
 """Arguments are checked, and columns of any kind become arrays, with errors in words.
 
 An error names the argument, the rule and the value received. A warning points at the
-caller of the package.
+caller of the package, and long calls can say how far they are.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any
 
@@ -413,3 +414,29 @@ def once_each() -> Iterator[None]:
         yield
     for category, message in dict.fromkeys(collected):
         warn_user(message, category)
+
+
+@contextmanager
+def progress_shown(
+    progress: bool | Callable[[str], object],
+) -> Iterator[Callable[[str], object]]:
+    """Yield a function that takes a line of text: the caller's, or rich's status.
+
+    Without rich the lines are written to standard error. A ValueError is raised unless
+    `progress` is a function, True or False.
+    """
+    if callable(progress):
+        yield progress
+        return
+    check_choice(progress, "progress", (True, False))
+    if not progress:
+        yield lambda text: None
+    elif find_spec("rich") is None:
+        yield lambda text: sys.stderr.write(f"{text}\n")
+    else:
+        from rich.console import Console
+        from rich.text import Text
+
+        # As Text, since the names of groups may look like markup.
+        with Console(stderr=True).status("starting") as status:
+            yield lambda text: status.update(Text(text))

@@ -16,8 +16,12 @@ import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._inputs.columns import missing_said, without_missing
-from .._inputs.progress import shown
-from .._inputs.validation import check_given, collected_warnings, warn_user
+from .._inputs.validation import (
+    check_given,
+    collected_warnings,
+    progress_shown,
+    warn_user,
+)
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
 from . import exports
@@ -888,7 +892,7 @@ def audit(
     columns, notes, lacking = without_missing(columns, missing, "y_true")
     rows = AuditRows.of(columns, cross=cross, placed="y_true" in lacking)
     options = with_task(options, rows.qid, rows.data.ranking.score)
-    with shown(progress) as say:
+    with progress_shown(progress) as say:
         return audit_of_rows(rows, options, notes, lacking, say)
 
 

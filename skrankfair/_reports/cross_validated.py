@@ -14,7 +14,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._inputs.by_name import resolved_columns
 from .._inputs.columns import may_lack, users_of, without_missing
 from .._inputs.groups import as_columns, encode, frame_columns
-from .._inputs.progress import shown
 from .._inputs.sklearn_private import (
     chosen_response,
     consumed_metadata,
@@ -27,7 +26,13 @@ from .._inputs.sklearn_private import (
     rows_of,
     tags_of,
 )
-from .._inputs.validation import Array, check_given, check_lengths, to_numpy
+from .._inputs.validation import (
+    Array,
+    check_given,
+    check_lengths,
+    progress_shown,
+    to_numpy,
+)
 from ..mitigation._wrapper import fit_clone, splits_of, warn_of_folds
 from ..scoring._score_function import as_outcomes
 from .audit import AuditReport, Margin, audit_of_rows, check_engagement
@@ -236,7 +241,7 @@ def audit_cv(
     else:
         fit = needed_to_fit(estimator, params or {}, columns)
     fold = (list(response_method), fit, given)
-    with shown(progress) as say:
+    with progress_shown(progress) as say:
         folds = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_fold_scores)(estimator, X, y, *split, *fold) for split in splits
         )
@@ -260,7 +265,7 @@ def audit_cv(
     audited, notes = _rows_of_models(everything, response, cross)
     if audited.data.item is None:
         notes += _catalogue(X, columns)
-    with shown(progress) as say:
+    with progress_shown(progress) as say:
         report = audit_of_rows(audited, options, [*notes, *said], lacking, say)
     return replace(report, title="Cross-validated fairness audit")
 

@@ -25,8 +25,13 @@ from .. import metrics as library
 from .._estimates.metric import warn_undefined
 from .._estimates.resampled import label_hashes
 from .._inputs.columns import missing_said
-from .._inputs.progress import shown
-from .._inputs.validation import check_number, collected_warnings, to_numpy, warn_user
+from .._inputs.validation import (
+    check_number,
+    collected_warnings,
+    progress_shown,
+    to_numpy,
+    warn_user,
+)
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added, make_plan, plain_of
 from ._sources import DaskSource, SparkSource, duckdb_source
@@ -198,7 +203,7 @@ def measure(
     else:
         settings = memory_limit, temp_directory, n_partitions, n_jobs
         with (
-            shown(progress) as say,
+            progress_shown(progress) as say,
             duckdb_source(data, plan, *settings, say) as source,
         ):
             results = _total(plan, source)

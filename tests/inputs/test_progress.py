@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skrankfair import audit, audit_cv
-from skrankfair._inputs import progress
+from skrankfair._inputs import validation
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({"x": RNG.normal(size=200), "sex": RNG.choice(["f", "m"], 200)})
@@ -33,7 +33,7 @@ def test_of_folds_and_metrics(n_jobs):
 def test_is_shown_on_standard_error_only_if_asked_for(capsys, monkeypatch):
     audited()
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    monkeypatch.setattr(validation, "find_spec", lambda name: None)
     audited(progress=True)
     captured = capsys.readouterr()
     assert captured.out == ""
