@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .._estimates import formatting as fmt
 from .._inputs.validation import collected_warnings
 from ..metrics import GroupEstimates
 from ..metrics._disparities import Disparity
+from .catalog import table
 from .findings import DIFFERENCE, VALUE
 from .sections import ReportSection, made_section
 
@@ -44,7 +45,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Checked:
-    """A number that a condition is about."""
+    """A number that a condition is about; without an interval nothing can be told."""
 
     condition: Condition
     name: str  # of the group, or of the disparity
@@ -57,6 +58,13 @@ class Checked:
         """Whether the whole interval is beyond the bound."""
         bound = self.condition.bound
         return self.high < bound if self.condition.sign == "<" else self.low > bound
+
+    @property
+    def verdict(self) -> str:
+        """Whether the condition is met, in words."""
+        if np.isnan([self.low, self.high]).any():
+            return "cannot tell"
+        return "fails" if self.fails else "not beyond chance"
 
     @property
     def says(self) -> str:
@@ -154,27 +162,33 @@ def _of_groups(
             f"{condition.text}: the groups are {fmt.some(labels)}, and none is "
             f"{condition.group!r}."
         )
-    known = [not r.missing and condition.group in ("", r.label) for r in finding.rows]
-    corrected = 1 - (1 - level) / max(1, sum(known))
+    asked = [condition.group in ("", label) for label in labels]
+    n_known = sum(not row.missing for row in compress(finding.rows, asked))
+    corrected = 1 - (1 - level) / max(1, n_known)
     wider = replace(finding, confidence_level=corrected, recorded=None).rows
-    return [
-        Checked(condition, row.label, *attrgetter(*(DIFFERENCE if gap else VALUE))(row))
-        for row in compress(wider, known)
-    ]
+    numbers = []
+    for row in compress(wider, asked):
+        value, low, high = attrgetter(*(DIFFERENCE if gap else VALUE))(row)
+        ends = (np.nan, np.nan) if row.missing else (low, high)
+        numbers.append(Checked(condition, row.label, value, *ends))
+    return numbers
 
 
 def conditions_section(numbers: Sequence[Checked]) -> ReportSection:
     """Return the numbers that conditions are about, as a section of the report."""
-    failed = sum(number.fails for number in numbers)
+    verdicts = [number.verdict for number in numbers]
+    failed, unknown = map(verdicts.count, ("fails", "cannot tell"))
     rows = [
         (
             number.condition.text,
             number.name or "all",
             fmt.number(number.value),
             fmt.interval(number.low, number.high),
-            "fails" if number.fails else "not beyond chance",
+            verdict,
         )
-        for number in numbers
+        for number, verdict in zip(numbers, verdicts, strict=True)
     ]
-    shown, count = failed > 0, len(numbers)
-    return made_section("conditions", rows, shown=shown, failed=failed, number=count)
+    counts: dict[str, Any] = {"failed": failed, "unknown": unknown}
+    counts["number"] = len(numbers)
+    said = [table()["sections"]["conditions"]["unknown"]] if unknown else []
+    return made_section("conditions", rows, shown=failed > 0, paragraphs=said, **counts)

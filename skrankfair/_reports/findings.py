@@ -504,8 +504,8 @@ class MetricFinding:
         return f"{self.says(row.difference)} {self.reach(row)}"
 
     def says(self, value: float) -> str:
-        """Return a difference with its sign and its unit."""
-        return self.signed(value) + self.points
+        """Return a difference with its sign and its unit; a dash for NaN."""
+        return self.signed(value) + ("" if np.isnan(value) else self.points)
 
     def reach(self, row: GroupFinding) -> str:
         """Return the interval of how far a group is from fair; empty without one."""

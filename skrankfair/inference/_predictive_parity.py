@@ -392,7 +392,7 @@ def curves_by_group(
         "on the whole grid (fewer than two clusters near) for": nowhere,
     }.items():
         if without.any():
-            names = ", ".join(map(fmt.label, compress(sums.groups, without)))
+            names = fmt.some(list(map(fmt.label, compress(sums.groups, without))))
             warn_user(f"A curve is undefined (NaN) {where} {names}.")
     return PredictiveParityTest(sums, h, parameters)
 

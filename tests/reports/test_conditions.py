@@ -4,6 +4,11 @@ import numpy as np
 import pytest
 
 from skrankfair import audit
+from skrankfair._reports.conditions import (
+    checked,
+    conditions_section,
+    parsed_conditions,
+)
 from skrankfair.metrics import impact_ratio, selection_rate
 
 
@@ -66,6 +71,10 @@ def test_groups_without_a_verdict_do_not_count():
     options = {"sensitive_features": sex, "metrics": "selection_rate"}
     found = audit(decision, decision, **options)
     assert not any("of x" in line for line in found.failures("selection_rate<0.9"))
+    # The report says so: silence would be read as a verdict.
+    section = conditions_section(checked(found, parsed_conditions("selection_rate<2")))
+    assert [row[-1] for row in section.rows] == ["fails", "fails", "cannot tell"]
+    assert section.paragraphs[0].endswith("to tell for 1 of 3 numbers.")
 
 
 def test_scores_have_impact_ratios_on_request():
