@@ -2081,4 +2081,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    # Processes find the functions of the module by its name.
+    from benchmarks.validity import main as main_of_module
+
+    main_of_module()
