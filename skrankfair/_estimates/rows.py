@@ -80,10 +80,13 @@ class Rows:
             row, group = small_codes(self.row, self.group)
             return replace(self, row=row, group=group)
         order = stable_order(key)
-        table, first = self.with_some(order), starts_of_runs(key[order])
-        row, group = small_codes(table.row[first], table.group[first])
-        values, member = table.values, table.member
-        if first.size < key.size:
+        first = starts_of_runs(key[order])
+        del key  # before the numbers of the entries are copied
+        chosen = order[first]
+        row, group = small_codes(self.row[chosen], self.group[chosen])
+        values = self.values[order]
+        member = None if self.member is None else self.member[order]
+        if first.size < order.size:
             values = np.add.reduceat(dense_values(values), first, axis=0)
             if member is not None:
                 member = np.logical_or.reduceat(member, first)

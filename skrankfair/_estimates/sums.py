@@ -325,8 +325,10 @@ class ClusterSums:
         large = np.flatnonzero(share > LARGE_SHARE)
         large = large[np.argsort(-share[large], kind="stable")]
         large = large[: max(1, max(_FEW_PLACES, rows.row.size) // n_groups)]
-        row = [np.repeat(large, n_groups)]
-        group = [np.tile(np.arange(n_groups), large.size)]
+        whole, lacked = rows.take(large), np.ones((large.size, n_groups), dtype=bool)
+        lacked[whole.row, whole.group] = False
+        place, of_large = np.nonzero(lacked)
+        row, group = [large[place]], [of_large]
         # Other rows are large for the groups of whose support they have a large share.
         for support, total in zip(self.supports, self.support[:, -1], strict=True):
             amount, least = rows.without_entry(support), total * LARGE_SHARE
