@@ -253,7 +253,7 @@ def test_compact_parts_agree_with_the_whole_within_a_percent():
         for rows in (slice(None), *(query % 3 == part for part in range(3)))
     )
     parts = [part.compact() for part in parts]
-    assert sum(part.sums.remainder.active[0, 0, 0] for part in parts) > 300
+    assert sum(part.sums.remainder.supports[0, 0, 0, 0] for part in parts) > 300
     for total in (sum(parts), whole.compact(), parts[2] + parts[0] + parts[1]):
         for shown in (
             lambda r: [r.standard_error, r.df, r.n_effective],

@@ -396,7 +396,7 @@ class _Selection:
 
     def _guesses(self, rng: np.random.Generator, stuck: bool) -> Iterator[Array]:
         """Yield thresholds above and below the wanted ones, from a sample of pairs."""
-        membership, differences = self._sample(rng)
+        membership, differences = self._sample(rng, stuck)
         group = self.group[membership]
         order = order_rows(group, -differences)
         differences = np.append(differences[order], np.inf)
@@ -426,7 +426,7 @@ class _Selection:
             yield np.where(some, differences[place], self.below)
             yield np.nextafter(highest, -np.inf)
 
-    def _sample(self, rng: np.random.Generator) -> tuple[Array, Array]:
+    def _sample(self, rng: np.random.Generator, stuck: bool) -> tuple[Array, Array]:
         """Return memberships and differences of a sample of the pairs in between."""
         left = self.inner.low - self.outer.low
         count = self._between()
@@ -439,7 +439,10 @@ class _Selection:
         inside = self.inner.high[row] - self.inner.low[row]
         place += np.where(offset >= left[row], inside, 0)
         # Rows of the group itself are no partners, and may be most of those between.
-        other = np.flatnonzero(~self.matching.members.contain(place, self.group[row]))
+        # Where they are too many to be listed, they have to be cut off as well.
+        members = self.matching.members
+        partner = ~members.contain(place, self.group[row])
+        other = np.flatnonzero(members.rows[row] != place if stuck else partner)
         return row[other], self._differences(row[other], place[other])
 
     def _differences(self, membership: Array, place: Array) -> Array:
