@@ -438,7 +438,7 @@ def contrasts_of(
     if result.metric.heavy and (result.n_effective < SMALL).any():
         n, tails = result.n_effective, result.tails
         of_first, of_second = (
-            side_of(variance, n[at], tails[:, at])
+            side_of(variance, n[at], group_df[at], tails[:, at])
             for variance, at in ((one, first), (other, second))
         )
         (more, third, _), (more_of_other, of_other, _) = unseen(of_first, of_second)

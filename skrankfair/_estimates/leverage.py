@@ -17,9 +17,9 @@ error, its concentration ``Σ u⁴ / (Σ u²)²`` over their influences u is lar
 (`uneven_errors`). If another side, such as the rest or the other sample, would show
 such an error in as few rows as the group has, the variance of the group is at least
 that of so few of their rows (`unseen`). Of samples of ten rows 3% lack even an event of
-30%, so this holds for fewer than ten effective rows whatever their values: without it
-audits of 30 equal groups of 10 to 300 rows named one in 24%. Values of items, whose
-errors are wide, have to be more uneven than normal ones.
+30%, so this holds for fewer than ten effective rows whatever their values, where the
+other side has twice as many: without it audits of 30 equal groups of 10 to 300 rows
+named one in 24%. Values of items, whose errors are wide, have to be more uneven.
 
 Each row of a sample of one in t rows moves the mean t times as far: its sums ``Σ u²``,
 ``Σ u³`` and ``Σ u⁴`` are t, t² and t³ times as large as those of all rows.
@@ -54,15 +54,16 @@ _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 SMALL = 10_000
 # An error is uneven if most of it is of fewer clusters than this: see docs/decide.md.
 _FEW_BEHIND = 10
+# Beside so many times as many rows, few rows are few whatever their values.
+_FEWER = 2
 # What is more by less than this is rounding.
 _MORE = 1 + 1e-9
 # Powers of t, by which the three sums grow where one of t rows is left.
 _ORDERS = np.array([[1.0], [2.0], [3.0]])
 
 #: What data show of a variance: ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of the influences, of
-#: shape (3, G), the effective number of clusters, and degrees of freedom: influences
-#: are uneven if they are less even than normal ones with these.
-Side = tuple[Array, Array, Array | float]
+#: shape (3, G), the effective number of clusters, and their degrees of freedom.
+Side = tuple[Array, Array, Array]
 
 
 def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Array]:
@@ -192,19 +193,19 @@ def uneven_errors(concentration: Array, df: Array | float) -> Array:
     return np.asarray(concentration > most)
 
 
-def side_of(variance: Array, n_effective: Array, tails: Array) -> Side:
+def side_of(variance: Array, n_effective: Array, df: Array, tails: Array) -> Side:
     """Return a side from its variance and the `ClusterSums.tails` of its influences."""
     third, fourth = tails * np.stack([variance**1.5, variance**2])
-    return np.stack([variance, third, fourth]), n_effective, np.inf
+    return np.stack([variance, third, fourth]), n_effective, df
 
 
 def _side_of_metric(sums: ClusterSums, finalize: Finalize) -> Side:
-    _, n_effective = degrees_of_freedom(sums, finalize)
+    df, n_effective = degrees_of_freedom(sums, finalize)
     variance = sums.variance(finalize)
-    return side_of(variance, n_effective, sums.tails(finalize, variance))
+    return side_of(variance, n_effective, df, sums.tails(finalize, variance))
 
 
-def unseen(*sides: Side) -> list[Array]:
+def unseen(*sides: Side, of_items: bool = False) -> list[Array]:
     """Return how much less variance each side shows than rows like another's have.
 
     The result has for each side the variance that is added, and ``Σ u³`` and ``Σ u⁴``
@@ -217,7 +218,8 @@ def unseen(*sides: Side) -> list[Array]:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 times = n_other / n
                 of_few = moments * times**_ORDERS
-                uneven = uneven_errors(of_few[2] / of_few[0] ** 2, df)
+                normal = df if of_items else np.where(times > _FEWER, np.inf, df)
+                uneven = uneven_errors(of_few[2] / of_few[0] ** 2, normal)
             rare = uneven & (times > _MORE) & np.isfinite(times)
             most = np.where(rare & (of_few[0] > most[0]), of_few, most)
         more = np.fmax(most[0] - shown[0], 0.0)
@@ -247,7 +249,7 @@ def unseen_of(result: GroupEstimates) -> Array:
             _, total, square = sums.size_of(needs[0])
             n_effective = quotient(total**2, square)
             of_strata = moments.swapaxes(0, 1), n_effective, n_effective - 1
-            sides = unseen(*zip(*of_strata, strict=True))
+            sides = unseen(*zip(*of_strata, strict=True), of_items=True)
     return np.sum([np.zeros((3, len(sums.groups))), *sides], axis=0)
 
 
@@ -259,9 +261,9 @@ def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
     """
     error, others = result.standard_error, result.metric.others
     full, (_, third, fourth) = error**2, result.unseen
-    _, n_effective = result.by_leverage
+    df, n_effective = result.by_leverage
     if others is not None and (n_effective < SMALL).any():
-        own = side_of(full, n_effective, result.tails)
+        own = side_of(full, n_effective, df, result.tails)
         (added, third, fourth), _ = unseen(own, _side_of_metric(result.sums, others))
         full = full + added
     # A variance below that of as few other rows lacks events, be they rare or not.
