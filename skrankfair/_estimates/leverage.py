@@ -182,7 +182,7 @@ def _shares(
     return shares
 
 
-def uneven_errors(concentration: Array, df: Array | float) -> Array:
+def uneven_errors(concentration: Array, df: Array) -> Array:
     """Return whether few extreme values make most of each error.
 
     ``Σ u⁴ / (Σ u²)²`` over what clusters add to the error is more than one in ten, and
@@ -267,7 +267,6 @@ def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
         (added, third, fourth), _ = unseen(own, _side_of_metric(result.sums, others))
         full = full + added
     # A variance below that of as few other rows lacks events, be they rare or not.
-    rare = uneven_errors(quotient(fourth, full**2), result.df) | (
-        full > _MORE * error**2
-    )
+    rare = uneven_errors(quotient(fourth, full**2), result.df)
+    rare |= full > _MORE * error**2
     return np.nan_to_num(quotient(third, full * error)), rare

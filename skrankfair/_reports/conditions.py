@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -188,7 +188,13 @@ def conditions_section(numbers: Sequence[Checked]) -> ReportSection:
         )
         for number, verdict in zip(numbers, verdicts, strict=True)
     ]
-    counts: dict[str, Any] = {"failed": failed, "unknown": unknown}
-    counts["number"] = len(numbers)
     said = [table()["sections"]["conditions"]["unknown"]] if unknown else []
-    return made_section("conditions", rows, shown=failed > 0, paragraphs=said, **counts)
+    return made_section(
+        "conditions",
+        rows,
+        shown=failed > 0,
+        paragraphs=said,
+        failed=failed,
+        unknown=unknown,
+        number=len(numbers),
+    )

@@ -441,8 +441,11 @@ class _Selection:
         # Rows of the group itself are no partners, and may be most of those between.
         # Where they are too many to be listed, they have to be cut off as well.
         members = self.matching.members
-        partner = ~members.contain(place, self.group[row])
-        other = np.flatnonzero(members.rows[row] != place if stuck else partner)
+        if stuck:
+            no_pair = members.rows[row] == place
+        else:
+            no_pair = members.contain(place, self.group[row])
+        other = np.flatnonzero(~no_pair)
         return row[other], self._differences(row[other], place[other])
 
     def _differences(self, membership: Array, place: Array) -> Array:
