@@ -120,7 +120,7 @@ class Codes:
 
     def take(self, rows: Array) -> Codes:
         """Return the codes of some rows, without the labels that they do not have."""
-        codes, left = pd.factorize(self.codes[rows], sort=True)
+        codes, left = _codes_of(self.codes[rows])
         return Codes(codes, self.labels[left])
 
     def crossed(self, other: Codes) -> Codes:
@@ -145,6 +145,17 @@ class Codes:
         return self.codes * other.size + other.codes
 
 
+def _codes_of(values: Array) -> tuple[Array, Array]:
+    """Return codes and labels, whole numbers in their order; missing ones are -1."""
+    whole = values.dtype.kind in "iu" and values.size > 0
+    if whole and values.min() >= 0 and (most := int(values.max())) < values.size:
+        found = np.zeros(most + 1, dtype=bool)  # which is faster than a hash table
+        found[values] = True
+        codes = (np.cumsum(found) - 1)[values]
+        return codes, np.flatnonzero(found).astype(values.dtype)
+    return pd.factorize(values, sort=values.dtype.kind in "biu")
+
+
 def encode(values: Any, name: str) -> Codes:
     """Give every distinct label of a column an integer, whole numbers in their order.
 
@@ -156,7 +167,7 @@ def encode(values: Any, name: str) -> Codes:
     array = to_numpy(values, name)
     check_vector(array, name)
     try:
-        codes, labels = pd.factorize(array, sort=array.dtype.kind in "biu")
+        codes, labels = _codes_of(array)
     except TypeError as error:
         raise ValueError(f"{name} must hold hashable labels ({error}).") from error
     if (missing := codes < 0).any():
