@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 _GIB = float(1 << 30)
 # Bytes of memory, where the machine does not tell.
@@ -40,6 +41,24 @@ class cached_read_only(cached_property[T]):  # noqa: N801
             return read_only(function(result))
 
         super().__init__(computed)
+
+
+def kept(function: Callable[[Any, K], T]) -> Callable[[Any, K], T]:
+    """Return the function of a result and a key, computed once for each of both.
+
+    The result, whose copies begin anew, keeps the values, which are read-only.
+    """
+
+    @wraps(function)
+    def computed(result: Any, key: K) -> T:
+        values = vars(result).setdefault("_kept_values", {})
+        place = function.__qualname__, key
+        if place not in values:
+            values[place] = read_only(function(result, key))
+        found: T = values[place]
+        return found
+
+    return computed
 
 
 class Shown:

@@ -31,6 +31,8 @@ def shares_of(finalize: Finalize) -> tuple[Finalize, ...]:
 
 # Length of the complex step, whose derivatives have no rounding.
 _STEP = 1e-200
+# Numbers that are moved by steps at once, which stay in the processor's cache.
+_AT_ONCE = 1 << 16
 # Relative length of the steps of differences: a shorter one has more rounding, and a
 # longer one leaves out more.
 _RELATIVE_STEP = 1e-3
@@ -333,11 +335,16 @@ def same_function(a: Any, b: Any) -> bool:
 def slopes_at(finalize: Finalize, by_group: Array, shared: Array) -> Array:
     """Return derivatives at totals (B, G, C) and (B, D), shape (B, G, C + D).
 
-    By a group's own columns, then the shared ones; by a complex step.
+    By a group's own columns, then the shared ones; by a complex step in each.
     """
     n_columns, slopes = by_group.shape[-1], []
-    for step in 1j * _STEP * np.eye(n_columns + shared.shape[-1]):
-        moved = by_group + step[:n_columns], shared + step[n_columns:]
+    steps = 1j * _STEP * np.eye(n_columns + shared.shape[-1])
+    parts = len(steps) * by_group.size // _AT_ONCE + 1
+    for some in np.array_split(steps, parts):
+        moved = (
+            by_group + some[:, None, None, :n_columns],
+            shared + some[:, None, n_columns:],
+        )
         with np.errstate(under="ignore"):  # products of two steps are nothing
             slopes.append(finalize(*moved).imag / _STEP)
-    return np.stack(slopes, axis=-1)
+    return np.moveaxis(np.concatenate(slopes), 0, -1)

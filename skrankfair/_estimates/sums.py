@@ -17,6 +17,7 @@ import numpy as np
 
 from .._inputs.groups import union_of_labels
 from .._inputs.validation import Array
+from .arrays import kept
 from .entries import Entries, Pairs
 from .finalize import Beside, Finalize, needs_of, quotient, slopes_at
 from .remainder import MOST_PRODUCTS, Remainder
@@ -198,6 +199,7 @@ class ClusterSums:
         factor = np.sqrt(number / np.maximum(number - 1, 1))
         return np.asarray(factor[:, None] * self.slopes(finalize))
 
+    @kept
     def variance(self, finalize: Finalize) -> Array:
         """Return the jackknife variance of the metric, shape (G,).
 
@@ -236,6 +238,7 @@ class ClusterSums:
         """Whether the covariance of two groups is known, and not folded away."""
         return self.remainder is None or self.remainder.scatter.complete
 
+    @kept
     def moments(self, finalize: Finalize) -> Array:
         """Return ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of influences, (3, M, G).
 
@@ -274,21 +277,16 @@ class ClusterSums:
         alone = ((active > 0) & (active < 2)).any(axis=(0, 1))
         return few | alone | np.isnan(self.estimate(finalize))
 
+    @kept
     def size_of(self, number: int) -> Array:
         """Return the `Entries.sizes` of one support over all rows, (3, M, G)."""
-        if number not in self._sizes:
-            sizes: Array = np.zeros((3, self.rows.n_strata, len(self.groups)))
-            for rows in self.rows.blocks():
-                strata = rows.support_by_stratum(self.supports[number])
-                sizes += np.stack([sample.sizes() for sample in strata], axis=1)
-            if (folded := self.remainder) is not None:
-                sizes += folded.supports[:, number, :, :-1]
-            self._sizes[number] = sizes
-        return self._sizes[number]
-
-    @cached_property
-    def _sizes(self) -> dict[int, Array]:
-        return {}
+        sizes: Array = np.zeros((3, self.rows.n_strata, len(self.groups)))
+        for rows in self.rows.blocks():
+            strata = rows.support_by_stratum(self.supports[number])
+            sizes += np.stack([sample.sizes() for sample in strata], axis=1)
+        if (folded := self.remainder) is not None:
+            sizes += folded.supports[:, number, :, :-1]
+        return sizes
 
     @property
     def support(self) -> Array:
