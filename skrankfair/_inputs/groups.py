@@ -125,24 +125,23 @@ class Codes:
 
     def crossed(self, other: Codes) -> Codes:
         """Return the codes of the pairs of labels that occur, labelled by number."""
-        labels, codes = np.unique(self._numbers(other), return_inverse=True)
-        return Codes(codes, labels)
+        # It is below the square of the number of rows, and never overflows.
+        number = self.codes * other.size + other.codes
+        order = stable_order(number)  # several times as fast as `np.unique`
+        first = starts_of_runs(number[order])
+        codes = np.empty(order.size, dtype=np.int64)
+        codes[order] = np.repeat(
+            np.arange(first.size), np.diff(first, append=order.size)
+        )
+        return Codes(codes, number[order[first]])
 
     def crossed_units(self, other: Codes) -> Codes | None:
         """Return `crossed`, or None where no pair of labels occurs twice.
 
         Each row is then a unit of its own.
         """
-        in_order = np.sort(self._numbers(other))  # a fifth of the time of `crossed`
-        once = bool((in_order[1:] != in_order[:-1]).all())
-        return None if once else self.crossed(other)
-
-    def _numbers(self, other: Codes) -> Array:
-        """Return a number for each pair of labels.
-
-        It is below the square of the number of rows, and never overflows.
-        """
-        return self.codes * other.size + other.codes
+        both = self.crossed(other)
+        return None if both.size == both.codes.size else both
 
 
 def _codes_of(values: Array) -> tuple[Array, Array]:

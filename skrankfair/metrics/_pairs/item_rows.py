@@ -280,12 +280,12 @@ def _item_rows(
             if plain is not None:
                 exact = np.moveaxis(plain.item_sums(group), -1, 0)
                 sums = sums * have_pairs(exact, pairs.n_columns)
+            if pairs.has_shared:  # item by item in memory, as these sums are
+                sums[:, REST] -= of_all
             if not table.size:
                 table = _empty_rows(data, pairs)
             table[rows, group] = sums
             del sums  # before those of the next group
-        if pairs.has_shared:
-            table[rows, :, REST] -= of_all[:, None]
         shared.append(of_all.reshape(len(of_all), -1))
     by_group, of_rows = table.reshape(*table.shape[:2], -1), np.concatenate(shared)
     unweighted = None
