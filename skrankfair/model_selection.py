@@ -83,6 +83,12 @@ def search_scores(cv_results: Mapping[str, Any], key: str) -> Array:
     return np.where(whole, np.min(scores, axis=0), _column(cv_results, key))
 
 
+def _of_last_iteration(cv_results: Mapping[str, Any], scores: Array) -> Array:
+    """Return scores, NaN for candidates of earlier iterations, which saw fewer rows."""
+    iteration = np.asarray(cv_results.get("iter", np.zeros(scores.size)))
+    return np.where(iteration == iteration.max(), scores, np.nan)
+
+
 @dataclass(eq=False, repr=False)
 class FairnessConstrained:
     """A rule that chooses the best candidate of a search that is fair enough.
@@ -139,9 +145,7 @@ class FairnessConstrained:
         objective = _column(cv_results, self.objective)
         _warn_undefined(self.objective, fold_scores(cv_results, self.objective))
         table = {self.objective: objective}
-        if "iter" in cv_results:
-            iteration = np.asarray(cv_results["iter"])
-            objective = np.where(iteration == iteration.max(), objective, np.nan)
+        objective = _of_last_iteration(cv_results, objective)
         violation = np.where(np.isnan(objective), np.inf, 0.0)
         for key, bound in {**self.at_most, **self.at_least}.items():
             score, splits = search_scores(cv_results, key), fold_scores(cv_results, key)
@@ -378,7 +382,8 @@ def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array
     Parameters
     ----------
     cv_results : dict
-        The ``cv_results_`` of a search.
+        The ``cv_results_`` of a search. Of a halving search only candidates of the last
+        iteration can be on the front.
     metrics : sequence of str
         Two or more keys of ``scoring``. Larger scores are better, as with all scorers,
         which negate disparities.
@@ -404,7 +409,12 @@ def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array
     """
     if isinstance(metrics, str) or len(metrics) < 2:
         raise ValueError(f"metrics must name at least two metrics; got {metrics!r}.")
-    scores = np.column_stack([search_scores(cv_results, key) for key in metrics])
+    scores = np.column_stack(
+        [
+            _of_last_iteration(cv_results, search_scores(cv_results, key))
+            for key in metrics
+        ]
+    )
     defined = ~np.isnan(scores).any(axis=1)
     beaten = np.zeros(len(scores), dtype=bool)
     for row in scores[defined]:

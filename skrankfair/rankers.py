@@ -225,6 +225,12 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         pairs = list(eval_set or ())
         queries = [None] * len(pairs) if eval_qid is None else list(eval_qid)
         check_lengths(eval_set=len(pairs), eval_qid=len(queries))
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise ValueError(
+                    "eval_set must be a list of pairs (X, y), one for each set; got a "
+                    f"{type(pair).__name__} in it."
+                )
         return [
             self._sorted(X, y, take_column(self, X, "qid", qid), None)
             for (X, y), qid in zip(pairs, queries, strict=True)

@@ -490,17 +490,16 @@ class TestParetoFront:
     @pytest.mark.parametrize("seed", range(20))
     def test_naive(self, seed):
         rng = np.random.default_rng(seed)
-        n, n_metrics = rng.integers(1, 30), rng.integers(2, 4)
-        scores = rng.integers(0, 6, (n, n_metrics)).astype(float)
+        scores = rng.integers(0, 6, rng.integers((1, 2), (30, 4))).astype(float)
         scores[rng.random(scores.shape) < 0.1] = NAN
-        names = [f"m{i}" for i in range(n_metrics)]
-        results = {f"mean_test_m{i}": scores[:, i].tolist() for i in range(n_metrics)}
-        expected = []
-        known = [row for row in scores if not np.isnan(row).any()]
-        for row in scores:
-            beaten = any((o >= row).all() and (o > row).any() for o in known)
-            expected.append(not beaten and not np.isnan(row).any())
-        assert pareto_front(results, names).tolist() == expected
+        names = [f"m{i}" for i in range(scores.shape[1])]
+        results = {f"mean_test_m{i}": scores[:, i].tolist() for i in range(len(names))}
+        results["iter"] = rng.integers(0, 1 + seed % 2, len(scores))  # of halving
+        scores[results["iter"] < max(results["iter"])] = NAN
+        known = ~np.isnan(scores).any(axis=1)
+        for place, (row, expected) in enumerate(zip(scores, known, strict=True)):
+            beaten = any((o >= row).all() and (o > row).any() for o in scores[known])
+            assert pareto_front(results, names)[place] == (expected and not beaten)
 
     def test_of_a_search(self):
         assert pareto_front(large_results("gap")[0], ["quality", "gap"]).all()

@@ -105,6 +105,8 @@ class TestColumnsAndMetadata:
             ranker.fit(X, y, sample_weight=np.ones(len(X)))
         with pytest.raises(ValueError, match="eval_set must be None: Recorder"):
             ranker.fit(X, y, eval_set=[(X, y)])
+        with pytest.raises(ValueError, match="eval_set must be a list of pairs"):
+            ranker.fit(X, y, eval_set=(X, y))
         with pytest.raises(ValueError, match="eval_set: 1, eval_qid: 2"):
             ranker.fit(X, y, eval_set=[(X, y)], eval_qid=[X["query"]] * 2)
 
