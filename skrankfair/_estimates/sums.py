@@ -339,11 +339,12 @@ class ClusterSums:
 
     def _shared_share(self) -> Array:
         """Return the largest share of each row in any shared column, shape (Q,)."""
-        shared = np.abs(self.rows.shared)
-        size = shared.sum(axis=0)
-        size = size if self.remainder is None else size + self.remainder.sizes
-        size = np.where(size > 0, size, np.inf)
-        return np.asarray((shared / size).max(axis=1, initial=0.0))
+        largest, folded = np.zeros(self.rows.n_rows), self.remainder
+        for number, column in enumerate(np.abs(self.rows.shared).T):
+            size = column.sum() + (0.0 if folded is None else folded.sizes[number])
+            if size > 0:
+                np.maximum(largest, column / size, out=largest)
+        return largest
 
     def compact(self, replicates: Replicates | None = None) -> Self:
         """Return the same sums without the table, with replicates of it if given.

@@ -155,6 +155,7 @@ def two_way_sums(
 ) -> ClusterSums:
     """Return the sums of a pair metric over users, and over items that recur."""
     supports, rows, shared, unweighted = _item_rows(data, make_pairs)
+    shared = np.ascontiguousarray(shared)  # which is summed three times
     # Both items of a pair are of one user.
     code = cluster.codes[data.ranking.order]
     by_user, of_users = (sum_rows(s, code, cluster.size) / 2 for s in (rows, shared))
