@@ -83,10 +83,13 @@ def search_scores(cv_results: Mapping[str, Any], key: str) -> Array:
     return np.where(whole, np.min(scores, axis=0), _column(cv_results, key))
 
 
-def _of_last_iteration(cv_results: Mapping[str, Any], scores: Array) -> Array:
-    """Return scores, NaN for candidates of earlier iterations, which saw fewer rows."""
-    iteration = np.asarray(cv_results.get("iter", np.zeros(scores.size)))
-    return np.where(iteration == iteration.max(), scores, np.nan)
+def _in_last_iteration(cv_results: Mapping[str, Any]) -> Array:
+    """Return which candidates are of the last iteration, as earlier saw fewer rows.
+
+    True if the search has no iterations.
+    """
+    iteration = np.asarray(cv_results.get("iter", 0))
+    return np.asarray(iteration == iteration.max())
 
 
 @dataclass(eq=False, repr=False)
@@ -145,7 +148,7 @@ class FairnessConstrained:
         objective = _column(cv_results, self.objective)
         _warn_undefined(self.objective, fold_scores(cv_results, self.objective))
         table = {self.objective: objective}
-        objective = _of_last_iteration(cv_results, objective)
+        objective = np.where(_in_last_iteration(cv_results), objective, np.nan)
         violation = np.where(np.isnan(objective), np.inf, 0.0)
         for key, bound in {**self.at_most, **self.at_least}.items():
             score, splits = search_scores(cv_results, key), fold_scores(cv_results, key)
@@ -409,14 +412,9 @@ def pareto_front(cv_results: Mapping[str, Any], metrics: Sequence[str]) -> Array
     """
     if isinstance(metrics, str) or len(metrics) < 2:
         raise ValueError(f"metrics must name at least two metrics; got {metrics!r}.")
-    scores = np.column_stack(
-        [
-            _of_last_iteration(cv_results, search_scores(cv_results, key))
-            for key in metrics
-        ]
-    )
-    defined = ~np.isnan(scores).any(axis=1)
+    scores = np.column_stack([search_scores(cv_results, key) for key in metrics])
+    compared = ~np.isnan(scores).any(axis=1) & _in_last_iteration(cv_results)
     beaten = np.zeros(len(scores), dtype=bool)
-    for row in scores[defined]:
+    for row in scores[compared]:
         beaten |= (row >= scores).all(axis=1) & (row > scores).any(axis=1)
-    return np.asarray(defined & ~beaten)
+    return np.asarray(compared & ~beaten)

@@ -147,7 +147,8 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             If the queries are given twice, have missing values or have another length,
-            or if the ranker takes no weights or no `eval_set`, although they are given.
+            if `eval_set` has anything but pairs, or if the ranker takes no weights or
+            no `eval_set`, although they are given.
         """
         if named_columns(self.drop):
             column_of(X, list(named_columns(self.drop)), "drop")
@@ -223,14 +224,14 @@ class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
     def _watched(self, eval_set: Any, eval_qid: Any) -> list[_SortedRows]:
         """Return the rows of each evaluation set, sorted by query."""
         pairs = list(eval_set or ())
-        queries = [None] * len(pairs) if eval_qid is None else list(eval_qid)
-        check_lengths(eval_set=len(pairs), eval_qid=len(queries))
         for pair in pairs:
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 raise ValueError(
                     "eval_set must be a list of pairs (X, y), one for each set; got a "
                     f"{type(pair).__name__} in it."
                 )
+        queries = [None] * len(pairs) if eval_qid is None else list(eval_qid)
+        check_lengths(eval_set=len(pairs), eval_qid=len(queries))
         return [
             self._sorted(X, y, take_column(self, X, "qid", qid), None)
             for (X, y), qid in zip(pairs, queries, strict=True)

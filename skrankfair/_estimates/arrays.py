@@ -43,15 +43,15 @@ class cached_read_only(cached_property[T]):  # noqa: N801
         super().__init__(computed)
 
 
-def kept(function: Callable[[Any, K], T]) -> Callable[[Any, K], T]:
-    """Return the function of a result and a key, computed once for each of both.
+def cached_by_key(function: Callable[[Any, K], T]) -> Callable[[Any, K], T]:
+    """Return the function of a result and a key, computed once for each pair.
 
-    The result, whose copies begin anew, keeps the values, which are read-only.
+    The result keeps the values, which are read-only. Its copies begin anew.
     """
 
     @wraps(function)
     def computed(result: Any, key: K) -> T:
-        values = vars(result).setdefault("_kept_values", {})
+        values = vars(result).setdefault("_by_key", {})
         place = function.__qualname__, key
         if place not in values:
             values[place] = read_only(function(result, key))

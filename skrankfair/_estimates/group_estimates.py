@@ -196,7 +196,7 @@ class GroupEstimates(AddsUp, PilotData):
         count = self.sums.count
         return int(count) if float(count).is_integer() else count
 
-    @cached_read_only
+    @property
     def by_leverage(self) -> tuple[Array, Array]:
         """Degrees of freedom and effective clusters from leverages alone, (G,) each."""
         return degrees_of_freedom(self.sums, self.metric.finalize)

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._inputs.validation import Array
-from .arrays import kept
+from .arrays import cached_by_key
 from .entries import Entries, Pairs
 from .finalize import Finalize, needs_of, quotient
 from .rows import Rows
@@ -67,7 +67,7 @@ _ORDERS = np.array([[1.0], [2.0], [3.0]])
 Side = tuple[Array, Array, Array]
 
 
-@kept
+@cached_by_key
 def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Array]:
     """Return degrees of freedom and the effective number of clusters, by group.
 

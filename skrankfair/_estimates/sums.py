@@ -17,7 +17,7 @@ import numpy as np
 
 from .._inputs.groups import union_of_labels
 from .._inputs.validation import Array
-from .arrays import kept
+from .arrays import cached_by_key
 from .entries import Entries, Pairs
 from .finalize import Beside, Finalize, needs_of, quotient, slopes_at
 from .remainder import MOST_PRODUCTS, Remainder
@@ -199,7 +199,7 @@ class ClusterSums:
         factor = np.sqrt(number / np.maximum(number - 1, 1))
         return np.asarray(factor[:, None] * self.slopes(finalize))
 
-    @kept
+    @cached_by_key
     def variance(self, finalize: Finalize) -> Array:
         """Return the jackknife variance of the metric, shape (G,).
 
@@ -238,7 +238,7 @@ class ClusterSums:
         """Whether the covariance of two groups is known, and not folded away."""
         return self.remainder is None or self.remainder.scatter.complete
 
-    @kept
+    @cached_by_key
     def moments(self, finalize: Finalize) -> Array:
         """Return ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of influences, (3, M, G).
 
@@ -277,7 +277,7 @@ class ClusterSums:
         alone = ((active > 0) & (active < 2)).any(axis=(0, 1))
         return few | alone | np.isnan(self.estimate(finalize))
 
-    @kept
+    @cached_by_key
     def size_of(self, number: int) -> Array:
         """Return the `Entries.sizes` of one support over all rows, (3, M, G)."""
         sizes: Array = np.zeros((3, self.rows.n_strata, len(self.groups)))

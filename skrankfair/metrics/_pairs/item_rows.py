@@ -281,7 +281,7 @@ def _item_rows(
             if plain is not None:
                 exact = np.moveaxis(plain.item_sums(group), -1, 0)
                 sums = sums * have_pairs(exact, pairs.n_columns)
-            if pairs.has_shared:  # item by item in memory, as these sums are
+            if pairs.has_shared:  # here, where both are column by column in memory
                 sums[:, REST] -= of_all
             if not table.size:
                 table = _empty_rows(data, pairs)
