@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 from scipy.special import expit
@@ -232,13 +234,19 @@ def fit_effects(
     """
     n_cells, d = levels[-1].size, len(columns)
     effects = [np.zeros((int(codes.max()) + 1, d)) for codes in levels]
-    priors, usual = [np.eye(d) for _ in levels], [np.ones(len(e)) for e in effects]
+    identity, usual = np.eye(d), [np.ones(len(e)) for e in effects]
+    priors = [identity for _ in levels]
 
     def sums(values: Array) -> Array:
         return np.bincount(cell, values, minlength=n_cells)
 
+    def by_level(values: Array, codes: Array) -> Array:
+        out = np.zeros((int(codes.max()) + 1, *values.shape[1:]))
+        np.add.at(out, codes, values)
+        return out
+
     def total() -> Array:
-        return np.sum([e[codes] for e, codes in zip(effects, levels, strict=True)], 0)
+        return reduce(add, (e[codes] for e, codes in zip(effects, levels, strict=True)))
 
     for _ in range(_NEWTON):
         before, start = [e.copy() for e in effects], total()
@@ -249,24 +257,23 @@ def fit_effects(
         score = np.stack([sums(residual * c) for c in columns], axis=-1)
         products = [[sums(curvature * a * b) for a in columns] for b in columns]
         information: Array = np.array(products).T
+        known = [by_level(information, codes) for codes in levels]
         for f, codes in _EM * list(enumerate(levels)):
-            mean = effects[f].mean(axis=0) * (f == 0)
+            mean = effects[f].mean(axis=0) if f == 0 else 0.0
             random = effects[f] - mean
             step = (information @ (total() - start)[..., None])[..., 0]
-            known, gradient = np.zeros((len(random), d, d)), 0 * random
-            np.add.at(known, codes, information)
-            np.add.at(gradient, codes, score - step)
-            gradient += (known @ random[..., None])[..., 0]
+            gradient = by_level(score - step, codes)
+            gradient += (known[f] @ random[..., None])[..., 0]
             prior = priors[f] / usual[f][:, None, None]
-            inner = np.linalg.inv(np.eye(d) + known @ prior)
+            inner = np.linalg.inv(identity + known[f] @ prior)
             pull = (inner @ gradient[..., None])[..., 0]
             random = (prior @ pull[..., None])[..., 0]
             effects[f] = random + mean
-            spread = random - random.mean(axis=0) * (f == 0)
+            spread = random - random.mean(axis=0) if f == 0 else random
             length = ((random * pull).sum(1) + inner.trace(axis1=1, axis2=2)) / usual[f]
             usual[f] = (_TAIL + d) / (_TAIL + length)
             priors[f] = (usual[f] * spread.T) @ spread / max(1, len(random) - (f == 0))
-            priors[f] += (usual[f][:, None, None] * (prior @ inner)).mean(axis=0)
+            priors[f] += np.einsum("g,gij->ij", usual[f], prior @ inner) / len(random)
         for f, old in enumerate(before):
             longest = np.abs(effects[f] - old).max(axis=1, keepdims=True)
             rate = np.minimum(1, _LONGEST / np.maximum(longest, _TINY))
