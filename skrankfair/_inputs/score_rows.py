@@ -75,7 +75,7 @@ class Sample:
         """Number of clusters that have rows."""
         if self.repeated:
             return float(self.share.sum())
-        return float(np.count_nonzero(np.bincount(self.cluster)))
+        return float(starts_of_runs(self.cluster).size)
 
     @property
     def left_out(self) -> Array:

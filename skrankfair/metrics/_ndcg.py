@@ -53,18 +53,26 @@ def _gains_of(y: Array, gain: str, normalize: bool) -> Array:
     return gains
 
 
-def _values_of(
+def _with_ideals(
     ranking: Ranking, gains: Array, discounts: Array, normalize: bool
-) -> Array:
+) -> tuple[Array, Array]:
+    """Return gains of a computable size, and the largest value of each query.
+
+    What it is depends on no order; all values are divided by 1 unless `normalize`.
+    """
+    starts = ranking.starts[:-1]
+    if not normalize:
+        return gains, np.ones(starts.size)
+    order = order_rows(ranking.query.astype(np.int64), gains)
+    gains = _of_computable_size(gains, order[starts], ranking)
+    return gains, np.add.reduceat(gains[order] * ranking.values_held(discounts), starts)
+
+
+def _values_of(ranking: Ranking, gains: Array, discounts: Array, best: Array) -> Array:
     """Return the value of each query, and whether it has one, shape (Q, 2)."""
-    starts, best = ranking.starts[:-1], np.ones(ranking.n_queries)
-    if normalize:
-        ideal_order = order_rows(ranking.query.astype(np.int64), gains)
-        gains = _of_computable_size(gains, ideal_order[starts], ranking)
-        ideal = gains[ideal_order] * ranking.values_held(discounts)
-        best = np.add.reduceat(ideal, starts)
     # A tied item is at each place of its block with equal probability.
-    total = np.add.reduceat(gains * ranking.values_at(discounts), starts)
+    of_rows = gains * ranking.values_at(discounts)
+    total = np.add.reduceat(of_rows, ranking.starts[:-1])
     value = np.divide(total, best, out=np.zeros(best.size), where=best > 0)
     return np.stack([value, best > 0], axis=1)
 
@@ -106,7 +114,8 @@ def ndcg_estimates(
     weight, discounts = _weight_of_places(
         ranking.n_places, position_weight, k, patience, normalize
     )
-    value = _values_of(ranking, gains, discounts, normalize)
+    gains, best = _with_ideals(ranking, gains, discounts, normalize)
+    value = _values_of(ranking, gains, discounts, best)
     if by_group:
         check_one_group(data, "ndcg")
     groups = data.groups if by_group else Groups.of_everyone(ranking.n_rows)
@@ -158,7 +167,8 @@ def _boost_estimates(
     weight, discounts = _weight_of_places(
         ranking.n_places, position_weight, k, patience, normalize
     )
-    before = _values_of(ranking, gains, discounts, normalize)
+    gains, best = _with_ideals(ranking, gains, discounts, normalize)
+    before = _values_of(ranking, gains, discounts, best)
     cells, by_cell = members.cells, np.ones((members.sizes.size, 2))
     lengths = ranking.lengths[cells.query]
     batch = (np.cumsum(lengths) - lengths) // _TOGETHER
@@ -168,7 +178,7 @@ def _boost_estimates(
         number, rows = rows_of_ranges(ranking.starts[query], lengths[some])
         raised = float(boost) * members.contain(rows, group[number])
         after = Ranking.from_scores(ranking.score[rows] + raised, number)
-        value = _values_of(after, gains[rows[after.order]], discounts, normalize)
+        value = _values_of(after, gains[rows[after.order]], discounts, best[query])
         by_cell[some, 0] = (value - before[query])[:, 0]
     by_cell *= before[cells.query, 1:]
     metric = Metric(
