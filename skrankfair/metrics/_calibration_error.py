@@ -17,6 +17,7 @@ from .._estimates.rows import Rows, cluster_table, weights_of_rows
 from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
 from .._inputs.columns import given_columns
+from .._inputs.groups import rows_of_ranges, stable_order, starts_of_runs
 from .._inputs.score_rows import Sample, ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
@@ -106,17 +107,15 @@ class SortedScores:
         """Return means within bins, in which a cut block adds its share."""
         return np.diff(np.interp(edges, self.mass, sums)) / np.diff(edges)
 
-    def overlaps(self, edges: Array) -> Any:
-        """Return the share of each block that is in each bin, a sparse (T, B)."""
+    def overlaps(self, edges: Array) -> tuple[Array, Array, Array]:
+        """Return blocks, bins that have a part of them, and the share that it is."""
         cuts = np.sort(np.append(self.mass, edges))
         cuts = cuts[np.diff(cuts, prepend=-1) > 0]
         block, place = (
             np.searchsorted(borders, cuts[:-1], side="right") - 1
             for borders in (self.mass, edges)
         )
-        share = np.diff(cuts) / np.diff(self.mass)[block]
-        shape = self.mass.size - 1, edges.size - 1
-        return sparse.csr_array((share, (block, place)), shape)
+        return block, place, np.diff(cuts) / np.diff(self.mass)[block]
 
     def sweep(self) -> int:
         """Return the largest number of bins up to which no mean outcome falls.
@@ -244,10 +243,13 @@ class _BinSquares:
         It has shape (n,). A tied row is in all bins of its block, in equal parts.
         """
         scores, edges = self.scores, self.scores.edges(self.n_bins)
-        gaps, in_bins = scores.means(edges, scores.gap), scores.overlaps(edges)
-        slope, square = (in_bins @ values for values in (2 * gaps, gaps**2))
-        row_gaps = self.sample.x - self.sample.y
-        return slope[scores.block] * row_gaps - square[scores.block]
+        gaps = scores.means(edges, scores.gap)
+        block, place, share = scores.overlaps(edges)
+        slope, square = (
+            np.bincount(block, share * values[place])[scores.block]
+            for values in (2 * gaps, gaps**2)
+        )
+        return slope * (self.sample.x - self.sample.y) - square
 
     def noise(self) -> float:
         """Return the sum that noise alone would make, were scores the mean outcomes.
@@ -258,15 +260,22 @@ class _BinSquares:
         scores, sample = self.scores, self.sample
         edges = scores.edges(self.n_bins)
         mass, gap = np.diff(edges), scores.means(edges, scores.gap)
-        in_bins = scores.overlaps(edges)[scores.block].tocoo()
-        row, place = in_bins.row, in_bins.col
-        row_mass = in_bins.data * sample.share[row]
+        block, places, shares = scores.overlaps(edges)
+        first = starts_of_runs(block)
+        size = np.diff(first, append=block.size)
+        row, part = rows_of_ranges(first[scores.block], size[scores.block])
+        place, row_mass = places[part], shares[part] * sample.share[row]
         pull = row_mass * (sample.x[row] - sample.y[row] - gap[place])
-        # Numbers of the clusters of this group, which are few of all.
-        cluster = np.cumsum(np.diff(sample.cluster, prepend=0) > 0)
-        where, shape = (cluster[row], place), (cluster[-1] + 1, mass.size)
+        # The sums of each cluster in each bin.
+        key = sample.cluster[row] * np.int64(mass.size) + place
+        order = stable_order(key)
+        cells = starts_of_runs(key[order])
         squares, masses = (
-            sparse.csr_array((values, where), shape).power(2).sum(axis=0)
+            np.bincount(
+                place[order[cells]],
+                np.add.reduceat(values[order], cells) ** 2,
+                mass.size,
+            )
             for values in (pull, row_mass)
         )
         return float(_noise_of_bins(mass, gap, squares, masses).sum())
