@@ -15,14 +15,14 @@ Student's t of a null value, which agree: p < α where the interval excludes it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import special
 
 from .._inputs.validation import Array, check_number
-from .arrays import ReadOnlyArrays
+from .arrays import ReadOnlyArrays, cached_read_only
 
 # Sizes of |t| between which a p-value is searched, and the steps of `crossing`.
 _SMALLEST_T, _LARGEST_T, _HALVINGS, _LINES = 1e-6, 1e6, 12, 4
@@ -97,19 +97,24 @@ class PlainScale(ReadOnlyArrays):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.isfinite(self.axis.forward(self.estimate))
 
+    @property
+    def _parts(self) -> dict[str, Any]:
+        """What the scale is made of, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def take(self, rows: Array, df: Array | None = None) -> Self:
         """Return some of the estimates, with these degrees of freedom if there are any.
 
         The sides of the estimates are scales, and have this method as arrays do.
         """
-        some = {name: part.take(rows) for name, part in vars(self).items()}
+        some = {name: part.take(rows) for name, part in self._parts.items()}
         if df is not None:
             some["df"] = df
         return type(self)(**some)
 
     def with_errors(self, times: Array) -> Self:
         """Return the estimates with errors this many times as large."""
-        parts = dict(vars(self))
+        parts = self._parts
         for name, part in parts.items():
             if isinstance(part, PlainScale):
                 parts[name] = part.with_errors(times)
@@ -238,7 +243,7 @@ class ShareScale(PlainScale):
     df: Array
     link = axis = LOGIT
 
-    @property
+    @cached_read_only
     def _logit_error(self) -> Array:
         """Standard error of the logit; the binomial one where the observed one is 0."""
         spread = self.estimate * (1 - self.estimate)
@@ -251,12 +256,20 @@ class ShareScale(PlainScale):
 
     def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
         """Return the interval of a number of standard errors each way."""
+        return self._interval(reach, tail_of(reach, df))
+
+    def ends_at(self, tail: Array) -> tuple[Array, Array]:
+        """Return the interval with this probability beyond each end, for a contrast."""
+        return self._interval(quantile_of(tail, self.df), tail)
+
+    def _interval(self, reach: Array, tail: Array) -> tuple[Array, Array]:
+        """Return the interval of a reach, or of a tail where all outcomes are alike."""
         estimate = np.clip(self.estimate, 0.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             margin = reach * self._logit_error
             middle = special.logit(estimate)
             low, high = special.expit(middle - margin), special.expit(middle + margin)
-            far = tail_of(reach, df) ** (1 / self.n_effective)
+            far = tail ** (1 / self.n_effective)
         unknown = np.isnan(self.standard_error) | np.isnan(estimate)
         low = np.where(estimate <= 0, 0.0, np.where(estimate >= 1, far, low))
         high = np.where(estimate >= 1, 1.0, np.where(estimate <= 0, 1 - far, high))
@@ -313,10 +326,12 @@ class DifferenceScale(PlainScale):
         The reach is a quantile of Student's t with the contrast's degrees of freedom;
         each share has the interval of that level with its own.
         """
-        tail = tail_of(reach, df)
+        return self.ends_at(tail_of(reach, df))
+
+    def ends_at(self, tail: Array) -> tuple[Array, Array]:
+        """Return the interval with this probability beyond each end."""
         first, second = (
-            (side.estimate, *side.ends(quantile_of(tail, side.df), side.df))
-            for side in (self.first, self.second)
+            (side.estimate, *side.ends_at(tail)) for side in (self.first, self.second)
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             return self._between(first, second)
