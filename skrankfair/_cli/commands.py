@@ -214,8 +214,7 @@ def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
         blocks.append(f"{name}\n{_table_of_sizes(rows, largest, report.cluster_unit)}")
         if gap > largest:
             blocks[-1] += f"\nNo {what} of {name} is that large: {largest:g} at most."
-    names = [finding.metric.name for finding in report.findings]
-    if without := [name for name in names if name not in results]:
+    if without := [f.metric.name for f in report.findings if not f.tested]:
         blocks.append(f"Without a test to plan: {fmt.some(without)}.")
     numbers = {"gap": gap, "power": power, "alpha": alpha}
     numbers |= {"n_clusters": report.n_clusters, "metrics": metrics}

@@ -13,6 +13,7 @@ from scipy.sparse.linalg import aslinearoperator, svds
 
 from .._inputs.validation import Array
 from .._reports.audit import AuditReport, audit
+from .._reports.catalog import note
 from .._reports.sections import ReportSection
 from ..datasets import fetch_movielens
 from ..datasets._fetch import known_frame
@@ -23,19 +24,6 @@ _N_FOLDS = 5
 #: Films with fewer ratings in training are little-known; these are three in four.
 _FEW_RATINGS = 10
 _OF_FILMS = ["inter_group_accuracy", "pairwise_exposure"]
-_LENDING = (
-    "Mortgage applications in Boston, 1990 (Munnell et al. 1996, data of Stock and "
-    "Watson). The score is the chance that a bank accepts, by a logistic regression of "
-    "the finances of applicants, out of fold; it does not know who is who. The outcome "
-    "is the decision of the bank, not whether a loan was repaid: a score that agrees "
-    "with a bank which discriminates looks fair here."
-)
-_HIRING = (
-    "Applications that were sent to 1,323 adverts, with names at random (Bertrand and "
-    "Mullainathan 2004). The decision is whether the employer called; there is no "
-    "outcome that an applicant could deserve it by, and none is needed, since names "
-    "were drawn by lot. Applications to one advert are one cluster."
-)
 
 
 def audit_story(
@@ -81,15 +69,9 @@ def recommender(
         cluster=held_out[["user_id", "movie_id"]],
         metrics=metrics,
     )
-    note = (
-        f"A truncated SVD of {int(train.sum()):,} ratings ranks later ratings of users "
-        "and movies that it has seen. Each user is a query, and the outcome is the "
-        f"stars. Movies with fewer than {_FEW_RATINGS} of the first ratings are little "
-        "known. Errors hold for other users and movies. Data: MovieLens (Harper and "
-        "Konstan 2015, ACM TiiS 5(4))."
-    )
+    said = note("movielens", number=int(train.sum()), few=_FEW_RATINGS)
     title = f"Fairness audit: MovieLens, ranked by a truncated SVD, by {by}"
-    return replace(report, title=title, notes=(*report.notes, note))
+    return replace(report, title=title, notes=(*report.notes, said))
 
 
 def split_by_time(ratings: pd.DataFrame, train_share: float = 0.8) -> Array:
@@ -183,7 +165,7 @@ def lending(say: Callable[[str], object]) -> AuditReport:
     return replace(
         report,
         title="Fairness audit: mortgages in Boston, by race",
-        notes=(*report.notes, _LENDING),
+        notes=(*report.notes, note("lending")),
         sections=(*report.sections, decided),
     )
 
@@ -209,5 +191,5 @@ def hiring(say: Callable[[str], object]) -> AuditReport:
     return replace(
         report,
         title="Fairness audit: calls to applicants, by the race and sex of names",
-        notes=(*report.notes, _HIRING),
+        notes=(*report.notes, note("hiring")),
     )

@@ -108,6 +108,8 @@ class AuditReport(exports.Formats):
         line says it.
     recorded : tuple or None
         What `from_json` read: the settings of the audit, and by metric a row per group.
+    sides : tuple of tuple of hashable
+        The groups of each grouping, where several stand side by side; else empty.
 
     See Also
     --------
@@ -152,6 +154,7 @@ class AuditReport(exports.Formats):
     references: Mapping[Hashable, Hashable] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     recorded: tuple[Any, Mapping[str, tuple[GroupFinding, ...]]] | None = None
+    sides: tuple[tuple[Hashable, ...], ...] = ()
     #: Which texts of `metrics.toml` are about the whole report.
     texts: ClassVar[str] = "audit"
 
@@ -523,6 +526,7 @@ class AuditReport(exports.Formats):
             from the rest), ``"selection_rate.ratio<0.8"`` or ``".difference>0.1"``
             (smallest over largest, largest minus smallest), or ``"impact_ratio<0.8"``
             for decisions and audits with ``impact_ratio=True``; commas are in between.
+            Of several groupings side by side, each has a ratio and a difference.
 
         Returns
         -------
@@ -975,6 +979,7 @@ def audit_of_rows(
         by="" if rows.sides else list(rows.groupings)[-1],
         rates=rates,
         references=references,
+        sides=tuple(map(tuple, rows.sides.values())),
     )
     if rows.levels is None:
         return report

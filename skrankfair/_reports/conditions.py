@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -113,40 +113,44 @@ def checked(report: AuditReport, conditions: Sequence[Condition]) -> list[Checke
         For a metric or a group that the report does not have.
     """
     level = 1 - (1 - report.confidence_level) / max(1, len(conditions))
-    findings = {f.metric.name: f for f in report.findings}
+    findings, rates = {f.metric.name: f for f in report.findings}, report.rates
+    if rates is None and report.favorable != "low":
+        rates = report.results.get("selection_rate")
+    known = {**report.results, IMPACT_RATIO: rates}
     numbers: list[Checked] = []
     with collected_warnings():
         for condition in conditions:
-            if condition.metric == IMPACT_RATIO:
-                result = report.rates
-                if result is None and report.favorable != "low":
-                    result = report.results.get("selection_rate")
-                if result is None:
-                    raise ValueError(
-                        f"{condition.text}: the report has no rates of what is good "
-                        "for people; ask for impact_ratio=True (--impact-ratio)."
-                    )
-            elif condition.metric in findings:
-                result = report.results[condition.metric]
-            else:
-                raise ValueError(
-                    f"{condition.text}: the report has {', '.join(findings)}, and no "
-                    f"{condition.metric!r}."
-                )
+            result = known.get(condition.metric)
+            if result is None:
+                has = f"{', '.join(findings)}, and no {condition.metric!r}."
+                if condition.metric == IMPACT_RATIO:
+                    has = "no rates of what is good for people; ask for "
+                    has += "impact_ratio=True (--impact-ratio)."
+                raise ValueError(f"{condition.text}: the report has {has}")
             if condition.kind in ("ratio", "difference"):
-                numbers.append(_disparity(condition, result, level))
+                numbers += _disparities(condition, result, report.sides, level)
             else:
                 numbers += _of_groups(condition, findings[condition.metric], level)
     return numbers
 
 
-def _disparity(condition: Condition, result: GroupEstimates, level: float) -> Checked:
-    """Return the smallest value over the largest, or the largest minus the smallest."""
-    value = Disparity(condition.metric, result, condition.kind)
-    low, high = map(fmt.label, (value.lowest, value.highest))
-    name = f"{low} / {high}" if condition.kind == "ratio" else f"{high} - {low}"
-    ends = map(float, (value, *value.confidence_interval(level)))
-    return Checked(condition, "" if np.isnan(value) else name, *ends)
+def _disparities(
+    condition: Condition,
+    result: GroupEstimates,
+    sides: Sequence[Sequence[Hashable]],
+    level: float,
+) -> list[Checked]:
+    """Return by grouping the smallest value over the largest, or their difference."""
+    level, numbers = 1 - (1 - level) / max(1, len(sides)), []
+    for names in sides or [result.groups]:
+        of_side = np.flatnonzero([group in names for group in result.groups])
+        part = replace(result, sums=result.sums.of_groups(of_side))
+        value = Disparity(condition.metric, part, condition.kind)
+        low, high = map(fmt.label, (value.lowest, value.highest))
+        name = f"{low} / {high}" if condition.kind == "ratio" else f"{high} - {low}"
+        ends = map(float, (value, *value.confidence_interval(level)))
+        numbers.append(Checked(condition, "" if np.isnan(value) else name, *ends))
+    return numbers
 
 
 def _of_groups(
@@ -178,23 +182,14 @@ def conditions_section(numbers: Sequence[Checked]) -> ReportSection:
     """Return the numbers that conditions are about, as a section of the report."""
     verdicts = [number.verdict for number in numbers]
     failed, unknown = map(verdicts.count, ("fails", "cannot tell"))
-    rows = [
-        (
-            number.condition.text,
-            number.name or "all",
-            fmt.number(number.value),
-            fmt.interval(number.low, number.high),
-            verdict,
-        )
-        for number, verdict in zip(numbers, verdicts, strict=True)
-    ]
+    rows = []
+    for number, verdict in zip(numbers, verdicts, strict=True):
+        value, ends = fmt.number(number.value), fmt.interval(number.low, number.high)
+        rows.append((number.condition.text, number.name or "all", value, ends, verdict))
     said = [table()["sections"]["conditions"]["unknown"]] if unknown else []
-    return made_section(
-        "conditions",
-        rows,
-        shown=failed > 0,
-        paragraphs=said,
-        failed=failed,
-        unknown=unknown,
-        number=len(numbers),
-    )
+    words: dict[str, Any] = {
+        "failed": failed,
+        "unknown": unknown,
+        "number": len(numbers),
+    }
+    return made_section("conditions", rows, shown=failed > 0, paragraphs=said, **words)

@@ -287,6 +287,9 @@ def impact_sections(
             named = f" by {by}" if by else ""
             sections.append(made_section("impact", cells, by=named, rate=rate, **said))
             words = []
+        if rows.sides:
+            labels = rows.columns["sensitive_features"]
+            rates = selection_rate(None, selected, sensitive_features=labels, **units)
     return sections, rates
 
 

@@ -21,7 +21,6 @@ def test_lending_has_the_score_and_the_decisions(tmp_path, capsys):
     assert main(["demo", "--story", "lending", "--html", str(page)]) == 0
     out = capsys.readouterr().out
     assert "2,380 rows" in out
-    assert "Read as a risk score" in out
     frame = known_frame("AER/HMDA")
     rates = (frame["deny"] == "no").groupby(frame["afam"]).mean()
     assert "Decisions of the banks: who is selected?" in out

@@ -35,7 +35,6 @@ class TestHelp:
         ("arguments", "says"),
         [
             ([], "required: command"),
-            (["explain"], "invalid choice: 'explain'"),
             (["audit"], "required: FILE, --y-true, --y-score"),
             (["plan", "file", *REQUIRED], "required: --gap"),
             (["demo", "--data", "/no/such/place"], "/no/such/place"),

@@ -214,6 +214,10 @@ class TestCross:
 
     def test_with_a_reference_for_each_column(self, berkeley, tmp_path):
         fixed = {"sex": "m", "department": "A"}
+        failures = report.failures("impact_ratio<0.8")
+        pairs = ["sex=f / sex=m", "department=F / department=A", "m × F / f × A"]
+        for pair, failure in zip(pairs[: len(titles)], failures, strict=True):
+            assert f" of {pair}," in failure
         report = crossed(berkeley, "both", reference=fixed)
         rows = {row.group: row for row in report.findings[0].rows}
         rate = berkeley.groupby(["sex", "department"])["admitted"].mean()
