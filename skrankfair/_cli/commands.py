@@ -51,7 +51,11 @@ def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     given = {name: getattr(arguments, name) for name in _READING if name in arguments}
     given["max_groups"] = getattr(arguments, "max_groups", None) or MOST_GROUPS
     given["overlapping"] = overlapping is not None
-    return read_arguments(path, columns, **given)
+    read = read_arguments(path, columns, **given)
+    groups, cross = read["sensitive_features"], getattr(arguments, "cross", True)
+    if cross is not True and np.asarray(groups).dtype.kind == "b":
+        read["sensitive_features"] = groups.astype(str)  # labels, and no members
+    return read
 
 
 def _settle_groups(arguments: argparse.Namespace) -> None:
@@ -68,6 +72,10 @@ def _settle_groups(arguments: argparse.Namespace) -> None:
         arguments.sensitive_features = ",".join(by)
     crossed = len(by) < 2 or overlapping
     arguments.cross = "both" if getattr(arguments, "cross", False) else crossed
+    reference = getattr(arguments, "reference", None)
+    if arguments.cross is not True and reference is not None:
+        pairs = (of.strip().partition("=") for of in reference.split(","))
+        arguments.reference = {column: label for column, _, label in pairs}
 
 
 def _report(

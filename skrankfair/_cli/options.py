@@ -67,13 +67,6 @@ def _margin(text: str) -> float | dict[str, float]:
     return {name.strip(): float(size) for name, size in margins}
 
 
-def _reference(text: str) -> str | dict[str, str]:
-    """Return one reference group, or groups by the name of the column."""
-    if "=" not in text:
-        return text
-    return dict(of.strip().split("=", 1) for of in text.split(","))
-
-
 def _baseline(text: str) -> int | str:
     """Return a number of updates, or a day."""
     return int(text) if text.isdigit() else text
@@ -254,7 +247,7 @@ def _add_audit(to: Parser) -> None:
         "compare each group with this one and not with the rest, such as white, or "
         "race=white,sex=m of several groupings"
     )
-    _add(to, "reference", "G", text, type=_reference)
+    _add(to, "reference", "G", text)
     text = "column that is held fixed: adds the gaps within its levels"
     _add(to, "within", "C", text)
     text = "add the impact ratios of the four-fifths rule, by category and crossed"

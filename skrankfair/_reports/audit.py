@@ -775,7 +775,8 @@ def audit(
     reference : hashable or None, default=None
         A group to compare every other with instead of with the rest. It is for metrics
         whose fairness is equality; of several groupings it is a dict of one for each
-        column, such as ``{"race": "white", "sex": "m"}``.
+        column, such as ``{"race": "white", "sex": "m"}``. Labels may be written as
+        reports show them.
     within : array-like of shape (n,) or None, default=None
         A column that is held fixed, such as the department: the report also has the
         gaps within its levels, each and pooled (see Notes).
@@ -978,8 +979,8 @@ def audit_of_rows(
         sections=tuple(sections),
         by="" if rows.sides else list(rows.groupings)[-1],
         rates=rates,
-        references=references,
         sides=tuple(map(tuple, rows.sides.values())),
+        references=references,
     )
     if rows.levels is None:
         return report

@@ -355,8 +355,10 @@ def references_of(
     if reference is None:
         return {}
     groups, sides = list(groups), sides or {}
-    one = not sides and isinstance(reference, Hashable)
-    of = dict.fromkeys(groups if one else (), reference)
+    alike = [group for group in groups if fmt.label(group) == str(reference)]
+    if isinstance(reference, Hashable) and reference in groups:
+        alike = [reference]
+    of = dict.fromkeys(groups, alike[0]) if len(alike) == 1 and not sides else {}
     given = dict(reference) if isinstance(reference, Mapping) else {}
     for columns, names in sides.items():
         if given.keys() >= set(columns):

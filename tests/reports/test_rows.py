@@ -171,6 +171,10 @@ class TestReference:
         plain = of_decisions(berkeley, within=berkeley["department"])
         assert gaps_of(report) == gaps_of(plain)
 
+    def test_may_be_named_as_reports_show_it(self, berkeley):
+        reports = [crossed(berkeley, True, reference=r) for r in (("m", "A"), "m × A")]
+        assert repr(reports[0]) == repr(reports[1])
+
     def test_must_be_a_group(self, berkeley):
         for wrong in ("x", ["f"], {"sex": "f"}):
             with pytest.raises(ValueError, match="reference must be one of .*'f', 'm'"):
