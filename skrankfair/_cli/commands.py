@@ -407,7 +407,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _outputs(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the files that are to be written, by the name of their option."""
     paths = {name: getattr(arguments, name, None) for name in ("html", "json")}
-    return {name: path for name, path in paths.items() if path not in (None, "-")}
+    return {n: p for n, p in paths.items() if p is not None and (n, p) != ("json", "-")}
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -417,7 +417,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     taken = {Path(path).resolve(): "the input" for path in given if path is not None}
     for name, path in _outputs(arguments).items():
         what, real = f"--{name} {path!r}", Path(path).resolve()
-        if real.is_dir() or not real.parent.is_dir():
+        if path == "-" or real.is_dir() or not real.parent.is_dir():
             raise InputError(f"{what} must be a file in a folder that is there.")
         if real in taken:
             raise InputError(f"{what} would overwrite {taken[real]}; give another.")

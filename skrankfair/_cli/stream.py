@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from .._estimates import formatting as fmt
 from .._estimates.arrays import memory_limit
 from .._inputs.columns import OneWayError
 from .._inputs.validation import collected_warnings
@@ -85,9 +89,12 @@ def streamed(
                 n_jobs=jobs,
                 progress=lambda text: say(f"auditing {text}"),
             )
-    return AuditReport.from_results(
+    overlapping = len(groups) > 1 and groups == [*counts["group_rows"]]
+    named = "" if overlapping else " × ".join(map(fmt.label, groups))
+    report = AuditReport.from_results(
         results, task="ranking", **options, **counts, notes=notes
     )
+    return replace(report, overlapping=overlapping, by=named)
 
 
 def _takes_items(metric: AuditMetric) -> bool:
@@ -131,6 +138,10 @@ def _counted(
         f"min({outcome}), bool_and({outcome} IN (0, 1))"
     ).fetchall()[0]
     sizes = {tuple(group) if several else group[0]: n for n, *group in by_group}
+    members = several and all(isinstance(of, bool) for label in sizes for of in label)
+    if members:
+        of_columns = np.array([*sizes.values()]) @ np.array([*sizes])
+        sizes = dict(zip(groups, of_columns.tolist(), strict=True))
     counts = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
     outcomes = {"lowest": float(lowest or 0), "binary": bool(binary)}
     return {**counts, "group_rows": sizes}, outcomes
@@ -141,8 +152,8 @@ def _needing_memory(arguments: argparse.Namespace) -> list[str]:
     given = [name for name in _REFUSED if getattr(arguments, name, None)]
     if arguments.task not in (None, "ranking"):
         given.append("task")
-    if getattr(arguments, "cross", True) is not True:
-        given.append("cross")
+    if (cross := getattr(arguments, "cross", True)) is not True:
+        given.append("cross" if cross else "by")
     if getattr(arguments, "missing", "raise") != "raise":
         given.append("missing")
     lacking = [n for n in ("sensitive_features", "qid") if not getattr(arguments, n)]
@@ -151,6 +162,8 @@ def _needing_memory(arguments: argparse.Namespace) -> list[str]:
 
 def _check(arguments: argparse.Namespace, path: str) -> None:
     """Raise an error that names an option which needs all rows in memory."""
+    if "://" in path:
+        raise InputError(f"{path} cannot be opened: it is no file of this computer.")
     standard = [STANDARD_INPUT] if path == STANDARD_INPUT else []
     if refused := standard + _needing_memory(arguments):
         raise InputError(

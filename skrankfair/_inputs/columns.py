@@ -168,11 +168,12 @@ def without_missing(
     _, placed, counts = _rows_with_values(missing, counted, lacking, placed_without)
     if not counts:
         return dict(columns), (), {}
-    left = {
-        name: _table([array[placed] for array in arrays], names)
-        for name, (arrays, names) in tables.items()
-    }
-    return {n: left.get(n) for n in columns}, missing_said(counts, n_rows), counts
+    left = dict.fromkeys(columns)
+    for name, (arrays, names) in tables.items():
+        left[name] = _table([array[placed] for array in arrays], names)
+        if (title := getattr(given[name], "name", None)) is not None:
+            left[name] = pd.Series(left[name], name=title)
+    return left, missing_said(counts, n_rows), counts
 
 
 def _table(arrays: list[Array], names: list[Any] | None) -> Any:

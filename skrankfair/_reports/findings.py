@@ -588,10 +588,9 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
     tested = [f for f in findings if f.tested]
     if not tested:
         return (("", note("nothing_fair")),)[: len(findings)]
-    if len(tested[0].rows) == 1:
-        return (("", note("one_group")),)
     if not any(f.compared for f in tested):
-        return (("", note("too_little")),)
+        alone = len(tested[0].rows) == 1
+        return (("", note("one_group" if alone else "too_little")),)
     said, undirected = [], False
     for question in dict.fromkeys(f.metric.question for f in tested):
         asked = [f for f in tested if f.metric.question == question]

@@ -16,6 +16,7 @@ COLUMNS = ["--y-true", "y", "--y-score", "s", "--sensitive-features", "g", "--qi
 @pytest.fixture(scope="module", name="folder")
 def _folder(tmp_path_factory):
     folder, log = tmp_path_factory.mktemp("log"), click_log()
+    log["a"], log["b"] = log.index % 2 == 0, log.index % 3 == 0
     log[:900].to_parquet(folder / "1.parquet")
     log[900:].to_parquet(folder / "2.parquet")
     log.to_csv(folder / "all.csv", index=False)
@@ -24,8 +25,9 @@ def _folder(tmp_path_factory):
 
 def numbers(arguments, tmp_path):
     """Return groups, counts and results of an audit."""
-    found = common.numbers(["audit", *arguments, *COLUMNS], tmp_path)
+    found = common.numbers(["audit", *COLUMNS, *arguments], tmp_path)
     kept = ("n_rows", "n_queries", "n_clusters", "n_items", "groups", "headline")
+    kept += ("by", "overlapping")
     return {name: found[name] for name in kept}, pd.DataFrame(
         [row for metric in found["metrics"] for row in metric["groups"]]
     )
@@ -39,6 +41,8 @@ def test_several_files_are_one_data_set(folder, tmp_path, monkeypatch):
         found = numbers([str(path), *rest, *options], tmp_path)
         assert found[0] == facts
         pd.testing.assert_frame_equal(found[1], expected, rtol=1e-9)
+    overlap = [str(folder / "all.csv"), "--sensitive-features", "a,b", *rest]
+    assert numbers([*overlap, *options], tmp_path)[0] == numbers(overlap, tmp_path)[0]
     # One that is too large needs no option.
     monkeypatch.setattr(stream, "memory_limit", lambda: 1000.0)
     monkeypatch.setattr("skrankfair._cli.input.read_arguments", None)
@@ -103,6 +107,8 @@ def test_items_have_weights_and_what_is_not_defined_is_left_out(tmp_path):
         (["*.parquet", *COLUMNS, "--task", "risk"], "got --task."),
         (["*.parquet", *COLUMNS, "--missing", "drop"], "got --missing."),
         (["*.parquet", *COLUMNS, "--jobs", "0"], "n_jobs == 0"),
+        (["*.csv", *COLUMNS[:4], "--by", "g", "--by", "u", *COLUMNS[6:]], "got --by."),
+        (["http://host/*.csv", *COLUMNS], "it is no file of this computer"),
         (["*.parquet", *COLUMNS, "--cluster", "s"], "constant within a query"),
     ],
     ids=lambda value: str(value)[-30:],

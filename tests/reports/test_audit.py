@@ -103,6 +103,8 @@ class TestResults:
         assert found.overlapping
         assert found.group_rows == genres.sum().to_dict()
         assert "3 overlapping groups" in found.counts
+        one = {**columns, "sensitive_features": genres[["x"]]}
+        assert "only one" not in audit(**one, metrics=named).headline  # it has a rest
 
     def test_crossed_labels_stay_tuples(self):
         columns = data(groups=(("f", 1), ("f", 2), ("m", 1)))
@@ -214,6 +216,7 @@ class TestMissing:
         lacking["sensitive_features"] = group
         if library is not np:
             lacking = {n: library.Series(v.tolist()) for n, v in lacking.items()}
+            lacking["sensitive_features"] = lacking["sensitive_features"].rename("g")
         return whole, {**whole, **lacking, "metrics": INTER}
 
     @pytest.mark.parametrize("library", [np, pd, pl])
@@ -227,6 +230,7 @@ class TestMissing:
         expected = audit(**{n: v[kept] for n, v in whole.items()}, metrics=INTER)
         same(found.results[INTER], expected.results[INTER])
         assert found.n_rows == expected.n_rows
+        assert found.by == ("" if library is np else "g")
 
     def test_rows_without_an_outcome_keep_their_place(self):
         _, lacking = self.columns()
