@@ -20,7 +20,6 @@ from ..datasets._fetch import known_frame
 
 _FINANCES = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
 _ANSWERS = ["phist", "selfemp", "insurance", "condomin", "single", "hschool"]
-_N_FOLDS = 5
 #: Films with fewer ratings in training are little-known; these are three in four.
 _FEW_RATINGS = 10
 _OF_FILMS = ["inter_group_accuracy", "pairwise_exposure"]
@@ -142,7 +141,7 @@ def lending(say: Callable[[str], object]) -> AuditReport:
         LogisticRegression(),
     )
     say(f"training on {len(frame):,} applications")
-    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=0)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
     columns = frame[[*_FINANCES, *_ANSWERS]]
     score = cross_val_predict(
         model, columns, accepted, cv=folds, method="predict_proba"

@@ -100,9 +100,8 @@ def streamed(
 def _takes_items(metric: AuditMetric) -> bool:
     """Return whether a metric has two-way errors, over users and items."""
     rows: dict[str, Any] = {"y_true": [1, 0], "y_score": [1, 0], "qid": [0, 0]}
-    rows |= {"cluster": [[0, 0], [0, 1]]}
-    if metric.by_group:
-        rows["sensitive_features"] = ["a", "b"]
+    groups = ["a", "b"] if metric.by_group else None
+    rows |= {"cluster": [[0, 0], [0, 1]], "sensitive_features": groups}
     function = metric.on_columns
     taken = rows.keys() & inspect.signature(function).parameters.keys()
     with collected_warnings():

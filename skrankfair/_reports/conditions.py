@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._estimates import formatting as fmt
+from .._inputs.columns import LABEL
 from .._inputs.validation import collected_warnings
 from ..metrics import GroupEstimates
 from ..metrics._disparities import Disparity
@@ -140,10 +141,16 @@ def _disparities(
     sides: Sequence[Sequence[Hashable]],
     level: float,
 ) -> list[Checked]:
-    """Return by grouping the smallest value over the largest, or their difference."""
+    """Return by grouping the smallest value over the largest, or their difference.
+
+    Of impact ratios rows without a category are left out, as of their tables.
+    """
     level, numbers = 1 - (1 - level) / max(1, len(sides)), []
-    for names in sides or [result.groups]:
-        of_side = np.flatnonzero([group in names for group in result.groups])
+    unknown = LABEL if condition.metric == IMPACT_RATIO else None
+    # A crossed label has parts, and one of several groupings its column.
+    known = [g for g in result.groups if unknown not in re.split(" × |=", fmt.label(g))]
+    for names in sides or [known]:
+        of_side = np.flatnonzero([g in known and g in names for g in result.groups])
         part = replace(result, sums=result.sums.of_groups(of_side))
         value = Disparity(condition.metric, part, condition.kind)
         low, high = map(fmt.label, (value.lowest, value.highest))

@@ -92,7 +92,6 @@ def test_scores_have_impact_ratios_on_request():
     ("condition", "message"),
     [
         ("impact ratio<0.8", "such as impact_ratio<0.8"),
-        (3, "got '3'"),
         ("nothing<0.8", "no 'nothing'"),
         ("selection_rate[x]<0.8", "none is 'x'"),
         ("impact_ratio[a]<0.8", "one number of all groups"),
