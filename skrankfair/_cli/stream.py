@@ -127,16 +127,16 @@ def _counted(
     weights = [columns[name] for name in ("sample_weight", "item_weight")]
     where = " AND ".join(f"{sql_name(name)} > 0" for name in weights if name) or "true"
     kept = rows.filter(where)
-    n_rows, n_queries, n_pairs = (
-        kept.aggregate("count(*) AS n", query)
-        .aggregate("sum(n), count(*), sum(n * (n - 1) // 2)")
-        .fetchall()[0]
-    )
+    of_queries = kept.aggregate("count(*) AS n", query)
+    totals = of_queries.aggregate("sum(n), count(*), sum(n * (n - 1) // 2)")
+    n_rows, n_queries, n_pairs = totals.fetchall()[0]
     by_group = kept.aggregate(f"count(*), {label}", label).fetchall()
-    lowest, binary = rows.aggregate(
-        f"min({outcome}), bool_and({outcome} IN (0, 1))"
-    ).fetchall()[0]
-    sizes = {tuple(group) if several else group[0]: n for n, *group in by_group}
+    facts = rows.aggregate(f"min({outcome}), bool_and({outcome} IN (0, 1))")
+    lowest, binary = facts.fetchall()[0]
+    try:
+        sizes = {tuple(group) if several else group[0]: n for n, *group in by_group}
+    except TypeError as error:
+        raise InputError(f"groups must have hashable labels ({error}).") from None
     members = several and all(isinstance(of, bool) for label in sizes for of in label)
     if members:
         of_columns = np.array([*sizes.values()]) @ np.array([*sizes])

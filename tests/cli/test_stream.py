@@ -17,6 +17,7 @@ COLUMNS = ["--y-true", "y", "--y-score", "s", "--sensitive-features", "g", "--qi
 def _folder(tmp_path_factory):
     folder, log = tmp_path_factory.mktemp("log"), click_log()
     log["a"], log["b"] = log.index % 2 == 0, log.index % 3 == 0
+    log["l"] = [["a", "b"]] * len(log)
     log[:900].to_parquet(folder / "1.parquet")
     log[900:].to_parquet(folder / "2.parquet")
     log.to_csv(folder / "all.csv", index=False)
@@ -106,7 +107,10 @@ def test_items_have_weights_and_what_is_not_defined_is_left_out(tmp_path):
         (["*.parquet", *COLUMNS, "--engagement", "s"], "options; got --engagement"),
         (["*.parquet", *COLUMNS, "--task", "risk"], "got --task."),
         (["*.parquet", *COLUMNS, "--missing", "drop"], "got --missing."),
-        (["*.parquet", *COLUMNS, "--jobs", "0"], "n_jobs == 0"),
+        (
+            ["*.parquet", *COLUMNS, "--sensitive-features", "l"],
+            "groups must have hashable labels (unh",
+        ),
         (["*.csv", *COLUMNS[:4], "--by", "g", "--by", "u", *COLUMNS[6:]], "got --by."),
         (["http://host/*.csv", *COLUMNS], "it is no file of this computer"),
         (["*.parquet", *COLUMNS, "--cluster", "s"], "constant within a query"),

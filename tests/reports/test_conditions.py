@@ -45,7 +45,6 @@ def test_a_condition_fails_only_if_the_whole_interval_is_beyond():
         ("selection_rate.difference>0.1", ["0.3000 of m - f,"]),
         ("selection_rate.ratio<0.8", ["0.4000 of f / m,"]),
         ("impact_ratio<=8e-1, selection_rate.gap >= .1", ["f / m", "of m"]),
-        ("true_positive_rate<0.001", []),
     ],
 )
 def test_conditions(condition, found):
