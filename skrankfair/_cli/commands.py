@@ -53,7 +53,8 @@ def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     given["overlapping"] = overlapping is not None
     read = read_arguments(path, columns, **given)
     groups, cross = read["sensitive_features"], getattr(arguments, "cross", True)
-    if cross is not True and np.asarray(groups).dtype.kind == "b":
+    truth = overlapping is None and np.asarray(groups).dtype.kind == "b"
+    if truth and cross is not True:
         read["sensitive_features"] = groups.astype(str)  # labels, and no members
     return read
 
@@ -62,10 +63,11 @@ def _settle_groups(arguments: argparse.Namespace) -> None:
     """Take --by as the groupings, unless it crosses those of --overlapping."""
     by, named = arguments.by or [], arguments.sensitive_features
     overlapping = arguments.overlapping is not None
-    if [bool(by) and not overlapping, named is not None, overlapping].count(True) != 1:
+    naming = [bool(by) and not overlapping, named is not None, overlapping]
+    if naming.count(True) != 1 or (overlapping and len(by) > 1):
         raise InputError(
             "one of --by (once or more), --sensitive-features and --overlapping must "
-            "name the groups."
+            "name the groups; one --by may cross those of --overlapping."
         )
     arguments.by = by[0] if by and overlapping else None
     if by and not overlapping:
@@ -193,10 +195,8 @@ def _checked(report: AuditReport, conditions: list[Any]) -> tuple[AuditReport, i
 
 def _largest_distance(result: GroupEstimates) -> float:
     """Return the largest distance from fair that there can be; infinity if unknown."""
-    if not result.metric.share:
-        return float("inf")
-    fair = 0.0 if result.fair_value is None else result.fair_value
-    return max(fair, 1 - fair)
+    fair = result.fair_value or 0.0
+    return max(fair, 1 - fair) if result.metric.share else float("inf")
 
 
 def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:

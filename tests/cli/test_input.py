@@ -118,9 +118,10 @@ class TestLabels:
         ("options", "says"),
         [
             (["--overlapping", "user"], "must hold True and False"),
-            (["--sensitive-features", "region", "--by", "code"], "one of --by"),
             ([], "one of --by (once or more), --sensitive-features and"),
             ([*REQUIRED[-2:], "--overlapping", "drama"], "must name the groups"),
+            (["--overlapping", "drama,comedy", "--cross"], "cross must be True unless"),
+            (["--overlapping", "drama", *["--by", "code"] * 2], "one --by may cross"),
         ],
     )
     def test_wrong_groups_that_overlap(self, options, says, file, capsys):
