@@ -143,9 +143,8 @@ def lending(say: Callable[[str], object]) -> AuditReport:
     say(f"training on {len(frame):,} applications")
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     columns = frame[[*_FINANCES, *_ANSWERS]]
-    score = cross_val_predict(
-        model, columns, accepted, cv=folds, method="predict_proba"
-    )[:, 1]
+    options = {"cv": folds, "method": "predict_proba"}
+    score = cross_val_predict(model, columns, accepted, **options)[:, 1]
     say("auditing the score and the decisions")
     # The score accepts as many applicants as the banks do.
     threshold = float(np.quantile(score, 1 - accepted.mean()))
@@ -154,13 +153,9 @@ def lending(say: Callable[[str], object]) -> AuditReport:
         accepted, score, task="risk", threshold=threshold, impact_ratio=True, **who
     )
     banks = audit(accepted, accepted, metrics="selection_rate", **who).findings[0]
-    header, rows = banks.cells()
-    decided = ReportSection(
-        "Decisions of the banks: who is selected?",
-        (banks.metric.measures, banks.verdict),
-        tuple(header),
-        tuple(map(tuple, rows)),
-    )
+    said, (header, rows) = (banks.metric.measures, banks.verdict), banks.cells()
+    cells = tuple(header), tuple(map(tuple, rows))
+    decided = ReportSection("Decisions of the banks: who is selected?", said, *cells)
     return replace(
         report,
         title="Fairness audit: mortgages in Boston, by race",

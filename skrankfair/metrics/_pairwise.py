@@ -485,6 +485,10 @@ def cross_estimates(
     by_row, first_pass, n_buckets = strata_of(
         data, strata.get("engagement"), strata.get("bins")
     )
+    if of_scores and by_row is None and data.ranking.shown:
+        # Rows that lack an outcome have no place where nobody asks for it.
+        ranking = replace(data.ranking, shown=None)
+        data = replace(data, ranking=ranking, cache={})
     metric = Metric(
         name,
         MeanOfRatios(n_buckets),

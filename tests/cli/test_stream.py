@@ -16,8 +16,7 @@ COLUMNS = ["--y-true", "y", "--y-score", "s", "--sensitive-features", "g", "--qi
 @pytest.fixture(scope="module", name="folder")
 def _folder(tmp_path_factory):
     folder, log = tmp_path_factory.mktemp("log"), click_log()
-    log["a"], log["b"] = log.index % 2 == 0, log.index % 3 == 0
-    log["l"] = [["a", "b"]] * len(log)
+    log = log.assign(a=log.index % 2 == 0, b=log["y"] > 0, l=[["a"]] * len(log))
     log[:900].to_parquet(folder / "1.parquet")
     log[900:].to_parquet(folder / "2.parquet")
     log.to_csv(folder / "all.csv", index=False)

@@ -238,7 +238,8 @@ class TestMissing:
         known = ~np.isnan(lacking["y_true"])
         fewer = {n: v[known] for n, v in lacking.items()}
         names = ["dips", "exposure_gap", "precision_at_k", "ndcg"]
-        options = {"metrics": names, "k": 4, "missing": "drop"}
+        without = ["share_at_k", "pairwise_exposure"]
+        options = {"metrics": names + without, "k": 4, "missing": "drop"}
         with pytest.warns(UserWarning, match="left out"):
             found, fewer = (audit(**given, **options) for given in (lacking, fewer))
         top = {"position_weight": "top", "k": 4, "missing": "drop"}
@@ -248,7 +249,7 @@ class TestMissing:
                 metrics.exposure_gap(**lacking, **top),
                 metrics.precision_at_k(**lacking, k=4, missing="drop"),
             ]
-        for result in expected:
+        for result in (*expected, *map(fewer.results.get, without)):
             same(found.results[result.name], result)
         for name in names:
             gap = found.results[name].estimate - fewer.results[name].estimate
