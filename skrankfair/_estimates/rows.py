@@ -123,6 +123,11 @@ class Rows:
         return 1 if self.member is None else 2
 
     @property
+    def n_memberships(self) -> int:
+        """The number of groups that clusters have data of, or that items belong to."""
+        return int(self.row.size if self.member is None else self.member.sum())
+
+    @property
     def cell(self) -> Array:
         """The stratum and group of each entry as one number, ``s * G + g``."""
         if self.member is None:

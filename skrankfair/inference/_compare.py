@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .._estimates.finalize import Beside, Finalize, PairedDifference, needs_of
+from .._estimates.finalize import Beside, Finalize, OfTotals, PairedDifference, needs_of
 from .._estimates.metric import warn_undefined
 from .._estimates.resampled import ResampledSums
 from .._estimates.sums import ClusterSums
@@ -93,7 +93,9 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     ----------
     a, b : GroupEstimates
         Results of the same metric with the same options on the same clusters
-        (queries, users, or the items of one list), under two scores.
+        (queries, users, or the items of one list), under two scores. Clusters are
+        paired by label. Rows without `cluster` or `qid` have no label: they are paired
+        by number, so that both results must be of the same rows in the same order.
 
     Returns
     -------
@@ -104,8 +106,9 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     Raises
     ------
     ValueError
-        If the metrics, options, groups or clusters differ, after `compact` without
-        replicates, or for the calibration error of a sweep.
+        If the metrics, options, groups or clusters differ, if rows that are paired are
+        of different groups, after `compact` without replicates, or for the calibration
+        error of a sweep.
 
     Notes
     -----
@@ -149,7 +152,17 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     if a.sums.compacted or b.sums.compacted:
         replicates = ResampledSums.of_replicates(a.sums, b.sums)
         return _difference(a, b, replicates, all_supports=False)
-    return _difference(a, b, a.sums.join_columns(b.sums), all_supports=True)
+    both = a.sums.join_columns(b.sums)
+    # Whatever the scores, there is an entry for each group of a row. A caller's table
+    # need not have any: its groups may be those of the items that scores choose.
+    one, other, joined = (x.rows.n_memberships for x in (a.sums, b.sums, both))
+    moved = joined - one if one == other == both.rows.n_rows else 0
+    if moved and not isinstance(a.metric.finalize, OfTotals):
+        raise ValueError(
+            "a and b must be results of the same rows in the same order, or of clusters"
+            f" with labels; {moved} of {one} rows are of another group in b."
+        )
+    return _difference(a, b, both, all_supports=True)
 
 
 def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:

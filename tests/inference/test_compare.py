@@ -1,6 +1,7 @@
 """compare: the paired difference of two models."""
 
 import itertools
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -185,32 +186,25 @@ def test_different_metrics_options_strata_and_variances_raise():
             compare(a, b)
 
 
-def test_different_clusters_and_groups_raise():
+def test_different_clusters_groups_and_types_raise():
     data = frame()
-    new = measure("accuracy", data, "new")
-    for other, what in (
-        (data.assign(query=data["query"] + 1), "clusters"),
-        (data.assign(query=data["query"].astype(str)), "clusters"),
-        (data[data["query"] < 39], "clusters"),
-        (data.assign(group=data["group"].replace("x", "y")), "groups"),
-        (data.assign(group=data["group"].replace("x", "m")), "groups"),
-    ):
-        with pytest.raises(ValueError, match=f"same {what}"):
-            compare(new, measure("accuracy", other, "old"))
-    with pytest.raises(ValueError, match="same clusters"):
-        compare(new, measure("accuracy", data, "old", cluster=data["user"]))
-
-
-def test_compacted_and_other_types_raise():
-    new, old = both("accuracy", frame())
-    for pair, message in (
-        ((new.compact(), old), "compact"),
-        ((new, old.compact()), "compact"),
-        ((new, 0.5), "b must be a result of a metric"),
-        ((None, old), "a must be a result of a metric"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            compare(*pair)
+    new, old = both("accuracy", data)
+    others = [
+        (measure("accuracy", other, "old"), f"same {what}")
+        for other, what in (
+            (data.assign(query=data["query"] + 1), "clusters"),
+            (data.assign(query=data["query"].astype(str)), "clusters"),
+            (data[data["query"] < 39], "clusters"),
+            (data.assign(query=data["user"]), "clusters"),
+            (data.assign(group=data["group"].replace("x", "y")), "groups"),
+            (data.assign(group=data["group"].replace("x", "m")), "groups"),
+        )
+    ]
+    others += [(old.compact(), "compact"), (0.5, "[ab] must be a result of a metric")]
+    for other, message in others:
+        for pair in ((new, other), (other, new)):
+            with pytest.raises(ValueError, match=message):
+                compare(*pair)
 
 
 # One list
@@ -245,9 +239,11 @@ def test_items_are_aligned_by_row():
     y, a, b = one_list(60)
     group = np.arange(60) % 2
     results = [pairwise_exposure(y, s, sensitive_features=group) for s in (a, b)]
-    other = pairwise_exposure(y[:50], b[:50], sensitive_features=group[:50])
-    with pytest.raises(ValueError, match="same clusters"):
-        compare(results[0], other)
+    for metric in (group_mean, partial(pairwise_exposure, None)):
+        first = metric(a, sensitive_features=group)
+        for rows, what in ((slice(50), "clusters"), (slice(None, None, -1), "rows in")):
+            with pytest.raises(ValueError, match=f"same {what}"):
+                compare(first, metric(b[rows], sensitive_features=group[rows]))
     t = [x.sums.rows for x in results]
     assert not np.array_equal(t[0].labels, t[1].labels)
     # Leave out each item of both, in row order.
