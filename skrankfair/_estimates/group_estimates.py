@@ -656,7 +656,8 @@ class GroupEstimates(AddsUp, PilotData):
         ndarray of shape (G,)
             In units of the metric; the level is divided by the number of groups that
             can be tested (two groups that are each the rest of the other are one test).
-            NaN for a group without an error.
+            NaN for a group without an error. The errors are taken to be those of these
+            data, although a gap may change them (see `required`).
 
         Raises
         ------

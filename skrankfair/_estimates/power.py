@@ -307,7 +307,9 @@ class PilotData(ABC):
         """Return how many clusters like these find a gap, by group or of a contrast.
 
         These data are the pilot: the shares of the groups, the correlation within
-        clusters and their sizes are taken from it.
+        clusters, their sizes and the errors are taken from it. A gap that these data do
+        not show may change the errors: where a small rate rises they grow. For this
+        `skrankfair.planning.plan_rates` takes the rates of both sides.
 
         Parameters
         ----------
