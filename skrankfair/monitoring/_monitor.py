@@ -539,7 +539,8 @@ class Monitor(Shown):
         """Return the number of blocks of the baseline, at least one."""
         last = self.settings.baseline or 0
         if isinstance(last, str):
-            last = sum(day <= last for day in self.when)
+            # Of a day without a time, all updates at times of that day.
+            last = sum(day[: len(last)] <= last for day in self.when)
         return max(1, int((blocks.last < last).sum()))
 
     @property

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import functools
+import itertools
 import json
 from dataclasses import asdict
 from html import escape
@@ -182,15 +183,15 @@ class TestAlarms:
         assert monitored(gaps, baseline=10, tolerance=0.25).alarms == ()
 
     def test_a_baseline_may_end_with_a_day(self):
-        gaps = [0.0] * 14 + [0.25] * 6
-        by_day = monitored(gaps, baseline=DAYS[9])
-        by_number = monitored(gaps, baseline=10)
+        """At whatever time of that day its last update is."""
+        by_day, by_number = monitors = Monitor(baseline=DAYS[9]), Monitor(baseline=10)
+        for monitor, i in itertools.product(monitors, range(20)):
+            monitor.update(decisions(i, 0.25 * (i >= 14)), f"{DAYS[i]}T09:00")
         assert by_day.alarms == by_number.alarms != ()
 
     def test_an_alarm_may_end(self):
-        monitor = monitored([0.4] * 5 + [0.0] * 27, margin=0.1)
-        assert monitor.alarms
-        assert not any(alarm.state == "open" for alarm in monitor.alarms)
+        alarms = monitored([0.4] * 5 + [0.0] * 27, margin=0.1).alarms
+        assert {alarm.state for alarm in alarms} == {"resolved"}
 
     @pytest.mark.parametrize(
         ("gaps", "settings", "states", "line"),
