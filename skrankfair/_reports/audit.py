@@ -575,8 +575,9 @@ class AuditReport(exports.Formats):
             The other audit, with the same options.
         paired : bool, default=False
             Whether both are of the same clusters, under two scores, so that what they
-            have in common cancels. False takes them for independent samples, such as of
-            two weeks or two markets.
+            have in common cancels. Rows without clusters or queries have to be in the
+            same order. False takes both for independent samples, such as of two weeks
+            or two markets.
         title : str, default="What has changed"
             Title of the report.
 
@@ -590,7 +591,7 @@ class AuditReport(exports.Formats):
         Raises
         ------
         ValueError
-            If `before` is no audit, or has no metric in common with this one.
+            If `before` is no audit.
 
         See Also
         --------
