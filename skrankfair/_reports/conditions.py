@@ -146,9 +146,8 @@ def _disparities(
     Of impact ratios rows without a category are left out, as of their tables.
     """
     level, numbers = 1 - (1 - level) / max(1, len(sides)), []
-    unknown = LABEL if condition.metric == IMPACT_RATIO else None
-    # A crossed label has parts, and one of several groupings its column.
-    known = [g for g in result.groups if unknown not in re.split(" × |=", fmt.label(g))]
+    of_all = condition.metric != IMPACT_RATIO
+    known = [g for g in result.groups if of_all or _has_category(g, bool(sides))]
     for names in sides or [known]:
         of_side = np.flatnonzero([g in known and g in names for g in result.groups])
         part = replace(result, sums=result.sums.of_groups(of_side))
@@ -158,6 +157,17 @@ def _disparities(
         ends = map(float, (value, *value.confidence_interval(level)))
         numbers.append(Checked(condition, "" if np.isnan(value) else name, *ends))
     return numbers
+
+
+def _has_category(group: Hashable, of_several: bool) -> bool:
+    """Return whether rows of the group have a category in each of its columns.
+
+    One of several groupings begins with its column, unless that is a crossing.
+    """
+    parts = fmt.label(group).split(" × ")
+    if of_several and len(parts) == 1:
+        parts = [parts[0].partition("=")[2]]
+    return LABEL not in parts
 
 
 def _of_groups(

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 # With more effective clusters than this a block of data is as good as normal.
 _START = 20
+# So many events of a share are expected in a block, as one without any shows no error.
+# Where three are expected, ten are found with a probability of 0.1%.
+_FEWEST_EVENTS, _MANY_EVENTS = 3, 10
 # What a report shows of the last look: the gap and the level since the start.
 _SHOWN = ("gap", "gap_low", "gap_high", "level", "level_low", "level_high")
 _SCHEMA = "skrankfair.Monitor"
@@ -206,6 +209,15 @@ def _block_of_each_group(total: GroupEstimates, number: int, least: float) -> Ar
     """
     gap, numbers = total.as_gap(), []
     enough = np.fmin(gap.n_effective, total.n_effective) >= least
+    if total.metric.share and total.fair_value is None:
+        # Expected by the rate of the larger side, as blocks that end with an event of
+        # the smaller have too many; or so many that no side like the larger has them.
+        smaller = gap.n_effective / total.n_effective
+        sides = total.estimate, total.estimate - gap.estimate
+        own, other = np.where(smaller < 1, sides[::-1], sides)
+        rare, expected = np.minimum(own, 1 - own), np.minimum(other, 1 - other)
+        share = np.fmax(expected, rare * _FEWEST_EVENTS / _MANY_EVENTS)
+        enough &= share * smaller * total.support >= _FEWEST_EVENTS
     for result, fair in ((total, 0.0), (gap, gap.fair_value or 0.0)):
         value, error = result.estimate - fair, result.standard_error
         enough &= (error > 0) & np.isfinite(value)
@@ -242,8 +254,8 @@ class Monitor(Shown):
         Largest change of a gap that does not matter.
     start : float, default=20
         Effective clusters of a group (and of the rest) that are enough for a look; days
-        with fewer are summed until there are enough. Of rare events choose as many as
-        have about three of them: see Notes.
+        with fewer are summed until there are enough. Of a rate a look also needs three
+        expected events of each group: see Notes.
     spec : dict or None, default=None
         Anything that JSON holds, to be stored with the settings, such as the names of
         columns.
@@ -284,10 +296,11 @@ class Monitor(Shown):
     are increased by a factor from the differences of neighbouring blocks (with the
     degrees of freedom of that factor). Where such effects last for several days, one
     update per week is needed; a slow drift is a change. The guarantee is asymptotic,
-    for blocks of enough clusters, and of enough events. A group of 30 rows per day with
-    a rate of 1% has no event in most blocks, whose errors are then too small: within 60
-    days, 40% of monitors of its gap raised a false alarm. With ``start=100`` they were
-    8%, and with ``start=300`` none of 50. Only levels that are shares of rows, with no
+    for blocks of enough clusters, and of enough events: blocks without one show no
+    error, so a block has as many rows as that three events, and three rows without, are
+    expected of a group (or of its rest, if that is smaller) at the rate of the others,
+    or ten are found. Where all rows of a cluster are events together, `start` has to be
+    as large as three such clusters need. Only levels that are shares of rows, with no
     two rows of a cluster, have a guarantee for any number of rows, by betting
     (Waudby-Smith and Ramdas 2024). See `to_frame`.
 
@@ -704,7 +717,8 @@ class Monitor(Shown):
         if waiting := [fmt.label(group) for group in self.groups if group not in looks]:
             paragraphs.append(
                 f"Not looked at yet: {fmt.some(waiting)}. A look needs "
-                f"{settings.start:g} effective clusters of a group, and of the rest."
+                f"{settings.start:g} effective clusters of a group, and of the rest, "
+                "and of a rate three events that are to be expected."
             )
         alarmed = {alarm.group for alarm in alarms if alarm.calls}
         estimate, low, high, *_ = np.array(list(looks.values())).reshape(-1, 6).T

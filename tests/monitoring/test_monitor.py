@@ -32,11 +32,11 @@ SETTINGS = asdict(Monitor().settings)
 
 
 @functools.cache
-def decisions(seed, gap=0.0, n=400, groups="fm"):
+def decisions(seed, gap=0.0, n=400, groups="fm", rate=0.5):
     """Return the selection rates of a day, that of the first group lower by a gap."""
     rng = np.random.default_rng(seed)
     group = rng.choice(list(groups), size=n)
-    chosen = rng.random(n) < 0.5 - gap * (group == groups[0])
+    chosen = rng.random(n) < rate - gap * (group == groups[0])
     return selection_rate(None, chosen, sensitive_features=group)
 
 
@@ -169,8 +169,7 @@ class TestAlarms:
         kinds = [(alarm.group, alarm.kind) for alarm in monitor.alarms]
         assert kinds == [("f", "gap"), ("m", "gap")]
         assert monitor.alarms[0].began is None
-        assert monitored([0.2] * 12, margin=0.3).alarms == ()
-        assert monitored([0.2] * 12).alarms == ()
+        assert monitored([0.2] * 12, margin=0.3).alarms == monitored([0.2]).alarms == ()
         assert "No alarm." in repr(monitored([0.2] * 2))
         waiting = monitored([0.2] * 2, start=500)
         last = repr(waiting).splitlines()[-1]
@@ -246,8 +245,7 @@ class TestAlarms:
             results.append(matched_pair_calibration(**data, epsilon=0.4))
         monitor = watched(results, margin=0.0)
         assert {alarm.group for alarm in monitor.alarms} == {"f", "m"}
-        gap = monitor.to_frame().groupby("group")["gap"].last()
-        assert gap["f"] > 0.2
+        assert monitor.to_frame().groupby("group")["gap"].last()["f"] > 0.2
 
     def test_groups_share_alpha_and_later_ones_have_shares_too(self):
         groups_of_days = enumerate(["ab", "ab", "abc", "abcd"])
@@ -266,6 +264,9 @@ class TestAlarms:
         block = sum(result.compact() for result in results[:3])
         expected = block.estimate[0], block.against_rest().estimate[0]
         assert tuple(looks.iloc[0][["level", "gap"]]) == pytest.approx(expected)
+        # A day has half an event of each group, and a look needs three.
+        rare = watched([decisions(i, n=100, rate=0.01) for i in range(30)]).to_frame()
+        assert 2 < rare["group"].value_counts().max() < 8
 
     def test_levels_of_independent_rows_are_bet_on(self):
         """Where no cluster has two rows; else the sequence is asymptotic."""
