@@ -407,7 +407,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _outputs(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the files that are to be written, by the name of their option."""
     paths = {name: getattr(arguments, name, None) for name in ("html", "json")}
-    return {n: p for n, p in paths.items() if p is not None and (n, p) != ("json", "-")}
+    if paths["json"] == "-":  # standard output
+        del paths["json"]
+    return {name: path for name, path in paths.items() if path is not None}
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:

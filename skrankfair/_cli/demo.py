@@ -20,6 +20,7 @@ from ..datasets._fetch import known_frame
 
 _FINANCES = ["pirat", "hirat", "lvrat", "chist", "mhist", "unemp"]
 _ANSWERS = ["phist", "selfemp", "insurance", "condomin", "single", "hschool"]
+_N_FOLDS = 5
 #: Films with fewer ratings in training are little-known; these are three in four.
 _FEW_RATINGS = 10
 _OF_FILMS = ["inter_group_accuracy", "pairwise_exposure"]
@@ -141,10 +142,11 @@ def lending(say: Callable[[str], object]) -> AuditReport:
         LogisticRegression(),
     )
     say(f"training on {len(frame):,} applications")
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=0)
     columns = frame[[*_FINANCES, *_ANSWERS]]
-    options = {"cv": folds, "method": "predict_proba"}
-    score = cross_val_predict(model, columns, accepted, **options)[:, 1]
+    score = cross_val_predict(
+        model, columns, accepted, cv=folds, method="predict_proba"
+    )[:, 1]
     say("auditing the score and the decisions")
     # The score accepts as many applicants as the banks do.
     threshold = float(np.quantile(score, 1 - accepted.mean()))
@@ -153,9 +155,13 @@ def lending(say: Callable[[str], object]) -> AuditReport:
         accepted, score, task="risk", threshold=threshold, impact_ratio=True, **who
     )
     banks = audit(accepted, accepted, metrics="selection_rate", **who).findings[0]
-    said, (header, rows) = (banks.metric.measures, banks.verdict), banks.cells()
-    cells = tuple(header), tuple(map(tuple, rows))
-    decided = ReportSection("Decisions of the banks: who is selected?", said, *cells)
+    header, rows = banks.cells()
+    decided = ReportSection(
+        "Decisions of the banks: who is selected?",
+        (banks.metric.measures, banks.verdict),
+        tuple(header),
+        tuple(map(tuple, rows)),
+    )
     return replace(
         report,
         title="Fairness audit: mortgages in Boston, by race",

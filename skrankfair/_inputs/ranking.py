@@ -595,6 +595,12 @@ class RankedData:
         shown = self.ranking.shown
         return self if shown is None else self.ranked_by(-shown.first, shown)
 
+    def among_those_left(self) -> RankedData:
+        """Return the same rows at places that those which are left out do not have."""
+        if self.ranking.shown is None:
+            return self
+        return replace(self, ranking=replace(self.ranking, shown=None), cache={})
+
     def with_ties_in_row_order(self) -> RankedData:
         """Return the same rows, tied ones in the order of the input."""
         if not self.ranking.has_ties:  # the sort would take as long as a metric

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -114,20 +114,26 @@ def checked(report: AuditReport, conditions: Sequence[Condition]) -> list[Checke
         For a metric or a group that the report does not have.
     """
     level = 1 - (1 - report.confidence_level) / max(1, len(conditions))
-    findings, rates = {f.metric.name: f for f in report.findings}, report.rates
-    if rates is None and report.favorable != "low":
-        rates = report.results.get("selection_rate")
-    known = {**report.results, IMPACT_RATIO: rates}
+    findings = {f.metric.name: f for f in report.findings}
     numbers: list[Checked] = []
     with collected_warnings():
         for condition in conditions:
-            result = known.get(condition.metric)
-            if result is None:
-                has = f"{', '.join(findings)}, and no {condition.metric!r}."
-                if condition.metric == IMPACT_RATIO:
-                    has = "no rates of what is good for people; ask for "
-                    has += "impact_ratio=True (--impact-ratio)."
-                raise ValueError(f"{condition.text}: the report has {has}")
+            if condition.metric == IMPACT_RATIO:
+                result = report.rates
+                if result is None and report.favorable != "low":
+                    result = report.results.get("selection_rate")
+                if result is None:
+                    raise ValueError(
+                        f"{condition.text}: the report has no rates of what is good "
+                        "for people; ask for impact_ratio=True (--impact-ratio)."
+                    )
+            elif condition.metric in findings:
+                result = report.results[condition.metric]
+            else:
+                raise ValueError(
+                    f"{condition.text}: the report has {', '.join(findings)}, and no "
+                    f"{condition.metric!r}."
+                )
             if condition.kind in ("ratio", "difference"):
                 numbers += _disparities(condition, result, report.sides, level)
             else:
@@ -146,11 +152,12 @@ def _disparities(
     Of impact ratios rows without a category are left out, as of their tables.
     """
     level, numbers = 1 - (1 - level) / max(1, len(sides)), []
-    of_all = condition.metric != IMPACT_RATIO
-    known = [g for g in result.groups if of_all or _has_category(g, bool(sides))]
-    for names in sides or [known]:
-        of_side = np.flatnonzero([g in known and g in names for g in result.groups])
-        part = replace(result, sums=result.sums.of_groups(of_side))
+    counted = list(result.groups)
+    if condition.metric == IMPACT_RATIO:
+        counted = [g for g in counted if _has_category(g, bool(sides))]
+    for names in sides or [counted]:
+        of_side = [g in counted and g in names for g in result.groups]
+        part = replace(result, sums=result.sums.of_groups(np.flatnonzero(of_side)))
         value = Disparity(condition.metric, part, condition.kind)
         low, high = map(fmt.label, (value.lowest, value.highest))
         name = f"{low} / {high}" if condition.kind == "ratio" else f"{high} - {low}"
@@ -204,9 +211,12 @@ def conditions_section(numbers: Sequence[Checked]) -> ReportSection:
         value, ends = fmt.number(number.value), fmt.interval(number.low, number.high)
         rows.append((number.condition.text, number.name or "all", value, ends, verdict))
     said = [table()["sections"]["conditions"]["unknown"]] if unknown else []
-    words: dict[str, Any] = {
-        "failed": failed,
-        "unknown": unknown,
-        "number": len(numbers),
-    }
-    return made_section("conditions", rows, shown=failed > 0, paragraphs=said, **words)
+    return made_section(
+        "conditions",
+        rows,
+        shown=failed > 0,
+        paragraphs=said,
+        failed=failed,
+        unknown=unknown,
+        number=len(numbers),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -237,16 +238,21 @@ class _BinSquares:
     scores: SortedScores
     n_bins: int
 
+    @cached_property
+    def _bins(self) -> tuple[Array, Array, tuple[Array, Array, Array]]:
+        """The mass and the mean gap of each bin, and what it has of each block."""
+        edges = self.scores.edges(self.n_bins)
+        gaps = self.scores.means(edges, self.scores.gap)
+        return np.diff(edges), gaps, self.scores.overlaps(edges)
+
     def linear(self) -> Array:
         """Return the first-order share in their sum of a unit of weight of each row.
 
         It has shape (n,). A tied row is in all bins of its block, in equal parts.
         """
-        scores, edges = self.scores, self.scores.edges(self.n_bins)
-        gaps = scores.means(edges, scores.gap)
-        block, place, share = scores.overlaps(edges)
+        _, gaps, (block, place, share) = self._bins
         slope, square = (
-            np.bincount(block, share * values[place])[scores.block]
+            np.bincount(block, share * values[place])[self.scores.block]
             for values in (2 * gaps, gaps**2)
         )
         return slope * (self.sample.x - self.sample.y) - square
@@ -257,13 +263,11 @@ class _BinSquares:
         It is the sum over bins of the variance of the mean gap, from the clusters, each
         times the mass of its bin.
         """
-        scores, sample = self.scores, self.sample
-        edges = scores.edges(self.n_bins)
-        mass, gap = np.diff(edges), scores.means(edges, scores.gap)
-        block, places, shares = scores.overlaps(edges)
+        sample, of_rows = self.sample, self.scores.block
+        mass, gap, (block, places, shares) = self._bins
         first = starts_of_runs(block)
         size = np.diff(first, append=block.size)
-        row, part = rows_of_ranges(first[scores.block], size[scores.block])
+        row, part = rows_of_ranges(first[of_rows], size[of_rows])
         place, row_mass = places[part], shares[part] * sample.share[row]
         pull = row_mass * (sample.x[row] - sample.y[row] - gap[place])
         # The sums of each cluster in each bin.

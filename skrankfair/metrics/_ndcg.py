@@ -161,7 +161,7 @@ def _boost_estimates(
 ) -> GroupEstimates:
     """Return `boost_value` of data that is validated and ordered."""
     check_number(boost, "boost", -np.inf, np.inf, inclusive=(False, False))
-    data = data.ranked_by(data.ranking.score)  # among the rows that are left
+    data = data.among_those_left()
     ranking, members = data.ranking, data.memberships
     gains = _gains_of(data.y_true, gain, normalize)
     weight, discounts = _weight_of_places(

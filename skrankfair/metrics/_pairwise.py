@@ -485,10 +485,8 @@ def cross_estimates(
     by_row, first_pass, n_buckets = strata_of(
         data, strata.get("engagement"), strata.get("bins")
     )
-    if of_scores and by_row is None and data.ranking.shown:
-        # Rows that lack an outcome have no place where nobody asks for it.
-        ranking = replace(data.ranking, shown=None)
-        data = replace(data, ranking=ranking, cache={})
+    if of_scores and by_row is None:
+        data = data.among_those_left()  # as it needs no outcomes
     metric = Metric(
         name,
         MeanOfRatios(n_buckets),

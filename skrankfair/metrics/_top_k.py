@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,8 +33,8 @@ def top_share_estimates(
 ) -> GroupEstimates:
     """Return `share_at_k` of data that is validated and ordered."""
     _check_options(k, average)
-    # Rows that lack an outcome have no place where nobody asks for it.
-    ranking, members = replace(data.ranking, shown=None), data.memberships
+    data = data.among_those_left()  # as it needs no outcomes
+    ranking, members = data.ranking, data.memberships
     top = members.sums_of_rows(ranking.chance_of_top(int(k)))
     # Places of all groups: a part of the data without a group also has places.
     places = np.minimum(ranking.lengths, k).astype(float)[:, None]

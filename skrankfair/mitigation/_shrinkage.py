@@ -240,9 +240,9 @@ def fit_effects(
     def sums(values: Array) -> Array:
         return np.bincount(cell, values, minlength=n_cells)
 
-    def by_level(values: Array, codes: Array) -> Array:
-        out = np.zeros((int(codes.max()) + 1, *values.shape[1:]))
-        np.add.at(out, codes, values)
+    def by_level(values: Array, f: int) -> Array:
+        out = np.zeros((len(effects[f]), *values.shape[1:]))
+        np.add.at(out, levels[f], values)
         return out
 
     def total() -> Array:
@@ -257,12 +257,12 @@ def fit_effects(
         score = np.stack([sums(residual * c) for c in columns], axis=-1)
         products = [[sums(curvature * a * b) for a in columns] for b in columns]
         information: Array = np.array(products).T
-        known = [by_level(information, codes) for codes in levels]
-        for f, codes in _EM * list(enumerate(levels)):
+        known = [by_level(information, f) for f in range(len(levels))]
+        for f in _EM * [*range(len(levels))]:
             mean = effects[f].mean(axis=0) if f == 0 else 0.0
             random = effects[f] - mean
             step = (information @ (total() - start)[..., None])[..., 0]
-            gradient = by_level(score - step, codes)
+            gradient = by_level(score - step, f)
             gradient += (known[f] @ random[..., None])[..., 0]
             prior = priors[f] / usual[f][:, None, None]
             inner = np.linalg.inv(identity + known[f] @ prior)
