@@ -55,10 +55,7 @@ class SortedScores:
 
     block: Array  # shape (n,), int64: block of each row
     mass: Array  # shape (T + 1,): weight of all rows before each block, and of all
-    #: Shape (T + 1,). The same for score minus outcome and for the outcome, times the
-    #: weight.
-    gap: Array
-    outcome: Array
+    gap: Array  # shape (T + 1,): the same of weight times score minus outcome
     #: The weight that all rows share, of which resamples have multiples; None where
     #: weights differ, so that the edge of a bin may cut a row.
     unit: float | None
@@ -76,15 +73,11 @@ class SortedScores:
         cls, block: Array, sample: Sample, weight: Array, unit: float | None
     ) -> SortedScores:
         """Sum the rows of each block with these weights."""
-
-        def before(values: Array) -> Array:
-            return np.concatenate([[0.0], np.cumsum(np.bincount(block, values))])
-
-        mass = before(weight)
+        mass = _sums_before(block, weight)
         if unit is not None:
             mass = unit * np.rint(mass / unit)
-        gap = before(weight * (sample.x - sample.y))
-        return cls(block, mass, gap, before(weight * sample.y), unit)
+        gap = _sums_before(block, weight * (sample.x - sample.y))
+        return cls(block, mass, gap, unit)
 
     def edges(self, n_bins: int) -> Array:
         """Return the mass before each bin, then the whole mass, up to (n_bins + 1,).
@@ -118,21 +111,27 @@ class SortedScores:
         )
         return block, place, np.diff(cuts) / np.diff(self.mass)[block]
 
-    def sweep(self) -> int:
+    def sweep(self, sample: Sample) -> int:
         """Return the largest number of bins up to which no mean outcome falls.
 
         Numbers 2, 3, ... are tried, below the number of rows.
         """
         n_rows = self.block.size
-        levels = np.diff(self.outcome) / np.diff(self.mass)
+        outcome = _sums_before(self.block, sample.share * sample.y)
+        levels = np.diff(outcome) / np.diff(self.mass)
         if (np.diff(levels) >= 0).all():
             return max(1, n_rows - 1)
         rounding = _ROUNDING * np.abs(levels).max()
         for n_bins in range(2, n_rows):
-            means = self.means(self.edges(n_bins), self.outcome)
+            means = self.means(self.edges(n_bins), outcome)
             if (np.diff(means) < -rounding).any():
                 return n_bins - 1
         return max(1, n_rows - 1)
+
+
+def _sums_before(block: Array, values: Array) -> Array:
+    """Return the sums of rows before each block, and of all, shape (T + 1,)."""
+    return np.concatenate([[0.0], np.cumsum(np.bincount(block, values))])
 
 
 @stored("RootMeanSquare")
@@ -263,15 +262,12 @@ class _BinSquares:
         It is the sum over bins of the variance of the mean gap, from the clusters, each
         times the mass of its bin.
         """
-        sample, of_rows = self.sample, self.scores.block
-        mass, gap, (block, places, shares) = self._bins
-        first = starts_of_runs(block)
-        size = np.diff(first, append=block.size)
-        row, part = rows_of_ranges(first[of_rows], size[of_rows])
-        place, row_mass = places[part], shares[part] * sample.share[row]
+        sample, (mass, gap, _) = self.sample, self._bins
+        row, place, row_mass = self._parts()
         pull = row_mass * (sample.x[row] - sample.y[row] - gap[place])
         # The sums of each cluster in each bin.
         key = sample.cluster[row] * np.int64(mass.size) + place
+        del row  # which takes room where groups are large
         order = stable_order(key)
         cells = starts_of_runs(key[order])
         squares, masses = (
@@ -283,6 +279,14 @@ class _BinSquares:
             for values in (pull, row_mass)
         )
         return float(_noise_of_bins(mass, gap, squares, masses).sum())
+
+    def _parts(self) -> tuple[Array, Array, Array]:
+        """Return the row, the bin and the mass of each part of a row in one bin."""
+        of_rows, (_, _, (block, places, shares)) = self.scores.block, self._bins
+        first = starts_of_runs(block)
+        size = np.diff(first, append=block.size)
+        row, part = rows_of_ranges(first[of_rows], size[of_rows])
+        return row, places[part], shares[part] * self.sample.share[row]
 
     def refit(self, weight: Array) -> float:
         """Return their sum for other weights of the rows."""
@@ -314,6 +318,7 @@ class _SmoothSquares:
         gap = x - curve
         pull = sample.share * gap / mass
         columns = np.stack([pull, curve * pull, sample.share])
+        del curve, mass, pull  # which take room where groups are large
         level, slope, _ = kernel_sums(x, x, columns, *smooth)
         return gap**2 + 2 * (slope - y * level)
 
@@ -351,11 +356,15 @@ def _fitted(
     noise = np.full((2, len(labels)), np.nan)
     of_groups = enumerate(sample.rows_of_groups(len(labels)))
     present = [(group, place) for group, place in of_groups if place.size]
-    for group, place in present:
+
+    def fit(group: int, place: Array) -> None:
         of_group = sample.take(place)
         for i, squares in enumerate(make_squares(labels[group], of_group)):
             linear[i, place] = squares.linear()
             noise[i, group] = squares.noise() / of_group.share.sum()
+
+    for group, place in present:
+        fit(group, place)
     linear *= sample.share
     weight = weights_of_rows(rows, sample)
     table = cluster_table(rows, sample, [linear[0], sample.share, weight, linear[1]])
@@ -609,7 +618,7 @@ def calibration_error(
         if group not in chosen and method == "smooth":
             chosen[group] = bandwidth_of_group(bandwidth, group, of_group, smoother)
         elif group not in chosen:
-            chosen[group] = int(bins) if method == "binned" else scores.sweep()
+            chosen[group] = int(bins) if method == "binned" else scores.sweep(of_group)
         if method == "smooth":
             return _SmoothSquares(of_group, chosen[group], smoother), narrow
         return replace(narrow, n_bins=chosen[group]), narrow
