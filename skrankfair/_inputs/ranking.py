@@ -11,7 +11,7 @@ and not to queries times groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -240,10 +240,10 @@ class Ranking(Places):
     def from_scores(
         cls, score: Array, codes: Array, shown: ShownPlaces | None = None
     ) -> Ranking:
-        """Order the rows of the queries by score."""
+        """Order the rows of the queries by score; each of codes 0, 1, ... occurs."""
         order = order_rows(codes, score)
-        query, score = codes[order], score[order]
-        starts = np.append(starts_of_runs(query), query.size)
+        score = score[order]
+        starts = np.append(0, np.cumsum(np.bincount(codes)))
         ties = starts_of_runs(score, starts)
         return cls(starts, ties, order, score, shown and shown.take(order))
 
@@ -292,6 +292,8 @@ class Ranking(Places):
 
         A row of a tied block that has lost rows has the mean value of its places.
         """
+        if self.shown is None:  # no row was lost
+            return of_places[self.position()]
         first, last = self.tie_bounds()
         whole = np.equal(last - first, np.subtract(*reversed(self.place_bounds())))
         values = np.where(whole, of_places[self.place], self.values_at(of_places))
@@ -549,16 +551,18 @@ class RankedData:
         check_lengths(y_score=self.n_input, **{name: column.size})
         return column[self.kept]
 
-    def blocks(self) -> Sequence[tuple[slice, RankedData]]:
+    def blocks(self) -> Iterable[tuple[slice, RankedData]]:
         """Return the rows of many whole queries at a time, and their data.
 
-        All metrics of these data share the blocks, which are views of the columns, and
-        what is cached of each.
+        Blocks are views of the columns, and gone after use unless they are kept.
         """
-        if "blocks" not in self.cache:
-            spans = self.ranking.spans(_BLOCK)
-            self.cache["blocks"] = [(span[0], self._block(*span)) for span in spans]
-        return self.cache["blocks"]
+        spans = self.ranking.spans(_BLOCK)
+        blocks = ((span[0], self._block(*span)) for span in spans)
+        return self.cache.get("blocks", blocks)
+
+    def keep_blocks(self) -> None:
+        """Keep the blocks and what is cached of each, for all metrics of these data."""
+        self.cache["blocks"] = list(self.blocks())
 
     def _block(self, rows: slice, queries: slice, places: Places) -> RankedData:
         """Return the data of some whole queries that follow each other."""
@@ -576,8 +580,7 @@ class RankedData:
 
     def ranked_by(self, score: Array, shown: ShownPlaces | None = None) -> RankedData:
         """Return the same rows with another score and places (in ranked order)."""
-        query = self.ranking.query.astype(np.int64)
-        ranking = Ranking.from_scores(score, query, shown)
+        ranking = Ranking.from_scores(score, self.ranking.query, shown)
         return self._in_order(ranking.order, ranking)
 
     def split_by(self, codes: Array, rows: Array) -> RankedData:
@@ -587,7 +590,8 @@ class RankedData:
         """
         whole = self.ranking
         shown = ShownPlaces(whole.place[rows], *whole.place_bounds(rows))
-        ranking = Ranking.from_scores(whole.score[rows], codes[rows], shown)
+        lists = np.unique(codes[rows], return_inverse=True)[1]
+        ranking = Ranking.from_scores(whole.score[rows], lists, shown)
         return self._in_order(rows[ranking.order], ranking)
 
     def as_shown(self) -> RankedData:
@@ -674,7 +678,7 @@ def ranked_data(
         ranking=ranking,
         outcome=None if outcome is None else outcome[order],
         groups=read.groups.take(order),
-        query_labels=queries.labels[queries.codes[order[ranking.starts[:-1]]]],
+        query_labels=queries.labels,
         cluster=read.codes.get("cluster"),
         query_weight=weight,
         input_rows=read.kept,

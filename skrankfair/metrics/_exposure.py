@@ -72,7 +72,7 @@ def _target_values(target: str, data: RankedData, visits: Array) -> Array:
     if target == "relevance":
         return data.y_true
     # In the ideal ranking items of equal relevance are in random order.
-    ideal = Ranking.from_scores(data.y_true, ranking.query.astype(np.int64))
+    ideal = Ranking.from_scores(data.y_true, ranking.query)
     values = np.empty(ranking.n_rows)
     values[ideal.order] = ideal.tie_means(ranking.values_held(visits))
     return values

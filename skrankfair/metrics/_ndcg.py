@@ -63,7 +63,7 @@ def _with_ideals(
     starts = ranking.starts[:-1]
     if not normalize:
         return gains, np.ones(starts.size)
-    order = order_rows(ranking.query.astype(np.int64), gains)
+    order = order_rows(ranking.query, gains)
     gains = _of_computable_size(gains, order[starts], ranking)
     return gains, np.add.reduceat(gains[order] * ranking.values_held(discounts), starts)
 
