@@ -431,8 +431,8 @@ def sum_rows(rows: Any, codes: Array, size: int) -> Array:
     """
     from scipy import sparse
 
-    n = codes.size
-    of_code = sparse.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(size, n))
+    n, starts = codes.size, small_codes(np.arange(codes.size + 1))[0]
+    of_code = sparse.csc_array((np.ones(n), codes, starts), shape=(size, n))
     if not isinstance(rows, np.ndarray):
         return (of_code @ rows).toarray()
     columns = np.ascontiguousarray(rows.reshape(n, math.prod(rows.shape[1:])))

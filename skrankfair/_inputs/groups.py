@@ -96,7 +96,7 @@ def starts_of_runs(values: Array, starts: Array | None = None) -> Array:
 def rows_of_ranges(first: Array, size: Array) -> tuple[Array, Array]:
     """Return the range of each row of ranges that follow each other, and the row."""
     number = np.repeat(np.arange(size.size), size)
-    rows = np.repeat(first - np.cumsum(size) + size, size)
+    rows = (first - np.cumsum(size) + size).take(number)
     rows += np.arange(rows.size)
     return number, rows
 
@@ -245,7 +245,7 @@ class Groups:
         if self.overlapping:
             rows, group = np.nonzero(self.values)
             return rows, group
-        return np.arange(self.n_rows), self.values.astype(np.int64)
+        return np.arange(self.n_rows), self.values
 
     def take(self, rows: Array | slice) -> Groups:
         """Return the groups of some rows, in that order."""

@@ -164,6 +164,7 @@ class AuditRows:
         if (fixed := given.get("within")) is not None:
             levels = Groups.of_labels(encode(fixed, "within"))
             check_lengths(within=levels.n_rows, y_score=data.n_input)
+        data.keep_blocks()  # which all metrics share
         units = given["qid"], data, cluster
         return cls(columns, *units, given, groupings, sides, levels)
 

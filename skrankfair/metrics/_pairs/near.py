@@ -182,7 +182,7 @@ class Matching:
         most = max(self.ranking.n_rows, self.members.rows.size)
         return Ranges(*(end.astype(count_dtype(most), copy=False) for end in ends))
 
-    @cached_property
+    @property
     def level(self) -> Ranges:
         """The ranges of rows with the score of each membership, itself included."""
         first, last = self.ranking.tie_bounds(self.members.rows)
@@ -194,10 +194,10 @@ class Matching:
     @cached_property
     def empty(self) -> Ranges:
         """Ranges without rows, between those of higher or equal and of lower scores."""
-        below, own_below = self.level.high, self.level.own_high
+        _, below, _, own_below = self.level.ends
         return Ranges(below, below, own_below, own_below)
 
-    @cached_property
+    @property
     def outermost(self) -> Ranges:
         """The ranges of all possible partners, at any distance."""
         members, starts = self.members, self.ranking.starts
@@ -209,7 +209,8 @@ class Matching:
 
     def upper_part(self, ranges: Ranges) -> Ranges:
         """Return the partners whose score is at least that of the member."""
-        return replace(ranges, high=self.level.high, own_high=self.level.own_high)
+        below, _, own_below, _ = self.empty.ends
+        return replace(ranges, high=below, own_high=own_below)
 
     def members_before(self, ends: Array, cell: Array, rows: Array) -> Array:
         """Return the first membership of each cell whose end is after the row.
@@ -301,11 +302,11 @@ class Matching:
         batch = (np.cumsum(size) - size) // max(self.ranking.n_rows / 6, _SAMPLE)
         for number in np.unique(batch):
             some = batch == number
-            _, members = self.members.of_cells(some[cells.group])
-            search = _Selection(
-                replace(self, members=members), n_pairs, quantile, weight
-            )
+            members = self.members.of_cells(some[cells.group])[1]
+            part = replace(self, members=members)
+            search = _Selection(part, n_pairs, quantile, weight)
             thresholds[some] = search.thresholds()[some]
+            del members, part, search  # before those of the next groups are made
         return thresholds
 
 

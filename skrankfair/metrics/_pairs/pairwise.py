@@ -47,7 +47,7 @@ def outcome_codes(y: Array, ranking: Ranking) -> Array:
         codes[codes == values.size] = 0
         if np.array_equal(values[codes], y):
             return codes.astype(np.uint8)
-    rows = order_rows(ranking.query.astype(np.int64), -y)
+    rows = order_rows(ranking.query, -y)
     first = starts_of_runs(y[rows], ranking.starts)
     numbers: Array = np.arange(first.size, dtype=count_dtype(y.size))
     rank = np.repeat(numbers, np.diff(first, append=y.size))
@@ -122,20 +122,24 @@ class OutcomeCounts:
     #: Shape (n,) or None. A pair counts the product of the weights of its items.
     item_weight: Array | None = None
 
-    @cached_property
+    @property
     def all_worse(self) -> Array:
         """Value and number of the pairs of each row with worse ones, shape (2, n)."""
-        return self._all_others[0]
+        return self._scaled(self._all_others[0, 0])
 
     @property
     def all_better(self) -> Array:
         """Value and number of the pairs of each row with better ones, shape (2, n)."""
-        return self._all_others[1]
+        return self._scaled(self._all_others[1, 0])
 
     @cached_property
     def _all_others(self) -> Array:
         """Counts with worse and with better rows, as most metrics need both."""
-        return self.count([None], True, False)[:, 0]
+        return self._twice([None], True, False)
+
+    def _scaled(self, counts: Array) -> Array:
+        """Return counts with halves of values, and with the weights of their rows."""
+        return times(counts * [[0.5], [1.0]], self.item_weight)
 
     def count(self, masks: Sequence[Array | None], *sides: bool) -> Array:
         """Return the pairs of each row with rows of each mask, by side.
@@ -144,9 +148,12 @@ class OutcomeCounts:
         is False the better rows (focal rows). The shape is (sides, masks, 2, n): values
         of the pairs, one half for tied scores, and their numbers.
         """
+        return self._scaled(self._twice(masks, *sides))
+
+    def _twice(self, masks: Sequence[Array | None], *sides: bool) -> Array:
+        """Return the same with twice the value, whole numbers without weights."""
         n, weight = self.ranking.n_rows, self.item_weight
         sought = [weight if mask is None else times(mask, weight) for mask in masks]
-        # Twice the value is an integer.
         dtype: type = count_dtype(n) if weight is None else float
         counts: Array = np.zeros((len(sides), len(masks), 2, n), dtype)
         for level in outcome_levels(self.ranking, self.codes):
@@ -169,7 +176,7 @@ class OutcomeCounts:
                         twice = 2 * end - twice if worse else twice - 2 * start
                         value[target] += twice
                         number[target] += end - start
-        return times(counts * [[0.5], [1.0]], weight)
+        return counts
 
     def within(self, members: Memberships) -> OutcomeCounts:
         """Return the counts of each cell as a list of its own."""
