@@ -75,22 +75,22 @@ class Rows:
         Before, entries may be in any order. An item needs an entry for each of its
         groups, if only of zeros, as `member` is known at entries alone.
         """
-        key = self.row * np.int64(self.n_groups) + self.group
+        row, group = small_codes(self.row, self.group)
+        key = row * np.int64(self.n_groups) + group
+        table = replace(self, row=row, group=group)
         if (key[1:] > key[:-1]).all():
-            row, group = small_codes(self.row, self.group)
-            return replace(self, row=row, group=group)
+            return table
         order = stable_order(key)
         first = starts_of_runs(key[order])
-        del key  # before the numbers of the entries are copied
-        chosen = order[first]
-        row, group = small_codes(self.row[chosen], self.group[chosen])
-        values = self.values[order]
-        member = None if self.member is None else self.member[order]
-        if first.size < order.size:
-            values = np.add.reduceat(dense_values(values), first, axis=0)
-            if member is not None:
-                member = np.logical_or.reduceat(member, first)
-        return replace(self, row=row, group=group, values=values, member=member)
+        del key, row, group  # before the numbers of the entries are copied
+        table = table.with_some(order)
+        if first.size == order.size:
+            return table
+        row, group, member = table.row[first], table.group[first], table.member
+        values = np.add.reduceat(dense_values(table.values), first, axis=0)
+        if member is not None:
+            member = np.logical_or.reduceat(member, first)
+        return replace(table, row=row, group=group, values=values, member=member)
 
     @classmethod
     def of_all(
@@ -293,10 +293,12 @@ class Rows:
         member = None
         if self.member is not None and other.member is not None:
             member = np.append(self.member, other.member)
+        row = np.append(self.row, other.row.astype(np.int64) + shift)
+        row, group = small_codes(row, np.append(self.group, other.group))
         return replace(
             self,
-            row=np.append(self.row, other.row.astype(np.int64) + shift),
-            group=np.append(self.group, other.group),
+            row=row,
+            group=group,
             values=np.concatenate([dense_values(x.values) for x in (self, other)]),
             member=member,
             **changes,
@@ -447,7 +449,7 @@ def dense_values(values: Any) -> Array:
 def small_codes(*codes: Array) -> list[Array]:
     """Return numbers of rows and groups as 32-bit integers, if all of them fit."""
     fit = max(int(code.max(initial=0)) for code in codes) < 2**31
-    return [code.astype(np.int32) if fit else code for code in codes]
+    return [code.astype(np.int32, copy=False) if fit else code for code in codes]
 
 
 def matching_rows(a: Rows, b: Rows) -> Array:
