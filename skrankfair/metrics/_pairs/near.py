@@ -234,8 +234,10 @@ class Matching:
         limits = thresholds[self.group]
         if not exact:
             limits = with_rounding(limits, self.ranking.score[self.members.rows])
-        if within is None:  # no difference is negative
-            within = self.level.where(limits >= 0, self.empty)
+        if within is None:
+            within, possible = self.level, limits >= 0  # no difference is negative
+            if not possible.all():
+                within = within.where(possible, self.empty)
         low, own_low = self._reached(limits, -1, within.low, within.own_low)
         high, own_high = within.high, within.own_high
         if self.direction == "both":
