@@ -594,7 +594,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
                 lacking.append(shortage(lists, placed, k, plan))
             out[order[placed], column] = reassigned(lists, placed)
         if lacking:
-            _warn_of_shortage(np.concatenate(lacking), labels)
+            _warn_of_shortage(np.max(lacking, axis=0), labels)
         return out, labels, books
 
     def _shared(self, lists: QueryLists, k: int, books: Array) -> Array:

@@ -226,7 +226,7 @@ def test_unseen_groups_keep_their_scores():
 
 
 def test_what_cannot_be_met_is_said():
-    score, group = np.arange(12.0)[:, None], np.r_[np.zeros(10), np.ones(2)]
+    score, group = np.outer(np.arange(12), [1, 2]), np.r_[np.zeros(10), np.ones(2)]
     qid = np.r_[np.zeros(6), np.ones(6)]
     fair = FairReranker(target="equal")
     with pytest.warns(UserWarning, match=r"in 2 of 2 queries, .*: 1\.0 by up to 3\."):
