@@ -189,16 +189,16 @@ class TestFoldsTogether:
 
     def test_is_the_disparity_of_all_predictions(self):
         data = Data(80, n_groups=4)
-        y = (data.y > 0).astype(int)
+        X, y = data.X.copy(), (data.y > 0).astype(int)
+        X["group"] = X["group"].map({"a": 1, "b": "1", "c": "c", "d": "d"})
         scorers = {n: get_scorer(n, sensitive_features="group") for n in self.NAMES}
-        found = cut_results(scorers, data, data.X, y)
+        found = cut_results(scorers, data, X, y)
         for name, scorer in scorers.items():
-            side = "at_most" if "difference" in name else "at_least"
-            bound = {side: {name: 1 if side == "at_most" else -1}}
-            choose = fairness_constrained(name, **bound)
+            side, bound = ("at_most", 1) if "difference" in name else ("at_least", -1)
+            choose = fairness_constrained(name, **{side: {name: bound}})
             choose(found)
             expected = [
-                scorer(Threshold(candidate).fit(data.X, y), data.X, y)
+                scorer(Threshold(candidate).fit(X, y), X, y)
                 for candidate in CUTS["candidate"]
             ]
             pooled = choose.table_[name].abs()

@@ -679,7 +679,7 @@ def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
             value = -value
         total = np.where(np.isnan(value), 0.0, value) * support
         for row, label in enumerate(rate.groups):
-            column = f"{name}_of_{rate.name}[{label}]"
+            column = f"{name}_of_{rate.name}[{label!r}]"  # 1 is not "1"
             sums[column] = float(total[row])
             sums[f"{column}_support"] = float(support[row] * ~np.isnan(value[row]))
     sums[f"{name}_support"] = sum(v for n, v in sums.items() if n.endswith("_support"))
