@@ -12,6 +12,8 @@ from scipy.special import expit
 from .._inputs.validation import (
     Array,
     as_numbers,
+    check_aligned,
+    check_binary,
     check_choice,
     check_lengths,
     check_magnitude,
@@ -347,17 +349,16 @@ def pairwise_fairness_objective(
     check_number(learning_rate, "learning_rate", 0, np.inf, inclusive=(False, False))
     check_number(max_pairs, "max_pairs", 2, np.inf, integer=True)
     check_choice(loss, "loss", ("squared", "logistic", "pairwise"))
+    who = {"sensitive_features": sensitive_features, "qid": qid}
+    check_aligned(y_true=y_true, **who, sample_weight=sample_weight)
     y = as_numbers(y_true, "y_true")
     check_magnitude(y_true=y)
     weight = weights_of(sample_weight, y.size)
-    _, query = groups_and_queries({"y_true": y.size}, sensitive_features, qid, weight)
+    _, query = groups_and_queries({"y_true": y.size}, weight, **who)
     rng = generator(random_state)
     of_rows: RowLoss = SquaredRows(y, weight)
     if loss == "logistic":
-        if not np.isin(y, (0, 1)).all():
-            raise ValueError(
-                'y_true must be 0 or 1 with loss="logistic"; got other values.'
-            )
+        check_binary(y, "y_true", 'with loss="logistic"', np.arange(y.size))
         of_rows = LogisticRows(y, weight)
     elif loss == "pairwise":
         # Pairs of any groups, drawn alike: the group of the loss is everyone.
@@ -372,8 +373,7 @@ def pairwise_fairness_objective(
     if penalty is None:
         penalty = pairwise_penalty(
             y,
-            sensitive_features=sensitive_features,
-            qid=qid,
+            **who,
             sample_weight=weight,
             comparison=comparison,
             max_pairs=max_pairs,

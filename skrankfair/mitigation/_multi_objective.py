@@ -466,6 +466,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         -------
         float
         """
+        take_columns(self, X, {}, y=y, sample_weight=sample_weight)
         predicted = self.predict(X, sensitive_features)
         outcome = self._outcomes(y) @ self._weights()
         weight = None if sample_weight is None else as_weights(sample_weight)

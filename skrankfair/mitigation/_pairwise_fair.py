@@ -293,7 +293,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
             or has another length, or if y of a classifier does not have two classes.
         """
         given = {"sensitive_features": sensitive_features, "qid": qid}
-        features, y, columns = self._read(X, y, given)
+        features, y, columns = self._read(X, y, given, sample_weight)
         weight = weights_of(sample_weight, len(y))
         loss, model = self._unpenalised(features, y, weight)
         # Without weights scikit-learn does not copy the features.
@@ -328,7 +328,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
     def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
         """Return the loss, and scikit-learn's model that has the smallest."""
 
-    def _read(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, Any]:
+    def _read(self, X: Any, y: Any, given: Any, weight: Any) -> tuple[Any, Any, Any]:
         """Return features, outcomes, and the columns of groups and queries."""
         check_number(self.strength, "strength", 0, np.inf, inclusive=(True, False))
         check_number(self.alpha, "alpha", 0, np.inf, inclusive=(True, False))
@@ -336,7 +336,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         check_number(self.max_iter, "max_iter", 1, np.inf, integer=True)
         check_number(self.tol, "tol", 0, np.inf, inclusive=(False, False))
         check_choice(self.comparison, "comparison", COMPARISONS)
-        columns = take_columns(self, X, given, y=y)
+        columns = take_columns(self, X, given, y=y, sample_weight=weight)
         regression = isinstance(self, RegressorMixin)
         features, y = self._validated(X, y=y, reset=True, y_numeric=regression)
         assert_all_finite(y, input_name="y")  # scikit-learn trusts arrays of objects
@@ -362,9 +362,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         self, loss: SquaredRows | LogisticRows, columns: dict[str, Any]
     ) -> Mapping[Hashable, PreferencePairs | None]:
         """Return pairs of the rows of the loss."""
-        groups, query = groups_and_queries(
-            {"X": loss.y.size}, **columns, weight=loss.weight
-        )
+        groups, query = groups_and_queries({"X": loss.y.size}, loss.weight, **columns)
         if columns["sensitive_features"] is None:
             return {}
         if len(groups) == 1 and not groups.overlapping:

@@ -22,6 +22,7 @@ from .._inputs.validation import (
     Array,
     as_numbers,
     as_weights,
+    check_aligned,
     check_choice,
     check_given,
     check_lengths,
@@ -218,18 +219,16 @@ class PairSource:
 
 
 def groups_and_queries(
-    lengths: Mapping[str, int], sensitive_features: Any, qid: Any, weight: Array
+    lengths: Mapping[str, int], weight: Array, **columns: Any
 ) -> tuple[Groups, Array]:
     """Return the groups of rows, and codes of their queries.
 
-    A row of weight 0 is a query of its own, in no pair.
+    The `columns` are `sensitive_features` and `qid`. A row of weight 0 is a query of
+    its own, in no pair.
     """
-    groups, codes, _ = read_labels(
-        lengths, sensitive_features=sensitive_features, qid=qid
-    )
-    query = np.zeros(groups.n_rows, dtype=np.int64)
-    if "qid" in codes:
-        query = codes["qid"].codes
+    groups, codes, _ = read_labels(lengths, **columns)
+    alike = np.zeros(groups.n_rows, dtype=np.int64)
+    query = codes["qid"].codes if "qid" in codes else alike
     alone = query.max(initial=0) + 1 + np.arange(groups.n_rows)
     return groups, np.where(weight > 0, query, alone)
 
@@ -489,12 +488,13 @@ def pairwise_penalty(
     if keep is not None and not callable(keep):
         raise ValueError(f"keep must be a function of two arrays; got {keep!r}.")
     check_given(sensitive_features=sensitive_features)
+    who = {"sensitive_features": sensitive_features, "qid": qid}
+    rows = {"engagement": engagement, "sample_weight": sample_weight}
+    check_aligned(y_true=y_true, **who, **rows)
     y = as_numbers(y_true, "y_true")
     check_magnitude(y_true=y)
     weight, stratum = weights_of(sample_weight, y.size), None
-    groups, query = groups_and_queries(
-        {"y_true": y.size}, sensitive_features, qid, weight
-    )
+    groups, query = groups_and_queries({"y_true": y.size}, weight, **who)
     if engagement is not None:
         data = ranked_data(y, y, qid=qid, item_weight=sample_weight)
         stratum = np.zeros(y.size, dtype=int)

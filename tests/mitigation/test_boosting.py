@@ -22,10 +22,8 @@ COMPARISONS = ("inter", "intra", "all")
 
 
 def objective_of(y, group, query, **options):
-    options = {"random_state": 0, **options}
-    return pairwise_fairness_objective(
-        y, sensitive_features=group, qid=query, **options
-    )
+    who = {"sensitive_features": group, "qid": query}
+    return pairwise_fairness_objective(y, **{"random_state": 0, **who, **options})
 
 
 @each_loss

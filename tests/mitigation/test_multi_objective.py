@@ -152,6 +152,8 @@ class TestGroupsAndInput:
         model.fit(X, y)
         with pytest.raises(ValueError, match="y must have a column for each"):
             model.score(X, y["click"])
+        with pytest.raises(ValueError, match="y must have its rows in the order of X"):
+            model.score(X, y[::-1])
         with pytest.raises(ValueError, match="one weight for each objective"):
             model.set_params(weights=[1]).predict(X)
 

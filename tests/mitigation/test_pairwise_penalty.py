@@ -1,6 +1,7 @@
 """Pairs of a query: counted without being written down, drawn evenly, correlated."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import approx_fprime
 from sklearn.exceptions import UndefinedMetricWarning
@@ -19,6 +20,7 @@ from skrankfair.mitigation._pairwise_penalty import (
 )
 from tests.mitigation.pairs import naive_correlation, naive_pairs, problem
 
+ONES = pd.Series(np.ones(240))
 each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])
 
 
@@ -277,6 +279,7 @@ def test_weights_of_a_model_repeat_queries(model):
         ({"engagement": [1.0, 2.0]}, "engagement: 2"),
         ({"engagement": np.full(240, np.nan)}, "engagement must be known.* in row"),
         ({"sensitive_features": None}, "sensitive_features must be given"),
+        ({"qid": ONES, "sample_weight": ONES[::-1]}, "rows in the order of qid"),
     ],
 )
 def test_bad_options(options, message):
@@ -303,5 +306,7 @@ def test_bad_scores_heads_and_pairs():
             PairwiseFairRegressor().fit(X, y, pairs=pairs)
     with pytest.raises(ValueError, match="penalty must be what .*; got 3"):
         pairwise_fairness_objective(y, penalty=3)
+    with pytest.raises(ValueError, match="qid must have its rows in the order of"):
+        pairwise_fairness_objective(y, sensitive_features=ONES, qid=ONES[::-1])
     with pytest.raises(ValueError, match="penalty: 240"):
         pairwise_fairness_objective(y[:9], penalty=penalty)
