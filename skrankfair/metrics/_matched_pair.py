@@ -25,6 +25,7 @@ from .._inputs.groups import as_columns
 from .._inputs.ranking import Memberships, RankedData, measured
 from .._inputs.validation import (
     Array,
+    check_aligned,
     check_choice,
     check_given,
     check_magnitude,
@@ -201,6 +202,7 @@ def _in_row_order(
         raise ValueError("adjacent must be False with covariates; got True.")
     check_given(epsilon=epsilon)
     check_number(epsilon, "epsilon", 0, _WIDEST)
+    check_aligned(y_score=data.index, covariates=covariates)
     arrays, _ = as_columns(covariates, "covariates")
     columns = [data.column(array, "covariates") for array in arrays]
     check_magnitude(covariates=np.array(columns))

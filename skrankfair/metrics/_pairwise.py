@@ -739,6 +739,5 @@ def pairwise_preference(
     array([0.5, 0.5])
     """
     check_given(y_true=y_true)
-    y_true = as_numbers(y_true, "y_true", allow_nan=may_lack(missing))
-    y_score = np.nan_to_num(y_true)
+    y_score = np.nan_to_num(as_numbers(y_true, "y_true", allow_nan=may_lack(missing)))
     return measured(partial(cross_estimates, "pairwise_preference"), **locals())
