@@ -214,11 +214,11 @@ def take_columns(
     return columns
 
 
-def resolved_columns(X: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def resolved_columns(X: Any, given: Mapping[str, Any], **others: Any) -> dict[str, Any]:
     """Return columns that are given by name, by a function of X, or as values.
 
     A list of text that is as long as X holds the values, not names. Columns that are
-    None are left out.
+    None are left out. All are in the order of X and of others.
     """
     n_rows = None if X is None else n_rows_of(X)
     columns = {}
@@ -233,9 +233,9 @@ def resolved_columns(X: Any, given: Mapping[str, Any]) -> dict[str, Any]:
             columns[name] = column_of(X, spec, name, "pass the values.")
         elif spec is not None:
             columns[name] = spec(X) if callable(spec) else spec
-            check_aligned(X=X, **{name: columns[name]})
         if name in columns and not hasattr(columns[name], "__len__"):
             raise ValueError(f"{name} must be a column of X or an array; got {spec!r}.")
+    check_aligned(X=X, **others, **columns)
     return columns
 
 

@@ -220,7 +220,7 @@ def audit_cv(
     check_engagement(engagement, chosen_metrics(metrics, task, k))
     given = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
     given |= {"engagement": engagement, "item_weight": item_weight}
-    columns = resolved_columns(X, {**given, "groups": groups, "within": within})
+    columns = resolved_columns(X, {**given, "groups": groups, "within": within}, y=y)
     lengths = {name: len(values) for name, values in columns.items()}
     check_lengths(X=n_rows_of(X), y=len(y), **lengths)
     split_by = columns.pop("groups", None)

@@ -465,10 +465,10 @@ def mitigation_report(
     check_bandwidth(bandwidth)
     check_choice(goal, "goal", (*table()["goals"], None))
     check_given(sensitive_features=sensitive_features)
-    columns = resolved_columns(X, given_columns(locals()))
+    sides = {"before": before, "after": after}
+    columns = resolved_columns(X, given_columns(locals()), y_true=y_true, **sides)
     (y, first), (_, second) = (
-        _scored(model, X, y_true, columns, name)
-        for model, name in ((before, "before"), (after, "after"))
+        _scored(model, X, y_true, columns, name) for name, model in sides.items()
     )
     notes, chosen = list[str](), metrics
     if not not_named(metrics):

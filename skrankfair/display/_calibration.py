@@ -222,7 +222,7 @@ class CalibrationByGroupDisplay:
         """
         check_choice(response_method, "response_method", ("auto", *_RESPONSES))
         named = {"sensitive_features": sensitive_features, "cluster": cluster}
-        columns = resolved_columns(X, named)
+        columns = resolved_columns(X, named, y=y)
         methods = list(_RESPONSES) if response_method == "auto" else response_method
         positive = positive_class(estimator)
         if positive is None and hasattr(estimator, "classes_"):

@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .. import metrics
 from .._estimates.estimates import contrasts_of
 from .._estimates.simultaneous import KINDS, MOST_TOGETHER
-from .._inputs.by_name import ColumnSpec, check_spec, column_of
+from .._inputs.by_name import ColumnSpec, check_spec, column_of, take_columns
 from .._inputs.sklearn_private import (
     BaseScorer,
     MultimetricScorer,
@@ -306,6 +306,7 @@ class FairnessScorer(BaseScorer):
         for name, spec in function.columns.items():
             if name not in columns and is_column(spec):
                 columns[name] = column_of(X, spec, name)
+        take_columns(estimator, X, {}, y_true=y_true, **columns)
         scores = response_values(
             estimator,
             X,

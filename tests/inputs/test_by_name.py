@@ -166,8 +166,7 @@ class TestAlignment:
         with pytest.raises(ValueError, match=f"{about} .*different orders") as raised:
             pairwise_accuracy(y, **columns)
         assert ".to_numpy() if the positions are right" in str(raised.value)
-        columns[name] = columns[name].to_numpy()
-        pairwise_accuracy(y, **columns)
+        pairwise_accuracy(y, **{**columns, name: columns[name].to_numpy()})
 
     def test_labels_may_repeat_or_be_missing(self):
         index = [0, 0, 1, None]

@@ -258,6 +258,7 @@ class TestInput:
             ({"before": LinearRegression()}, "X must be given where before is"),
             ({"sensitive_features": "group"}, "X must be given for sensitive_features"),
             ({"after": [0.5]}, "same number of rows"),
+            ({"cluster": problem(20)["user"][::-1]}, "in the order of y_true"),
             ({"metrics": "parity"}, "metrics must be among"),
             ({"y_true": None}, "y_true"),
             ({"X": pd.DataFrame({"b": [1]}), "qid": "query"}, "there is no 'query'"),

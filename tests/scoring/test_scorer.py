@@ -363,16 +363,16 @@ class TestErrors:
             column_scorer(**options)
 
     def test_metric_and_columns_that_do_not_fit(self):
-        with pytest.raises(ValueError, match="metric must be a function"):
-            make_fairness_scorer("ndcg")
-        with pytest.raises(ValueError, match="engagement is not taken by ndcg"):
-            make_fairness_scorer(ndcg, engagement="z")
+        for metric, why in (("ndcg", "must be a function"), (ndcg, "not taken by")):
+            with pytest.raises(ValueError, match=why):
+                make_fairness_scorer(metric, engagement="z")
 
     @pytest.mark.parametrize(
         ("scorer", "metadata", "message"),
         [
             (column_scorer(qid="queries"), {}, "no 'queries' among .*'query'"),
             (metadata_scorer(), {}, "sensitive_features did not reach the scorer"),
+            (metadata_scorer(), {"qid": X["query"][::-1]}, "qid .*in the order of X"),
             (column_scorer(), {"groups": 1}, "takes sensitive_.* metadata; got groups"),
         ],
     )
