@@ -260,7 +260,8 @@ def pairwise_fairness_objective(
         weights and the options below.
     strength : float, default=1.0
         Weight of the penalty, in units of L: at 0.1 a correlation of 1 costs a tenth of
-        that loss. The default leaves little correlation; 0 is the loss alone.
+        that loss. The default leaves little correlation where it costs little of the
+        loss, as in `PairwiseFairRegressor`; 0 is the loss alone.
     loss : {"squared", "logistic", "pairwise"}, default="squared"
         (y - s)²/2; the log loss of outcomes 0 and 1; or log(1 + exp(s_j - s_i)) over
         pairs of a query with y_i > y_j, whose mean is multiplied by n_samples.

@@ -430,10 +430,11 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
     ----------
     strength : float, default=1.0
         Weight of the penalty, in units of the loss of a constant prediction,
-        Σ (y - ȳ)²: at 0.1 a correlation of 1 costs a tenth of that loss. The default
-        leaves (almost) no correlation. Smaller values trade accuracy for fairness; with
-        the paper's gaps these are below 0.05. With 0 the model is
-        :class:`~sklearn.linear_model.Ridge`.
+        Σ (y - ȳ)²: at 0.1 a correlation of 1 costs a tenth of that loss. With the
+        paper's gaps the default leaves (almost) no correlation, and values below 0.05
+        trade accuracy for fairness. Where a correlation costs more of the loss than it
+        is worth, it stays: `correlation_` says how much, and larger values remove it.
+        With 0 the model is :class:`~sklearn.linear_model.Ridge`.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
@@ -567,9 +568,10 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
     ----------
     strength : float, default=1.0
         Weight of the penalty, in units of L, the loss of a constant prediction: at 0.1
-        a correlation of 1 costs a tenth of that loss. The default leaves (almost) no
-        correlation. Smaller values trade accuracy for fairness; with the paper's gaps
-        these are below 0.05. With 0 the model is
+        a correlation of 1 costs a tenth of that loss. With the paper's gaps the default
+        leaves (almost) no correlation, and values below 0.05 trade accuracy for
+        fairness. Where a correlation costs more of the loss than it is worth, it stays:
+        `correlation_` says how much, and larger values remove it. With 0 the model is
         :class:`~sklearn.linear_model.LogisticRegression`.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
