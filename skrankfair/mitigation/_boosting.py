@@ -123,13 +123,11 @@ class PairwiseFairnessObjective:
         kept = ("strength", "learning_rate", "base_score")
         return {name: getattr(self, name) for name in kept}
 
-    def __copy__(self) -> PairwiseFairnessObjective:
+    def __copy__(self, memo: Any = None) -> PairwiseFairnessObjective:
         """Return itself, which nothing changes, with its data."""
         return self
 
-    def __deepcopy__(self, memo: Any) -> PairwiseFairnessObjective:
-        """Return itself, as `sklearn.base.clone` needs it."""
-        return self
+    __deepcopy__ = __copy__  # as `sklearn.base.clone` needs it
 
     @property
     def y_true(self) -> Array:
@@ -142,7 +140,7 @@ class PairwiseFairnessObjective:
             )
         return self._y_true
 
-    def __call__(self, first: Any, second: Any) -> tuple[Array, Array]:
+    def __call__(self, first: Any, second: Any, weight: Any = None) -> tuple[Any, Any]:
         """Return the gradient and the diagonal of the Hessian.
 
         Parameters
@@ -150,6 +148,8 @@ class PairwiseFairnessObjective:
         first, second : array-like of shape (n,)
             Outcomes and scores; or scores and the `xgboost.DMatrix` or
             `lightgbm.Dataset`.
+        weight : array-like of shape (n,) or None, default=None
+            Weights of the model's `fit`, which must be 1.
 
         Returns
         -------
@@ -158,11 +158,14 @@ class PairwiseFairnessObjective:
         Raises
         ------
         ValueError
-            If the rows are not those that the objective was made for, or if it was
-            pickled.
+            If the rows are not those that the objective was made for, if the model has
+            weights, which the objective has for its pairs too, or if it was pickled.
         """
-        native = hasattr(second, "get_label")
-        y, score = (second.get_label(), first) if native else (first, second)
+        y, score = first, second
+        if hasattr(second, "get_label"):
+            y, score, weight = second.get_label(), first, second.get_weight()
+        if weight is not None and (np.asarray(weight) != 1).any():
+            raise ValueError("sample_weight must go to the objective, and not to fit.")
         y, score = np.asarray(y, dtype=float), np.asarray(score, dtype=float).ravel()
         # Libraries hold outcomes in single precision.
         if y.shape != self.y_true.shape or not np.allclose(y, self.y_true, rtol=1e-5):
@@ -252,8 +255,9 @@ def pairwise_fairness_objective(
         makes all rows one list.
     sample_weight : array-like of shape (n,) or None, default=None
         Weight of the row: a weight of 2 counts the row twice. A pair counts the
-        geometric mean of the weights of its two rows. Rows of weight 0 in the loss can
-        be those of the pairs of a `penalty`, such as those of an experiment.
+        geometric mean of the weights of its two rows. The model gets none in its `fit`.
+        Rows of weight 0 in the loss can be those of the pairs of a `penalty`, such as
+        those of an experiment.
     penalty : PairwisePenalty or None, default=None
         What `pairwise_penalty` returns for these rows, with strata of engagement,
         weights or pairs of its own. None makes it of the groups, the queries, the

@@ -100,11 +100,9 @@ class ObjectiveParity:
             values = {n: float(mean.estimate[0]) for n, mean in means.items()}
             columns[f"mean_squared_error{name}"] = values
         changes = self.error_change.items()
-        ends = {
-            n: np.stack(c.confidence_interval(confidence_level)) for n, c in changes
-        }
+        ends = {n: c.confidence_interval(confidence_level) for n, c in changes}
         for k, name in enumerate(("ci_low", "ci_high")):
-            columns[name] = {n: float(of_change[k, 0]) for n, of_change in ends.items()}
+            columns[name] = {n: float(np.ravel(e[k])[0]) for n, e in ends.items()}
         frame = pd.DataFrame(columns, index=list(self.after), dtype=float)
         return frame.rename_axis("objective")
 
