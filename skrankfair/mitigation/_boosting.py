@@ -30,7 +30,6 @@ from ._pairwise_penalty import (
     groups_and_queries,
     pairwise_penalty,
     smooth_absolute,
-    weights_of,
 )
 
 #: |r| is rounded off below this, and below the strength: trees take steps, and cannot
@@ -354,12 +353,12 @@ def pairwise_fairness_objective(
     check_number(learning_rate, "learning_rate", 0, np.inf, inclusive=(False, False))
     check_number(max_pairs, "max_pairs", 2, np.inf, integer=True)
     check_choice(loss, "loss", ("squared", "logistic", "pairwise"))
-    who = {"sensitive_features": sensitive_features, "qid": qid}
-    check_aligned(y_true=y_true, **who, sample_weight=sample_weight)
+    columns = {"sensitive_features": sensitive_features, "qid": qid}
+    columns["sample_weight"] = sample_weight
+    check_aligned(y_true=y_true, **columns)
     y = as_numbers(y_true, "y_true")
     check_magnitude(y_true=y)
-    weight = weights_of(sample_weight, y.size)
-    _, query = groups_and_queries({"y_true": y.size}, weight, **who)
+    _, query, weight = groups_and_queries({"y_true": y.size}, **columns)
     rng = generator(random_state)
     of_rows: RowLoss = SquaredRows(y, weight)
     if loss == "logistic":
@@ -378,8 +377,7 @@ def pairwise_fairness_objective(
     if penalty is None:
         penalty = pairwise_penalty(
             y,
-            **who,
-            sample_weight=weight,
+            **columns,
             comparison=comparison,
             max_pairs=max_pairs,
             random_state=rng,

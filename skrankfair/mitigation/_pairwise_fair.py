@@ -24,6 +24,7 @@ from .._inputs.by_name import (
     take_columns,
     without_columns,
 )
+from .._inputs.groups import Groups
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
@@ -45,7 +46,6 @@ from ._pairwise_penalty import (
     Term,
     absolute_correlations,
     groups_and_queries,
-    weights_of,
 )
 
 _FLOOR = 1e-12  # of the variance of A at the start
@@ -294,17 +294,19 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
         """
         given = {"sensitive_features": sensitive_features, "qid": qid}
         features, y, columns = self._read(X, y, given, sample_weight)
-        weight = weights_of(sample_weight, len(y))
+        columns["sample_weight"] = sample_weight
+        groups, query, weight = groups_and_queries({"X": len(y)}, **columns)
         loss, model = self._unpenalised(features, y, weight)
         # Without weights scikit-learn does not copy the features.
         weights = None if sample_weight is None else weight
         start = model.fit(features, loss.y, sample_weight=weights)
         coef, level = np.ravel(start.coef_), np.ravel(start.intercept_)[0]
         mean = np.asarray(features.mean(axis=0), dtype=float).ravel()
-        if pairs is None:
-            drawn, shown = self._draw(loss, columns), features
-        else:
+        drawn, shown = dict[Hashable, PreferencePairs | None](), features
+        if pairs is not None:
             drawn, shown = self._given(pairs)
+        elif columns["sensitive_features"] is not None:
+            drawn = self._draw(loss, groups, query)
         terms = self._terms(shown, drawn, coef)
         objective = LinearObjective(
             features,
@@ -344,9 +346,7 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
             check_magnitude(y=y)
         return features, y, columns
 
-    def _given(
-        self, pairs: Any
-    ) -> tuple[Mapping[Hashable, PreferencePairs | None], Any]:
+    def _given(self, pairs: Any) -> tuple[dict[Hashable, PreferencePairs | None], Any]:
         """Return the pairs of other rows, and the features of these."""
         X, penalty = pairs if isinstance(pairs, tuple) and len(pairs) == 2 else (0, 0)
         if not isinstance(penalty, PairwisePenalty):
@@ -356,15 +356,12 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
             )
         features = self._validated(X)
         check_lengths(pairs=features.shape[0], penalty=penalty.n_rows)
-        return penalty.pairs, features
+        return dict(penalty.pairs), features
 
     def _draw(
-        self, loss: SquaredRows | LogisticRows, columns: dict[str, Any]
-    ) -> Mapping[Hashable, PreferencePairs | None]:
+        self, loss: SquaredRows | LogisticRows, groups: Groups, query: Array
+    ) -> dict[Hashable, PreferencePairs | None]:
         """Return pairs of the rows of the loss."""
-        groups, query = groups_and_queries({"X": loss.y.size}, loss.weight, **columns)
-        if columns["sensitive_features"] is None:
-            return {}
         if len(groups) == 1 and not groups.overlapping:
             warn_user(
                 f"sensitive_features has one group, {groups.labels[0]!r}, and nothing "

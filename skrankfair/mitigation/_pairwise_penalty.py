@@ -21,7 +21,6 @@ from .._inputs.ranking import ranked_data
 from .._inputs.validation import (
     Array,
     as_numbers,
-    as_weights,
     check_aligned,
     check_choice,
     check_given,
@@ -219,27 +218,19 @@ class PairSource:
 
 
 def groups_and_queries(
-    lengths: Mapping[str, int], weight: Array, **columns: Any
-) -> tuple[Groups, Array]:
-    """Return the groups of rows, and codes of their queries.
+    lengths: Mapping[str, int], **columns: Any
+) -> tuple[Groups, Array, Array]:
+    """Return the groups of rows, codes of their queries, and weights, 1 if not given.
 
-    The `columns` are `sensitive_features` and `qid`. A row of weight 0 is a query of
-    its own, in no pair.
+    The `columns` are `sensitive_features`, `qid` and `sample_weight`. A row of weight 0
+    is a query of its own, in no pair.
     """
-    groups, codes, _ = read_labels(lengths, **columns)
+    groups, codes, weights = read_labels(lengths, **columns)
+    weight = weights.get("sample_weight", np.broadcast_to(1.0, groups.n_rows))
     alike = np.zeros(groups.n_rows, dtype=np.int64)
     query = codes["qid"].codes if "qid" in codes else alike
     alone = query.max(initial=0) + 1 + np.arange(groups.n_rows)
-    return groups, np.where(weight > 0, query, alone)
-
-
-def weights_of(sample_weight: Any, n_rows: int) -> Array:
-    """Return the weights of rows, 1 if none are given."""
-    if sample_weight is None:
-        return np.broadcast_to(1.0, n_rows)
-    weight = as_weights(sample_weight)
-    check_lengths(rows=n_rows, sample_weight=weight.size)
-    return weight
+    return groups, np.where(weight > 0, query, alone), weight
 
 
 #: Where |r| is rounded off: sqrt(r² + WIDTH²) - WIDTH.
@@ -488,13 +479,13 @@ def pairwise_penalty(
     if keep is not None and not callable(keep):
         raise ValueError(f"keep must be a function of two arrays; got {keep!r}.")
     check_given(sensitive_features=sensitive_features)
-    who = {"sensitive_features": sensitive_features, "qid": qid}
-    rows = {"engagement": engagement, "sample_weight": sample_weight}
-    check_aligned(y_true=y_true, **who, **rows)
+    columns = {"sensitive_features": sensitive_features, "qid": qid}
+    columns["sample_weight"] = sample_weight
+    check_aligned(y_true=y_true, engagement=engagement, **columns)
     y = as_numbers(y_true, "y_true")
     check_magnitude(y_true=y)
-    weight, stratum = weights_of(sample_weight, y.size), None
-    groups, query = groups_and_queries({"y_true": y.size}, weight, **who)
+    groups, query, weight = groups_and_queries({"y_true": y.size}, **columns)
+    stratum = None
     if engagement is not None:
         data = ranked_data(y, y, qid=qid, item_weight=sample_weight)
         stratum = np.zeros(y.size, dtype=int)
