@@ -173,10 +173,10 @@ def floors_alone() -> None:
     """Print the times of the adjusted floors of FA*IR, which agree."""
     if importlib.util.find_spec("fairsearchcore") is None:
         return
-    law = FairCounts.of(K, np.array([[0.5]]), None, 0.1)
+    law = FairCounts.of(np.array([K]), np.array([[0.5]]), None, 0.1)
     floors = fairsearchcore_floors().create_adjusted_mtable()
     np.testing.assert_array_equal(law.least[0, :, 0], floors)
-    ours = seconds(lambda: FairCounts.of(K, np.array([[0.5]]), None, 0.1))
+    ours = seconds(lambda: FairCounts.of(np.array([K]), np.array([[0.5]]), None, 0.1))
     theirs = seconds(lambda: fairsearchcore_floors(time.perf_counter_ns()))
     print(f"floors of FA*IR: {theirs / ours:,.0f}x fairsearchcore")
 

@@ -500,7 +500,7 @@ def test_fa_ir_changes_fair_lists_as_often_as_it_says(share, k):
     result = prefix_test(
         score, sensitive_features=member, qid=qid, group=True, share=shares[0], k=k
     )
-    counts = fair_counts(k, (shares[0],), 0.1)
+    counts = fair_counts((k,), (shares[0],), 0.1)
     rejected = (result.statistics <= counts.alpha[0]).mean()
     chance = counts.failure_probability[0]
     assert abs(rejected - chance) < 4 * np.sqrt(chance * (1 - chance) / n_lists)

@@ -135,11 +135,14 @@ class PrefixLaw:
     pool : ndarray of shape (B,) or None
         The number of all candidates, who are drawn without replacement; None if a
         place does not depend on those before.
+    length : ndarray of shape (B,)
+        The number of places of each list.
     """
 
     lattice: CountLattice
     share: Array
     pool: Array | None
+    length: Array
 
     def step(self, mass: Array, place: int) -> Array:
         """Return the distribution after one more place, of the one before it."""
@@ -178,7 +181,7 @@ class PrefixLaw:
         mass, failed = np.ones((len(self.share), 1)), np.zeros(len(self.share))
         for place, tail in enumerate(self.tails):
             mass = self.step(mass, place)
-            poor = tail <= level[:, None] * _SLACK
+            poor = (tail <= level[:, None] * _SLACK) & (place < self.length[:, None])
             failed += (mass * poor).sum(axis=1)
             mass[poor] = 0.0
         return failed
@@ -229,20 +232,21 @@ class FairCounts:
     fair: Array
 
     @classmethod
-    def of(cls, k: int, share: Array, pool: Array | None, alpha: float) -> FairCounts:
-        """Return the counts, with alpha adjusted to the tests of k prefixes."""
+    def of(cls, length: Array, share: Array, pool: Any, alpha: float) -> FairCounts:
+        """Return the counts, with alpha adjusted to the tests of all prefixes."""
+        k = int(length.max())
         lattice = CountLattice.of(k, share.shape[1])
         if share.shape[0] * k * len(lattice.states) > 10 * _MOST:
             raise ValueError(
-                f"k must be smaller for target='candidates': the queries have "
-                f"{len(share):,} different pools, of {k * len(lattice.states):,} "
-                "counts each. Pass k, or other targets."
+                f"k must be smaller: the queries have {len(share):,} different pools "
+                f"or lengths, of {k * len(lattice.states):,} counts each. Pass k, or "
+                "targets other than 'candidates'."
             )
         levels, failed = np.empty((2, len(share)))
         fair = np.zeros((len(share), k, len(lattice.states)), dtype=bool)
         for some in lattice.parts(len(share)):
             drawn = None if pool is None else pool[some]
-            law = PrefixLaw(lattice, share[some], drawn)
+            law = PrefixLaw(lattice, share[some], drawn, length[some])
             levels[some], failed[some] = law.adjusted(alpha)
             for place, tail in enumerate(law.tails):
                 passes = tail > levels[some, None] * _SLACK
@@ -257,10 +261,13 @@ class FairCounts:
         return np.stack(least, axis=-1)
 
 
-@lru_cache(maxsize=32)
-def fair_counts(k: int, shares: tuple[float, ...], alpha: float) -> FairCounts:
+@lru_cache(maxsize=4)
+def fair_counts(
+    lengths: tuple[int, ...], shares: tuple[float, ...], alpha: float
+) -> FairCounts:
     """Return the counts of lists whose places do not depend on each other."""
-    return FairCounts.of(k, np.array([shares]), None, alpha)
+    share = np.array([shares] * len(lengths))
+    return FairCounts.of(np.array(lengths), share, None, alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,7 +415,7 @@ def prefix_test(
         for part in lattice.parts(lists.size):
             some = lists[part]
             pool = ranking.lengths[some] if share is None else None
-            law = PrefixLaw(lattice, chance[some], pool)
+            law = PrefixLaw(lattice, chance[some], pool, n_places[some])
             every = np.arange(some.size)
             for j, tails in enumerate(law.tails):
                 tail[some, j] = tails[every, count[some, j]]

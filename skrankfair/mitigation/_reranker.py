@@ -103,7 +103,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         their scores. None counts all.
     alpha : float, default=0.1
         For "fa_ir": the probability that a list in which nobody is disadvantaged is
-        changed, over all prefixes together.
+        changed, over all prefixes of `k` places together, or of all places of the list.
     group : label, list of labels or None, default=None
         For "fa_ir": the groups that must not be too rare. At least one group is left
         out; None leaves out the one with most rows in the fit.
@@ -325,7 +325,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             self.attention_: dict[Hashable, list[float]] = {}
             self.relevance_: dict[Hashable, list[float]] = {}
         if self.method == "fa_ir" and self.k and self.shares_ and self.protected_:
-            law = self._fair_counts(self.k)
+            law = self._fair_counts((self.k,))
             self.alpha_ = float(law.alpha[0])
             self.failure_probability_ = float(law.failure_probability[0])
         return self
@@ -544,10 +544,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             )
         return tuple(label for label in counts if label in labels)
 
-    def _fair_counts(self, k: int) -> FairCounts:
-        """Return the counts of protected groups that pass, for lists of k places."""
+    def _fair_counts(self, lengths: tuple[int, ...]) -> FairCounts:
+        """Return the counts of protected groups that pass, by length of the list."""
         shares = tuple(self.shares_[label] for label in self.protected_)
-        return fair_counts(k, shares, self.alpha)
+        return fair_counts(lengths, shares, self.alpha)
 
     def _reranked(
         self, X: Any, sensitive_features: Any, qid: Any
@@ -617,12 +617,15 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
                 share = lists.sizes / lists.lengths[:, None]
             return SharePlan(share, self.method)
         protected = np.array([self.groups_.index(g) for g in self.protected_])
-        if not finite:
-            counts = self._fair_counts(self.k or k)
-            return CountPlan(counts, protected, np.zeros(1, dtype=np.int64))
-        pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
-        kinds, pool = unique_rows(pools)
-        counts = FairCounts.of(k, kinds[:, :-1], kinds[:, -1], self.alpha)
+        if finite:
+            pools = np.column_stack([lists.sizes[:, protected], lists.lengths])
+            kinds, pool = unique_rows(pools)
+            sizes, size = kinds[:, :-1], kinds[:, -1]
+            counts = FairCounts.of(np.minimum(size, k), sizes, size, self.alpha)
+        else:
+            n_places = lists.lengths if self.k is None else np.array([self.k])
+            lengths, pool = np.unique(n_places, return_inverse=True)
+            counts = self._fair_counts(tuple(lengths.tolist()))
         return CountPlan(counts, protected, pool)
 
     def __sklearn_tags__(self) -> Any:

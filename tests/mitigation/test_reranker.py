@@ -135,6 +135,10 @@ def test_fa_ir_of_hyperfair():
     assert found == [0, 1, 2, 3, 12, 4, 5, 13, 6, 7, 8, 9, 10, 11, *range(14, 20)]
     result = prefix_test(score, sensitive_features=member, group=1, k=10)
     assert result.pvalue == pytest.approx(0.000357227911407478)
+    options |= {"method": "fa_ir", "target": "equal", "k": None}
+    with_longer = np.r_[score, np.arange(80)], np.r_[member, np.arange(80) % 2]
+    found = new_order(*with_longer, np.arange(100) >= 20, **options)
+    assert found[:20] == new_order(score, member, **options)
 
 
 # Scores
@@ -196,8 +200,7 @@ def test_targets():
         return fair.fit(X, sensitive_features=group, **options).shares_
 
     assert shares("proportional") == pytest.approx({"a": 0.5, "b": 0.3, "c": 0.2})
-    weight = np.r_[np.zeros(5), np.ones(5)]
-    found = shares("proportional", sample_weight=weight)
+    found = shares("proportional", sample_weight=[0.0] * 5 + [1.0] * 5)
     assert found == {"b": pytest.approx(0.6), "c": pytest.approx(0.4)}
     assert shares("equal") == dict.fromkeys("abc", 1 / 3)
     assert shares("candidates") == {}
