@@ -122,11 +122,13 @@ class PairwiseFairnessObjective:
         kept = ("strength", "learning_rate", "base_score")
         return {name: getattr(self, name) for name in kept}
 
-    def __copy__(self, memo: Any = None) -> PairwiseFairnessObjective:
+    def __copy__(self) -> PairwiseFairnessObjective:
         """Return itself, which nothing changes, with its data."""
         return self
 
-    __deepcopy__ = __copy__  # as `sklearn.base.clone` needs it
+    def __deepcopy__(self, memo: Any) -> PairwiseFairnessObjective:
+        """Return itself, as `sklearn.base.clone` needs it."""
+        return self
 
     @property
     def y_true(self) -> Array:

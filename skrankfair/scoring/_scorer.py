@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .. import metrics
 from .._estimates.estimates import contrasts_of
 from .._estimates.simultaneous import KINDS, MOST_TOGETHER
-from .._inputs.by_name import ColumnSpec, check_spec, column_of, take_columns
+from .._inputs.by_name import ColumnSpec, check_spec, column_of
 from .._inputs.sklearn_private import (
     BaseScorer,
     MultimetricScorer,
@@ -30,7 +30,12 @@ from .._inputs.sklearn_private import (
     positive_class,
     response_values,
 )
-from .._inputs.validation import check_choice, collected_warnings, did_you_mean
+from .._inputs.validation import (
+    check_aligned,
+    check_choice,
+    collected_warnings,
+    did_you_mean,
+)
 from ..metrics import GroupEstimates
 from ..metrics._disparities import DISPARITIES, EqualizedOdds, rates_of
 from ._score_function import (
@@ -306,7 +311,7 @@ class FairnessScorer(BaseScorer):
         for name, spec in function.columns.items():
             if name not in columns and is_column(spec):
                 columns[name] = column_of(X, spec, name)
-        take_columns(estimator, X, {}, y_true=y_true, **columns)
+        check_aligned(X=X, y_true=y_true, **columns)
         scores = response_values(
             estimator,
             X,
