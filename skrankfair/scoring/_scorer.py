@@ -344,6 +344,8 @@ def _default_response(function: ScoreFunction) -> str | list[str]:
     decides = "threshold" in options and options["threshold"].default is None
     if not function.by_group or (decides and function.params.get("threshold") is None):
         return "predict"
+    if decides:  # a threshold is on the scale that an audit reads
+        return ["predict_proba", "decision_function", "predict"]
     on_scale = unwrapped(function.metric) in _ON_SCALE
     return list(_RESPONSES[1:] if on_scale else _RESPONSES)
 
@@ -391,7 +393,8 @@ def make_fairness_scorer(
         or else `predict`. For a metric on the scale of outcomes, which are losses,
         `calibration_error` and `positive_rate_shift`, it takes `predict_proba`, or else
         `predict`. For a metric of scikit-learn, and for rates of decisions without
-        ``threshold=``, it takes `predict`.
+        ``threshold=``, it takes `predict`; for rates with ``threshold=`` probabilities
+        before a decision function, as `FixedThresholdClassifier` of scikit-learn does.
     greater_is_better : bool or None, default=None
         None means False, which negates the number, for the disparities "difference",
         "max_abs" and "l1", and True for a ratio, for the worst group and for metrics

@@ -310,7 +310,9 @@ class TestByName:
             assert score.estimates.disparity_bound(0.95, "worst") < score
         options = {"sensitive_features": "group", "threshold": 0.3}
         chosen = get_scorer("worst_group_selection_rate", **options)(model, X, Y)
-        decided = [(model.decision_function(X) >= 0.3)[DATA.group == g] for g in (0, 1)]
+        decided = [
+            (model.predict_proba(X)[:, 1] >= 0.3)[DATA.group == g] for g in (0, 1)
+        ]
         assert chosen == min(map(np.mean, decided))
         exposure = pairwise_exposure(Y, Y, **DATA.metadata)
         with pytest.raises(ValueError, match="kind=.worst. needs a metric of which"):
