@@ -267,7 +267,7 @@ class MonotonicityDisplay:
         color = draw.COLORS[0]
         self.band_ = None
         if not (np.isnan(low).all() or np.isnan(high).all()):
-            name = f"{test.confidence_level:.0%} band of the fit"
+            name = f"{100 * test.confidence_level:g}% band of the fit"
             band: dict[str, Any] = {"color": color, "alpha": 0.18, "linewidth": 0}
             self.band_ = ax.fill_between(position, low, high, label=name, **band)
         (self.fit_,) = ax.plot(

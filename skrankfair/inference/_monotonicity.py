@@ -536,7 +536,7 @@ def recommend_metrics(
         if test.group_share < 0.5:
             reason += (
                 "; others would understate a disadvantage of this minority "
-                f"({test.group_share:.0%})"
+                f"({100 * test.group_share:.2g}%)"
             )
         reason += "."
     return MetricRecommendation(metrics, _AVOID, reason, purpose, test.rejected)

@@ -61,9 +61,8 @@ class TestMonotonicity:
     def test_draws_the_numbers_of_the_test(self):
         data = make_biased_rankings(80, 8, 0.5, 0.6, random_state=0)
         who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
-        result = monotonicity_test(
-            data.y_score, **who, group="protected", random_state=0
-        )
+        asked = {"group": "protected", "random_state": 0, "confidence_level": 0.975}
+        result = monotonicity_test(data.y_score, **who, **asked)
         display = result.plot()
         np.testing.assert_array_equal(display.fit_.get_ydata(), result.fit)
         places = np.concatenate([line.get_xdata() for line in display.shares_])
@@ -73,7 +72,7 @@ class TestMonotonicity:
         assert display.group_share_.get_ydata()[0] == result.group_share
         assert display.verdict_.get_text() == f"monotone: p = {result.pvalue:.3f}"
         assert display.ax_.get_ylabel() == "share of protected"
-        assert "95% band of the fit" in legend(display)
+        assert "97.5% band of the fit" in legend(display)
 
     def test_marks_shares_outside_the_band(self):
         inside, outside = drawn().shares_
