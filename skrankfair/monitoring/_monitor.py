@@ -86,7 +86,8 @@ class Alarm:
     when : str
         The day at which the evidence was enough for the first time.
     direction : {"worse", "better"}
-        "better": the gap is nearer to 0 than in the baseline.
+        "better": the gap is shown to be nearer to 0 than in the baseline, where nothing
+        in the confidence sequence is as far away.
     state : {"open", "resolved"}
         "resolved": the gap has changed back, and its confidence sequence since then
         contains values that raise no alarm; or the evidence is no longer enough.
@@ -103,6 +104,8 @@ class Alarm:
         The gap in that window; of a change, its difference from all days before.
     low, high : float
         The confidence sequence of the estimate on the last day of the window.
+    usual : float
+        The gap in the baseline; 0 for an alarm of the gap itself.
     began : tuple of str or None
         For a change, its likeliest first day, and the first and last day of a 95%
         interval for that day.
@@ -119,6 +122,7 @@ class Alarm:
     estimate: float
     low: float
     high: float
+    usual: float
     began: tuple[str, ...] | None
 
     @property
@@ -128,9 +132,10 @@ class Alarm:
 
     def __str__(self) -> str:
         """Return the alarm as a sentence."""
-        what = "has grown" if self.direction == "worse" else "has shrunk"
-        if self.kind == "gap":
-            what = "is beyond the margin"
+        least = min(abs(self.usual + self.low), abs(self.usual + self.high))
+        worse = "has grown" if least > abs(self.usual) else "has changed"
+        change = "has shrunk" if self.direction == "better" else worse
+        what = change if self.kind == "change" else "is beyond the margin"
         size = f"{self.estimate:+.4g} [{self.low:+.4g}, {self.high:+.4g}]"
         text = f"{fmt.label(self.group)}: the gap {what}, {size} since {self.since}"
         if self.began is not None:
@@ -602,27 +607,25 @@ class Monitor(Shown):
             last = -1 if back is None else back - first - 1
             window = int(starts[last])
             low, high = scan.interval(window, alpha)
-            estimate = float(scan.estimate[window, last])
-            usual = watched.means()[0][0, first - 1] if change else 0.0
-            better = change and abs(usual + estimate) < abs(usual)
+            usual = float(watched.means()[0][0, first - 1]) if change else 0.0
+            most = max(abs(usual + low[last]), abs(usual + high[last]))
             # The first day in each block.
             days = [self.when[i] for i in np.append(0, blocks.last + 1)[rows]]
-            began = None
-            if change:
-                changed = change_point(watched.take(slice(back)), first)
-                began = tuple(days[i] for i in changed)
+            changed = change_point(watched.take(slice(back)), first) if change else ()
+            began = tuple(days[i] for i in changed) or None
             alarm = Alarm(
                 group,
                 kind,
                 when=self.when[watched.last[first + seen]],
-                direction="better" if better else "worse",
+                direction="better" if most < abs(usual) else "worse",
                 state="open" if back is None and over[-1] else "resolved",
                 resolved=None if back is None else days[back],
                 evidence=float(np.exp(min(evidence[last], 700.0))),
                 since=days[first + window],
-                estimate=estimate,
+                estimate=float(scan.estimate[window, last]),
                 low=float(low[last]),
                 high=float(high[last]),
+                usual=usual,
                 began=began,
             )
             alarms.append(alarm)

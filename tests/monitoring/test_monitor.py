@@ -197,6 +197,7 @@ class TestAlarms:
         [
             ([0.0, 0.15], {"baseline": 14}, [("worse", "open", None)], "ALARM f"),
             ([0.2, 0.0], {"baseline": 14}, [("better", "open", None)], "Better: f"),
+            ([0.2, -0.19], {"baseline": 14}, [("worse", "open", None)], "ALARM f"),
             (
                 [0.0, 0.15, 0.0], {"baseline": 14},
                 [("worse", "resolved", DAYS[28])], "Resolved: f",
