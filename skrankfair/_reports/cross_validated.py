@@ -215,7 +215,7 @@ def audit_cv(
         raise ValueError(f"k must be None without qid, which has places; got {k}.")
     may_lack(missing)
     margins_of(margin, catalog().values(), confidence_level)
-    check_given(sensitive_features=sensitive_features)
+    check_given(y=y, sensitive_features=sensitive_features)
     # Which of them the task has is known with the scores.
     check_engagement(engagement, chosen_metrics(metrics, task, k))
     given = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}

@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skrankfair import audit_cv, mitigation_report
 from skrankfair import metrics
 from skrankfair.metrics import exposure, mean_squared_error, pairwise_accuracy
 from skrankfair.mitigation import (
@@ -121,27 +122,22 @@ class TestNames:
 
     @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
     def test_estimators_name_what_is_there_twice(self, estimator):
-        with pytest.raises(
-            ValueError, match="distinct column names to fit; 'w' occurs 2"
-        ):
+        with pytest.raises(ValueError, match="column names to fit; 'w' occurs 2"):
             estimator.fit(doubled(), Y)
 
     def test_after_a_column_transformer(self):
         model = LinearRegression().fit(X, Y)
         scorer = get_scorer(GAP, sensitive_features="group", qid="query")
+        ranker = QueryRanker(LinearRegression(), qid="query")
         with pytest.raises(ValueError, match=r'\.set_output\(transform="pandas"\)'):
             scorer(model, StandardScaler().fit_transform(X), Y)
         with pytest.raises(ValueError, match=r'\.set_output\(transform="pandas"\)'):
-            make_pipeline(
-                StandardScaler(), QueryRanker(LinearRegression(), qid="query")
-            ).fit(X, Y)
+            make_pipeline(StandardScaler(), ranker).fit(X, Y)
         renaming = ColumnTransformer(
             [("scale", StandardScaler(), ["x"])], remainder="passthrough"
         ).set_output(transform="pandas")
         with pytest.raises(ValueError, match=r"Is it 'remainder__query'\? verbose_fe"):
-            make_pipeline(renaming, QueryRanker(LinearRegression(), qid="query")).fit(
-                X, Y
-            )
+            make_pipeline(renaming, ranker).fit(X, Y)
 
     @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
     def test_lazy_frames(self, estimator):
@@ -189,6 +185,13 @@ class TestAlignment:
         with pytest.raises(ValueError, match="qid must have its rows in the order of"):
             QueryRanker(LinearRegression()).fit(X, Y, qid=X["query"].iloc[::-1])
 
+    def test_outcomes_of_models_and_scores(self):
+        turned, who = pd.Series(Y).iloc[::-1], {"sensitive_features": X["group"]}
+        with pytest.raises(ValueError, match="y must have its rows in the order of X"):
+            audit_cv(LinearRegression(), X, turned, **who)
+        with pytest.raises(ValueError, match="y_true must have its rows in the order"):
+            mitigation_report(X["x"], X["z"], turned, **who)
+
 
 class TestSaid:
     def test_ones_and_zeros_that_are_crossed(self):
@@ -205,8 +208,6 @@ class TestSaid:
         fair = GroupCalibratedClassifier(LogisticRegression(), sensitive_features=True)
         with pytest.raises(ValueError, match="turn on sklearn.set_config"):
             fair.fit(X, Y)
-        with (
-            sklearn.config_context(enable_metadata_routing=True),
-            pytest.raises(ValueError, match="Name a column of X instead"),
-        ):
+        routed = sklearn.config_context(enable_metadata_routing=True)
+        with routed, pytest.raises(ValueError, match="Name a column of X instead"):
             fair.fit(X, Y)
