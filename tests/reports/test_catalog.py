@@ -131,8 +131,7 @@ def test_no_sentence_says_the_opposite_of_the_truth(task, name, done):
     outcome = (rng.random(n) < chance) * 1
     extra = {"threshold": 0.5} if task == "risk" else {}
     if task == "ranking":
-        extra["qid"] = np.arange(n) // 40
-        extra["k"] = 8 if name.endswith("at_k") else None
+        extra = {"qid": np.arange(n) // 40, "k": 8 if name.endswith("at_k") else None}
     if task == "decision":
         score = (score > 0.5) * 1.0
     who = {"sensitive_features": group, "metrics": name, "task": task}
@@ -170,6 +169,8 @@ def check_sentences(report, name, done):
     side = "worse" if harmed else "better"
     if name == "pairwise_accuracy" and report.favorable == "low":  # nobody knows
         side = "lower" if done == DOWN else "higher"
+    if name.startswith("precision"):  # which alone does not say who
+        side = "higher" if done == DOWN else "lower"
     assert row.side == side
     true, false = (text[0].upper() + text[1:] for text in (words, opposite))
     assert f"{true}: a (" in report.headline or f"{false}: b (" in report.headline
