@@ -28,6 +28,7 @@ from .._inputs.sklearn_private import (
 )
 from .._inputs.validation import (
     Array,
+    check_choice,
     check_given,
     check_lengths,
     progress_shown,
@@ -225,8 +226,10 @@ def audit_cv(
     check_lengths(X=n_rows_of(X), y=len(y), **lengths)
     split_by = columns.pop("groups", None)
     splits = _splits(cv, X, y, columns, split_by, estimator)
-    if isinstance(response_method, str):
-        response_method = {"auto": _RESPONSES}.get(response_method, [response_method])
+    if not isinstance(response_method, list | tuple):
+        check_choice(response_method, "response_method", ("auto", *_RESPONSES))
+        auto = response_method == "auto"
+        response_method = _RESPONSES if auto else (str(response_method),)
     given = {**columns, **(params or {})}
     if routing_enabled():
         routing = get_routing_for_object(estimator)
