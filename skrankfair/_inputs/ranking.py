@@ -240,10 +240,10 @@ class Ranking(Places):
     def from_scores(
         cls, score: Array, codes: Array, shown: ShownPlaces | None = None
     ) -> Ranking:
-        """Order the rows of the queries by score; each of codes 0, 1, ... occurs."""
+        """Order the rows of the queries by score."""
         order = order_rows(codes, score)
-        score = score[order]
-        starts = np.append(0, np.cumsum(np.bincount(codes)))
+        query, score = codes[order], score[order]
+        starts = np.append(starts_of_runs(query), query.size)
         ties = starts_of_runs(score, starts)
         return cls(starts, ties, order, score, shown and shown.take(order))
 
@@ -590,8 +590,7 @@ class RankedData:
         """
         whole = self.ranking
         shown = ShownPlaces(whole.place[rows], *whole.place_bounds(rows))
-        lists = np.unique(codes[rows], return_inverse=True)[1]
-        ranking = Ranking.from_scores(whole.score[rows], lists, shown)
+        ranking = Ranking.from_scores(whole.score[rows], codes[rows], shown)
         return self._in_order(rows[ranking.order], ranking)
 
     def as_shown(self) -> RankedData:

@@ -36,12 +36,11 @@ from .._inputs.validation import (
 )
 from ..mitigation._wrapper import fit_clone, splits_of, warn_of_folds
 from ..scoring._score_function import as_outcomes
+from ..scoring._scorer import AUDITED_RESPONSES
 from .audit import AuditReport, Margin, audit_of_rows, check_engagement
 from .catalog import catalog, chosen_metrics, note
 from .findings import margins_of
 from .rows import AuditOptions, AuditRows, with_task
-
-_RESPONSES = ["predict_proba", "decision_function", "predict"]
 
 
 def audit_cv(
@@ -227,9 +226,9 @@ def audit_cv(
     split_by = columns.pop("groups", None)
     splits = _splits(cv, X, y, columns, split_by, estimator)
     if not isinstance(response_method, list | tuple):
-        check_choice(response_method, "response_method", ("auto", *_RESPONSES))
+        check_choice(response_method, "response_method", ("auto", *AUDITED_RESPONSES))
         auto = response_method == "auto"
-        response_method = _RESPONSES if auto else (str(response_method),)
+        response_method = AUDITED_RESPONSES if auto else (str(response_method),)
     given = {**columns, **(params or {})}
     if routing_enabled():
         routing = get_routing_for_object(estimator)

@@ -141,7 +141,9 @@ class PairwiseFairnessObjective:
             )
         return self._y_true
 
-    def __call__(self, first: Any, second: Any, weight: Any = None) -> tuple[Any, Any]:
+    def __call__(
+        self, first: Any, second: Any, weight: Any = None
+    ) -> tuple[Array, Array]:
         """Return the gradient and the diagonal of the Hessian.
 
         Parameters

@@ -19,7 +19,13 @@ from sklearn.utils import get_tags
 from .._estimates import formatting as fmt
 from .._inputs.by_name import take_columns
 from .._inputs.score_rows import ScoreRows
-from .._inputs.validation import Array, as_numbers, as_weights, unique_rows
+from .._inputs.validation import (
+    Array,
+    as_numbers,
+    as_weights,
+    check_aligned,
+    unique_rows,
+)
 from ..inference import compare, predictive_parity_test
 from ..inference._predictive_parity import PredictiveParityTest
 from ..metrics import GroupEstimates, mean_squared_error
@@ -100,9 +106,11 @@ class ObjectiveParity:
             values = {n: float(mean.estimate[0]) for n, mean in means.items()}
             columns[f"mean_squared_error{name}"] = values
         changes = self.error_change.items()
-        ends = {n: c.confidence_interval(confidence_level) for n, c in changes}
+        ends = {
+            n: np.stack(c.confidence_interval(confidence_level)) for n, c in changes
+        }
         for k, name in enumerate(("ci_low", "ci_high")):
-            columns[name] = {n: float(np.ravel(e[k])[0]) for n, e in ends.items()}
+            columns[name] = {n: float(of_change[k, 0]) for n, of_change in ends.items()}
         frame = pd.DataFrame(columns, index=list(self.after), dtype=float)
         return frame.rename_axis("objective")
 
@@ -464,7 +472,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         -------
         float
         """
-        take_columns(self, X, {}, y=y, sample_weight=sample_weight)
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
         predicted = self.predict(X, sensitive_features)
         outcome = self._outcomes(y) @ self._weights()
         weight = None if sample_weight is None else as_weights(sample_weight)

@@ -330,7 +330,9 @@ class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
     def _unpenalised(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
         """Return the loss, and scikit-learn's model that has the smallest."""
 
-    def _read(self, X: Any, y: Any, given: Any, weight: Any) -> tuple[Any, Any, Any]:
+    def _read(
+        self, X: Any, y: Any, given: dict[str, Any], weight: Any
+    ) -> tuple[Any, Any, Any]:
         """Return features, outcomes, and the columns of groups and queries."""
         check_number(self.strength, "strength", 0, np.inf, inclusive=(True, False))
         check_number(self.alpha, "alpha", 0, np.inf, inclusive=(True, False))

@@ -576,8 +576,6 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         rows, out = np.flatnonzero(group >= 0), scores.copy()
         lacking = []
         codes = np.zeros(rows.size, dtype=int) if query is None else query[rows]
-        if rows.size < group.size:  # a query may have lost all of its rows
-            codes = np.unique(codes, return_inverse=True)[1]
         for column in range(scores.shape[1] if rows.size else 0):
             ranking = Ranking.from_scores(scores[rows, column], codes)
             order = rows[ranking.order[ranking.ties_in_row_order()]]

@@ -48,6 +48,8 @@ from ._score_function import (
 )
 
 _RESPONSES = ("decision_function", "predict_proba", "predict")
+#: The order in which an audit looks for a response, and a threshold for its scale.
+AUDITED_RESPONSES = ("predict_proba", "decision_function", "predict")
 # Metrics whose scores are on the scale of the outcomes, such as probabilities.
 _ON_SCALE = (
     metrics.brier_score,
@@ -344,8 +346,8 @@ def _default_response(function: ScoreFunction) -> str | list[str]:
     decides = "threshold" in options and options["threshold"].default is None
     if not function.by_group or (decides and function.params.get("threshold") is None):
         return "predict"
-    if decides:  # a threshold is on the scale that an audit reads
-        return ["predict_proba", "decision_function", "predict"]
+    if decides:
+        return list(AUDITED_RESPONSES)
     on_scale = unwrapped(function.metric) in _ON_SCALE
     return list(_RESPONSES[1:] if on_scale else _RESPONSES)
 

@@ -22,9 +22,8 @@ from tests.reference import reranking as naive
 def test_published_numbers_of_fa_ir():
     counts = fair_counts((20,), (0.25,), 0.1)
     assert counts.alpha[0] == pytest.approx(0.078125, abs=1e-12)
-    assert counts.failure_probability[0] == pytest.approx(
-        0.10515247355215251, abs=1e-15
-    )
+    failure = 0.10515247355215251
+    assert counts.failure_probability[0] == pytest.approx(failure, abs=1e-15)
     assert counts.least[0, :, 0].tolist() == [0] * 8 + [1] * 7 + [2] * 5
 
 

@@ -1,5 +1,7 @@
 """Frames as users have them: columns named by integers, twice, lazily, or unaligned."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -121,7 +123,8 @@ class TestNames:
 
     @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
     def test_estimators_name_what_is_there_twice(self, estimator):
-        with pytest.raises(ValueError, match="column names to fit; 'w' occurs 2"):
+        said = "distinct column names to fit; 'w' occurs 2"
+        with pytest.raises(ValueError, match=said):
             estimator.fit(doubled(), Y)
 
     def test_after_a_column_transformer(self):
@@ -166,8 +169,9 @@ class TestAlignment:
     def test_labels_may_repeat_or_be_missing(self):
         index = [0, 0, 1, None]
         y, other = pd.Series([0, 1, 0, 1], index), pd.Series([1, 2, 3, 4], index[::-1])
-        with pytest.raises(ValueError, match="in different orders"):
-            metrics.pairwise_preference(y, sensitive_features=other)
+        for of_scores in (metrics.pairwise_preference, partial(exposure, None)):
+            with pytest.raises(ValueError, match="in different orders"):
+                of_scores(y, sensitive_features=other)
         with pytest.raises(ValueError, match="covariates .* in different orders"):
             metrics.matched_pair_calibration(y, y, covariates=other, epsilon=1)
 
@@ -181,6 +185,8 @@ class TestAlignment:
         np.testing.assert_array_equal(result.estimate, expected.estimate)
 
     def test_metadata_of_an_estimator(self):
+        with pytest.raises(ValueError, match="sensitive_features must have its rows"):
+            GroupCalibrator().fit(X[["x"]], Y, sensitive_features=X["group"].iloc[::-1])
         with pytest.raises(ValueError, match="qid must have its rows in the order of"):
             QueryRanker(LinearRegression()).fit(X, Y, qid=X["query"].iloc[::-1])
 

@@ -271,8 +271,9 @@ def test_bad_options_raise(options, message):
 def test_groups_that_overlap_or_are_too_many_raise():
     member, many = np.ones((240, 2), dtype=bool), np.tile(np.arange(12), 20)
     fair = FairReranker(method="fa_ir", k=50)
-    for group, message in ((member, "disjoint"), (many, "smaller for exact .* of 11")):
-        with pytest.raises(ValueError, match=f"must be {message}"):
+    counts = "k must be smaller for exact counts of 11"
+    for group, message in ((member, "must be disjoint"), (many, counts)):
+        with pytest.raises(ValueError, match=message):
             fair.fit(np.arange(240.0)[:, None], sensitive_features=group)
 
 

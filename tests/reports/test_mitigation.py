@@ -66,17 +66,15 @@ class TestGoal:
         assert report.summary().startswith("Goal, calibration: No change shown: ")
 
     def test_that_nothing_measures_is_refused(self):
-        with pytest.raises(
-            ValueError, match="goal='equal_opportunity' needs one of tru"
-        ):
+        said = "goal='equal_opportunity' needs one of tru"
+        with pytest.raises(ValueError, match=said):
             report_of(problem(50), goal="equal_opportunity")
 
 
 def test_other_formats_have_all_of_it(tmp_path):
     report = report_of(problem(100), goal="accuracy")
-    page = report.to_html(tmp_path / "page.html", title="Old and new").read_text(
-        "utf-8"
-    )
+    written = report.to_html(tmp_path / "page.html", title="Old and new")
+    page = written.read_text("utf-8")
     texts = report.to_markdown(), report.to_latex()
     for said in report._sentences():
         shown = page.replace("&#39;", "'").replace("\N{MINUS SIGN}", "-")

@@ -151,7 +151,7 @@ class OutcomeCounts:
         return self._scaled(self._twice(masks, *sides))
 
     def _twice(self, masks: Sequence[Array | None], *sides: bool) -> Array:
-        """Return the same with twice the value, whole numbers without weights."""
+        """Return the counts with twice the values: without weights whole numbers."""
         n, weight = self.ranking.n_rows, self.item_weight
         sought = [weight if mask is None else times(mask, weight) for mask in masks]
         dtype: type = count_dtype(n) if weight is None else float
