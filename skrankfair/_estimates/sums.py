@@ -8,7 +8,7 @@ of two parts of the data, without a line in any metric.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -21,7 +21,7 @@ from .arrays import cached_by_key
 from .entries import Entries, Pairs
 from .finalize import Beside, Finalize, needs_of, quotient, slopes_at
 from .remainder import MOST_PRODUCTS, Remainder
-from .rows import Layout, Rows, matching_rows
+from .rows import BLOCK, Layout, Rows, matching_rows
 from .storage import stored
 
 if TYPE_CHECKING:
@@ -153,13 +153,21 @@ class ClusterSums:
         """Return derivatives of the metric by own and shared columns, (G, C + D)."""
         return slopes_at(finalize, self.by_group[None], self.shared[None])[0]
 
-    def influence(self, finalize: Finalize) -> Iterator[Entries]:
-        """Yield the terms of the jackknife, shape (Q, G), in blocks of rows.
+    def influence(self, finalize: Finalize) -> Iterable[Entries]:
+        """Return the terms of the jackknife, shape (Q, G), in blocks of rows.
 
         The term of row q is ``sqrt((n - 1) / n) (θ_(-q) - θ)``, where θ_(-q) is the
         estimate without the row and n the number of rows with data of the group in its
-        stratum. The sum of squared terms is the variance.
+        stratum. The sum of squared terms is the variance. A single block is kept.
         """
+        several = self.exact_rows.row.size > BLOCK
+        return self._terms(finalize) if several else self._only_block(finalize)
+
+    @cached_by_key
+    def _only_block(self, finalize: Finalize) -> tuple[Entries, ...]:
+        return tuple(self._terms(finalize))
+
+    def _terms(self, finalize: Finalize) -> Iterator[Entries]:
         estimate, slopes = self.estimate(finalize), self.slopes(finalize)
         shared = np.broadcast_to(self.shared, (len(self.groups), self.shared.size))
         terms = np.nan_to_num(slopes) * np.hstack([self.by_group, shared])
