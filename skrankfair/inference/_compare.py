@@ -38,15 +38,14 @@ def _difference(
     b: GroupEstimates,
     sums: ClusterSums,
     *,
-    all_supports: bool,
     independent: bool = False,
 ) -> GroupEstimates:
     """Return ``a - b`` from the sums of both, the columns of `b` behind.
 
-    `all_supports`: the supports of `b` come after those of `a`; else there are only
-    those of `a`. Of independent samples the interval of two shares is that of their
-    difference, and two means have each at least the variance that the other shows; so
-    have the sides of two gaps.
+    The supports of `b` follow those of `a`, but replicates have none of `b`. The
+    interval of the difference of two independent shares is made of their intervals.
+    Each of two independent means has at least the variance that the other shows, and so
+    has each side of two independent gaps.
     """
     size = a.sums.by_group.shape[1], a.sums.shared.size
 
@@ -57,8 +56,9 @@ def _difference(
 
     def minus(one: Finalize, other: Finalize) -> PairedDifference:
         parts = beside(one, False), beside(other, True)
-        needs = parts[0].needs + parts[1].needs if all_supports else parts[0].needs
-        return PairedDifference(*parts, needs)
+        needs = parts[0].needs + parts[1].needs
+        known = tuple(number for number in needs if number < len(sums.supports))
+        return PairedDifference(*parts, known)
 
     difference = minus(a.metric.finalize, b.metric.finalize)
     support = Beside(a.metric.support, *size)
@@ -69,11 +69,11 @@ def _difference(
     elif independent and (a.metric.heavy or a.metric.rest):
         sides = [beside(of, False) for of in of_a] + [beside(of, True) for of in of_b]
         metric = replace(metric, rest=tuple(sides))
-    elif all_supports and a.metric.rest:
+    elif a.metric.rest:
         metric = replace(metric, rest=tuple(map(minus, of_a, of_b)))
     else:
         others = None
-        if all_supports and a.metric.others and b.metric.others:
+        if a.metric.others and b.metric.others:
             others = minus(a.metric.others, b.metric.others)
         metric = replace(metric, heavy=a.metric.heavy, others=others)
     if isinstance(sums, ResampledSums):
@@ -151,7 +151,7 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
         )
     if a.sums.compacted or b.sums.compacted:
         replicates = ResampledSums.of_replicates(a.sums, b.sums)
-        return _difference(a, b, replicates, all_supports=False)
+        return _difference(a, b, replicates)
     both = a.sums.join_columns(b.sums)
     # Whatever the scores, there is an entry for each group of a row. A caller's table
     # need not have any: its groups may be those of the items that scores choose.
@@ -162,7 +162,7 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
             "a and b must be results of the same rows in the same order, or of clusters"
             f" with labels; {moved} of {one} rows are of another group in b."
         )
-    return _difference(a, b, both, all_supports=True)
+    return _difference(a, b, both)
 
 
 def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
@@ -248,8 +248,5 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
             f"Results of variance={a.variance!r} and variance={b.variance!r} cannot be "
             "compared; pass the same variance= to both."
         )
-    return warn_undefined(
-        _difference(
-            a, b, a.sums.as_independent(b.sums), all_supports=True, independent=True
-        )
-    )
+    both = a.sums.as_independent(b.sums)
+    return warn_undefined(_difference(a, b, both, independent=True))
