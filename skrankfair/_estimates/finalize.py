@@ -161,11 +161,6 @@ class PositionMean:
     by_position: Any
     weights: tuple[float, ...]  # length P
 
-    @property
-    def n_buckets(self) -> int:
-        """Number of positions."""
-        return len(self.weights)
-
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the estimates, shape (..., G)."""
         value, _ = self.by_position.parts(by_group, shared)

@@ -41,15 +41,13 @@ from .resampled import Replicates
 from .rows import table_of_sums
 from .scales import ConfidenceInterval, check_level, t_quantile
 from .simultaneous import KINDS, disparity, disparity_bound, simultaneous, why_undefined
-from .sums import ClusterSums
+from .sums import MOST_COVARIANCES, ClusterSums
 
 if TYPE_CHECKING:
     from ..display import GroupEstimatesDisplay
 
 #: Level of the tests for gaps that a mean over strata hides.
 _LEVEL = 0.05
-# With more groups than this the quantile of the largest t is that of independent ones.
-_MOST_CORRELATED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,7 +429,7 @@ class GroupEstimates(AddsUp, PilotData):
         """
         check_level(confidence_level)
         check_number(n_resamples, "n_resamples", 1, np.inf, integer=True)
-        correlated = len(self.groups) <= _MOST_CORRELATED and self.sums.has_covariance
+        correlated = len(self.groups) <= MOST_COVARIANCES and self.sums.has_covariance
         spread = self.covariance if correlated else self.standard_error**2
         reach = simultaneous(spread, self.df, n_resamples, random_state).quantile(
             confidence_level, "sup_t"
