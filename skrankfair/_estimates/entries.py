@@ -62,9 +62,9 @@ class Entries:
         return values
 
     def sizes(self) -> Array:
-        """Return numbers of rows above 0, sums over rows, and sums of squares, (3, G).
+        """Return how many rows are above 0, their sum, and the sum of squares, (3, G).
 
-        The array has a rank of 1 at most.
+        The low rank is at most 1.
         """
         some = replace(self, value=1.0 * (self.value > 0), left=1.0 * (self.left > 0))
         sizes = np.stack([np.rint(some.sum()), self.sum(), self.products(self)])

@@ -55,7 +55,8 @@ _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 SMALL = 10_000
 # An error is uneven if most of it is of fewer clusters than this: see docs/decide.md.
 _FEW_BEHIND = 10
-# Beside so many times as many rows, few rows are few whatever their values.
+# Few rows count as few, whatever their values, if another side has more than this many
+# times as many.
 _FEWER = 2
 # What is more by less than this is rounding.
 _MORE = 1 + 1e-9
@@ -208,10 +209,12 @@ def _side_of_metric(sums: ClusterSums, finalize: Finalize) -> Side:
 
 
 def unseen(*sides: Side, of_items: bool = False) -> list[Array]:
-    """Return how much less variance each side shows than rows like another's have.
+    """Return the variance that each side lacks, compared with the others.
 
-    The result has for each side the variance that is added, and ``Σ u³`` and ``Σ u⁴``
-    of the influences behind all of it, shape (3, G).
+    A side lacks variance if as few rows of another side would show more, and few rows
+    would make most of it. The result has for each side the lacking variance, and
+    ``Σ u³`` and ``Σ u⁴`` of the influences of these rows, or of the side itself if it
+    lacks nothing; its shape is (3, G).
     """
     added = []
     for i, (shown, n, df) in enumerate(sides):
@@ -256,10 +259,10 @@ def unseen_of(result: GroupEstimates) -> Array:
 
 
 def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
-    """Return the `Estimates.skewness` of values or gaps, and where few events make it.
+    """Return the `Estimates.skewness`, and which estimates rest on rare events.
 
-    Rows of others may show events that a group lacks: the error of a gap has them
-    already, and that of a value has not.
+    The rest may show rare events that a group lacks. The error of a gap contains these
+    events already. That of a value does not, so its skewness accounts for them.
     """
     error, others = result.standard_error, result.metric.others
     full, (_, third, fourth) = error**2, result.unseen

@@ -26,8 +26,8 @@ from .storage import stored
 MOST_PRODUCTS = 1 << 20
 # A sum of parts keeps more, since parts of other groups have other products.
 _MOST_OF_SUMS = 1 << 22
-# Products of four columns are for means of rows and of pairs, which have few columns;
-# there are as many of them as there may be products of two groups.
+# Products of four columns are kept for tables of few columns, which means of rows and
+# of pairs have, and only if there are at most as many as of products of two groups.
 _MOST_COLUMNS = 8
 # A sum that is a smaller share of its terms is only the rounding of them.
 _ROUNDING = 1e-13
@@ -347,5 +347,5 @@ def monomials(n_columns: int) -> list[tuple[int, ...]]:
 
 
 def _orders(factors: tuple[int, ...]) -> int:
-    """Return in how many orders these factors are multiplied in a power of a sum."""
+    """Return how often the product of these factors occurs in a power of their sum."""
     return len(set(itertools.permutations(factors)))

@@ -175,7 +175,7 @@ class LogScale(PlainScale):
 
 @dataclass(frozen=True, eq=False)
 class EventScale(PlainScale):
-    """Means that rare events move, of another scale where the error is as it is seen.
+    """Means that rare events move, based on their scale without such events.
 
     The variance of what is rare grows with its mean: where it is V at the estimate, it
     is about ``V + |Δ| κ sqrt(V)`` at a value that is Δ away, on the side to which
@@ -386,7 +386,10 @@ class RatioScale(DifferenceScale):
 
 @dataclass(frozen=True, eq=False)
 class MeanScale(DifferenceScale):
-    """Means of two shares: half of 1 and the first, minus what the second leaves of 1.
+    """Means of two shares a and b.
+
+    The mean is ``(1 + a - (1 - b)) / 2``, so its interval follows from that of the
+    difference of the shares a and 1 - b.
 
     Attributes
     ----------
@@ -407,9 +410,10 @@ class MeanScale(DifferenceScale):
 class RootScale(PlainScale):
     """Root mean squares, which noise makes larger.
 
-    The interval is that of the square. Its upper end is from the whole square, and its
-    lower end from the square minus the noise. It holds the interval of the square from
-    narrow bins, which hide nothing and mix no distant scores.
+    The interval is made for the square. Its upper end starts from the whole square, and
+    its lower end from the square minus the noise. It is widened to contain the interval
+    of the square from narrow bins, which neither hide differences nor mix scores that
+    are far apart.
 
     Attributes
     ----------

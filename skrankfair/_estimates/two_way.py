@@ -87,7 +87,7 @@ class TwoWaySums(ClusterSums):
         return np.maximum(users + np.minimum(items - crossed, most), least)
 
     def tails(self, finalize: Finalize, variance: Array | None = None) -> Array:
-        """Return that over users or over items, of which few make more of an error."""
+        """Return the tails over users or items, whichever are more concentrated."""
         users, items = (way.tails(finalize) for way in self.ways)
         return np.where(items[1] > np.nan_to_num(users[1]), items, users)
 

@@ -45,7 +45,7 @@ _DIGITS, _ROUNDING, _TINY = 9, 1e-9, 1e-300
 
 @dataclass(frozen=True, eq=False)
 class WildScale(PlainScale):
-    """Estimates of which some have a wild bootstrap as their test, and others t.
+    """Estimates tested by the wild bootstrap if chosen, and else by Student's t.
 
     Attributes
     ----------

@@ -105,7 +105,7 @@ class ContrastTest(AddsUp, ABC):
     @property
     @abstractmethod
     def _tests(self) -> Simultaneous:
-        """The differences, one after the other."""
+        """The tests of all differences together."""
 
     @cached_read_only
     def pvalues(self) -> Array:
@@ -126,7 +126,7 @@ class ContrastTest(AddsUp, ABC):
     def _together(
         self, values: Values, covariance: Any, contrasts: Array, spread: Array
     ) -> Simultaneous:
-        """Return tests of values, one after the other; the rest as `Simultaneous`."""
+        """Return the tests of all values together, with the options of this test."""
         estimate, error, df = (numbers.ravel() for numbers in values)
         return Simultaneous(
             *(estimate, error, df),

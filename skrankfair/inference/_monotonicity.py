@@ -140,7 +140,7 @@ class _Fit:
     increasing: bool | str  # a string is "auto"
 
     def directions(self, shares: Array) -> Array:
-        """Return whether each row is to increase; "auto": the sign of Spearman's."""
+        """Return whether each row shall increase, by Spearman's sign if "auto"."""
         if self.increasing != "auto":
             return np.full(len(shares), bool(self.increasing))
         ranks = stats.rankdata(shares, axis=1)

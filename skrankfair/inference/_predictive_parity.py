@@ -140,7 +140,7 @@ class PredictiveParityTest(ContrastTest):
 
     @cached_read_only
     def _tests(self) -> Simultaneous:
-        """The differences, one after the other."""
+        """The tests of all differences together."""
         blocks, contrasts = self.sums.joint(self._pairs)
         spread = self.sums.spread(self._pairs)
         return self._together(self._differences, blocks, contrasts, spread)

@@ -287,10 +287,10 @@ def link_of(score: Array, end: Array | float = _SMALLEST) -> Array:
 
 
 def half_step(score: Array) -> float:
-    """Return half of the smallest distance of probabilities from 0 and 1, but for 0.
+    """Return half of the smallest distance above 0 of probabilities from 0 or 1.
 
-    So the log-odds of 0 and 1 are no outliers: a forest of 100 trees says 0 where it
-    cannot say 0.005.
+    It stands for the distances of 0 and 1 themselves, so that their log-odds are no
+    outliers: a forest of 100 trees says 0 where it cannot say 0.005.
     """
     distance = np.minimum(score, 1 - score)
     smallest = distance[distance > 0].min(initial=0.5)
@@ -357,7 +357,7 @@ def rule_of(calibrator: Any) -> Any:
 
 
 def binned(x: Array, weight: Array, n_bins: int | None = None) -> Array:
-    """Return the mean of the scores in the bin of each, if there are many rows."""
+    """Return scores, replaced by the means of their bins if there are many rows."""
     if x.size <= _MANY:
         return x
     levels = np.linspace(0, 1, (_BINS if n_bins is None else n_bins) + 1)[1:-1]

@@ -126,11 +126,11 @@ def shrink(
     pooled: Curve,
     fits: Sequence[Fit],
 ) -> list[Curve]:
-    """Return the curve of each group, for which that of the group alone is shrunken.
+    """Return the curve of each group, shrunken towards the curve of all rows.
 
-    `fits` return curves of rows: the first one those of groups alone, and each of them
-    one of all rows, of which the best is taken for the shrunken curves. By the first
-    one it is `pooled`.
+    `fits` are functions that fit a curve to rows. The first one has fitted the curves
+    of groups `alone` and the `pooled` curve of all rows. The groups are shrunken to the
+    curve of all rows by the function whose held-out error is the smallest.
     """
     splits = {label: rows.split() for label, rows in groups.items()}
     of_all = None if whole.fold is None else whole.split()
@@ -175,9 +175,10 @@ def shifted_curves(
     groups: dict[Hashable, FoldedRows],
     whole: FoldedRows,
 ) -> list[Shifted]:
-    """Return a curve of rows together with the shift and the slope of each group.
+    """Return the `pooled` curve with the shift and the slope of each group.
 
-    `whole` are all rows, of which those together may be some.
+    The pooled curve is that of the rows `together`, which are some or all of the rows
+    `whole`.
     """
     end = 0.5 / (whole.size + 1) if whole.within_unit else np.nan
     grouped = _joined(groups.values())

@@ -141,7 +141,7 @@ def common_level(sides: Sequence[Side], positive: float) -> tuple[float, list[Ar
 
 
 def threshold_between(side: Side, level: float, chosen: Array) -> float:
-    """Return the threshold of a group at the level, that parts its chosen rows."""
+    """Return the threshold nearest to the level that only the chosen rows reach."""
     threshold = side.threshold_of(level)
     if not chosen.all():
         highest = side.score[~chosen].max()
@@ -241,8 +241,8 @@ class Hull:
     def mixture(self, total: float, ahead: float) -> dict[float, float]:
         """Return the thresholds to draw between, with their probabilities.
 
-        They reach the point, which is on the hull or below it, in expectation, and of a
-        point above the hull its total.
+        Their expected rates are those of the point if it is on the hull or below it. If
+        it is above the hull, only its total is reached.
         """
         right = int(np.searchsorted(self.total, total, side="right"))
         left = min(max(right - 1, 0), self.total.size - 2)
@@ -259,10 +259,11 @@ class Hull:
         return drawn
 
     def _chord(self, total: float, ahead: float) -> tuple[Array, Array]:
-        """Return the ends of the two edges that a chord through a point joins.
+        """Return four vertices of the hull to mix for a point below it, and shares.
 
-        And their shares. Of the chords through a vertex the one with the least variance
-        of the decisions is taken: those of the fewest people are drawn.
+        A chord through the point joins two edges of the hull, whose ends the vertices
+        are. It is the chord through a vertex with the least variance of the decisions:
+        it leaves the decisions of the fewest people to chance.
         """
         right = int(np.searchsorted(self.total, total, side="right"))
         left = int(np.searchsorted(self.total, total, side="left"))
@@ -293,10 +294,10 @@ _ON_HULL, _NO_CHANCE = 1e-12, 1e-15
 
 
 def cheapest_point(hulls: Sequence[Hull], slope: float) -> tuple[float, float]:
-    """Return the highest point above a line that is below all hulls.
+    """Return the point below all hulls that is highest above a line with this slope.
 
-    The line has the slope, and the point is (total, ahead) as in `Hull`. It is a vertex
-    of a hull, or where two of them cross.
+    The point is (total, ahead) as in `Hull`: a vertex of a hull, or a point where two
+    hulls cross.
     """
     vertices = np.unique(np.concatenate([hull.total for hull in hulls]))
     heights = [np.interp(vertices, hull.total, hull.ahead) for hull in hulls]

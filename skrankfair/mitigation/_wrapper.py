@@ -358,7 +358,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return Fold(model, np.concatenate(scored), np.concatenate(scores))
 
     def _check_names(self, X: Any, y: Any = "no_validation", *, reset: bool) -> None:
-        """Look at the columns of X; that of clusters may be dropped and missing."""
+        """Check the names of the columns; a hidden one of clusters may be missing."""
         X = without_units(self, X) if self.drop_metadata_columns else X
         validate_data(self, with_names(X), y, reset=reset, skip_check_array=True)
 
