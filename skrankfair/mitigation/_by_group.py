@@ -250,7 +250,7 @@ class CalibratesByGroup(
     def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
         """Fit to validated rows, whose outcomes have names if they are a frame."""
         check_outcomes(rows.y, self.calibrator)
-        odds = within_unit(rows.x)
+        odds = [within_unit(score) for score in rows.x.T]
         self._fit_groups(rows, rows_by_group(rows), odds)
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
@@ -388,6 +388,6 @@ def check_outcomes(outcome: Array, calibrator: Any) -> None:
         )
 
 
-def within_unit(score: Array) -> list[bool]:
-    """Return whether each column of scores may be probabilities."""
-    return [bool(column.min() >= 0 and column.max() <= 1) for column in score.T]
+def within_unit(values: Array) -> bool:
+    """Return whether all values may be probabilities."""
+    return bool(values.min() >= 0 and values.max() <= 1)

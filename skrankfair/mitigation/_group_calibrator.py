@@ -122,7 +122,7 @@ class ScoreSums:
             Pooled.of(np.column_stack([score, *keys]), weight * y, weight, labels)
             for score in scores
         )
-        square, within = float(weight @ y**2), within_unit(rows.y)[0]
+        square, within = float(weight @ y**2), within_unit(rows.y)
         return cls(columns, y.size, rows.n_clusters, units, square, within)
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
@@ -374,7 +374,7 @@ class GroupCalibrator(CalibratesByGroup):
             for label, before in known[1].items():
                 sums[label] = before + sums[label] if label in sums else before
         sums = {label: sums[label] for label in sort_labels(list(sums))}
-        odds = [within_unit(column.features[:, :1])[0] for column in whole.columns]
+        odds = [within_unit(column.features[:, 0]) for column in whole.columns]
         self._fit_groups(whole, sums.items(), odds)
         self._sums = whole, sums
         return self

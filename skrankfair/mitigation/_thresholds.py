@@ -655,7 +655,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def _sides(self, rows: ScoreRows) -> tuple[dict[Hashable, Side], Side]:
         """Return the scores and curves of the groups, and those of all rows."""
-        [odds] = within_unit(rows.x)
+        odds = within_unit(rows.x)
 
         def fitted(of_side: ScoreRows, known: ScoreRows) -> Side:
             columns = known.x[:, 0], known.y[:, 0], known.weight, known.cluster_codes
