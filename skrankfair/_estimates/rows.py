@@ -174,12 +174,14 @@ class Rows:
         for start in range(0, self.row.size, step):
             some = slice(start, start + step)
             columns = dense_values(self.values[some]).reshape(-1, width, self.n_columns)
-            whole = slice(start // width, (start + step) // width)
-            common = self.shared[whole if self.complete else self.row[some]]
+            if self.complete:
+                common = self.shared[start // width : (start + step) // width]
+            else:  # column by column, which is faster
+                common = self.shared.T.take(self.row[some], axis=1).T
             if totals is not None:
-                of_all = (
-                    totals[0] if self.complete else totals[0][self.group[some], None]
-                )
+                of_all = totals[0]
+                if not self.complete:
+                    of_all = of_all.take(self.group[some], axis=0)[:, None]
                 columns, common = of_all - columns, totals[1] - common
             values[some] = function(columns, common).ravel()
         return values
