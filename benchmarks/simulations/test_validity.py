@@ -18,8 +18,8 @@ LIMITS = {"size": 0.065, "cover": 0.07}
 @pytest.mark.parametrize(
     ("study", "key", "n_data"),
     [
-        *(("ranking", key, 30 if key == "rare" else 60) for key in HARD),
-        *((study, key, 60) for study in ("curve", "calibration") for key in CURVES),
+        *(("ranking", key, 24 if key == "rare" else 45) for key in HARD),
+        *((study, key, 45) for study in ("curve", "calibration") for key in CURVES),
     ],
 )
 def test_promises_hold(study, key, n_data):
