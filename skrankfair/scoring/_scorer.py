@@ -9,6 +9,7 @@ which is ``worst_group_neg_NAME`` where low values are better. A third makes
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -619,6 +620,8 @@ class _Scores(dict[str, float]):
         return 0.0
 
 
+#: What the name of a scorer and "_" begin in the names of its columns.
+_COLUMN_ENDS = f"standard_error|df|neg|(neg_)?({'|'.join(KINDS)})_(of_.*|support)"
 #: Level of the bounds from which standard errors are recovered.
 _LEVEL = 0.95
 
@@ -633,6 +636,13 @@ class ScorersWithErrors(MultimetricScorer):
 
     def __init__(self, scorers: Mapping[str, Any]) -> None:
         super().__init__(scorers={name: copy(s) for name, s in scorers.items()})
+        for name in scorers:
+            columns = re.compile(rf"{re.escape(name)}_({_COLUMN_ENDS})", re.DOTALL)
+            for other in filter(columns.fullmatch, scorers):
+                raise ValueError(
+                    f"scorers must not have both the names {name!r} and {other!r}, "
+                    "with which columns of the former in cv_results_ begin."
+                )
         for scorer in self._scorers.values():
             if isinstance(scorer, FairnessScorer):
                 scorer.keeps_estimates = True
@@ -762,7 +772,7 @@ def with_errors(scorers: Mapping[str, Any]) -> ScorersWithErrors:
     Raises
     ------
     ValueError
-        If `scorers` is not a dict of scorers.
+        If `scorers` is not a dict of scorers, or columns of one begin like another.
 
     See Also
     --------
