@@ -123,7 +123,8 @@ def fit_model(model: Any, rows: CurveRows) -> None:
         model.fit(column, outcome, sample_weight=rows.weight, cluster=cluster)
         return
     weighs = has_fit_parameter(model, "sample_weight")
-    if not weighs and cluster is None and not (weight % 1).any():
+    repeats = cluster is None and not (weight % 1).any() and weight.sum() <= _MOST_ROWS
+    if repeats and not weighs:
         times = weight.astype(np.int64)
         column, outcome = column.repeat(times, axis=0), outcome.repeat(times, axis=0)
         weight = np.ones(len(outcome))
@@ -131,8 +132,9 @@ def fit_model(model: Any, rows: CurveRows) -> None:
     if weighted and not weighs:
         raise ValueError(
             "calibrator must take sample_weight in fit, for the weights of rows or "
-            f"clusters; {type(model).__name__} does not. With cluster_weight='row' "
-            "and no sample_weight there are none."
+            f"clusters; {type(model).__name__} does not. With cluster_weight='row' and "
+            "no sample_weight there are none, and without clusters whole weights that "
+            f"add up to at most {_MOST_ROWS:,} are rows repeated."
         )
     if is_classifier(model):
         if not hasattr(model, "predict_proba") or (outcome % 1).any():
@@ -183,6 +185,8 @@ def _smooth_line(model: Any, points: Array, knots: Array) -> Line:
 
 _SMALLEST = np.finfo(float).eps
 _KNOTS = 200
+#: Of rows repeated for an estimator without weights: they take gigabytes of memory.
+_MOST_ROWS = 10**8
 #: 1,000 cells choose as these do, in twice the time.
 _CELLS = 400
 #: Standard errors by which ranks must predict better. By one, or by any, the log loss

@@ -79,6 +79,10 @@ def _by_column(functions: Sequence[Callable[[Array], Array]], values: Any) -> Ar
     return np.column_stack(out).reshape(values.shape)
 
 
+#: Of rows that weights count: of more, one cannot be told from none.
+_MOST_UNITS = 1 / np.finfo(float).eps
+
+
 @dataclass(frozen=True)
 class ScoreSums:
     """Sums over rows of one group, batch by batch, to which its curves are fitted."""
@@ -143,10 +147,11 @@ class ScoreSums:
         for pooled in self.columns:
             weight, total = pooled.weight, pooled.weight.sum()
             options: dict[str, Any] = {"within_unit": self.within_unit}
+            size = min(total, _MOST_UNITS)
             if self.cluster is not None:  # weights have no scale
-                weight = weight * (self.cluster.sum() / total)
+                size = self.cluster.sum()
                 options |= {"fold": pooled.features[:, 1], "n_units": self.cluster}
-            rows = pooled.features[:, 0], pooled.outcome, weight
+            rows = pooled.features[:, 0], pooled.outcome, weight * (size / total)
             columns.append(FoldedRows(*rows, square=self.square / total, **options))
         return columns
 
@@ -255,7 +260,8 @@ class GroupCalibrator(CalibratesByGroup):
     curve falls and Platt's method where it is not logistic, and binning is biased
     within its bins. Without clusters a row of weight 2 is the row seen twice; with
     clusters weights are importance: a row counts its weight over the number of rows of
-    its cluster, and clusters remain as many as they are.
+    its cluster, and clusters remain as many as they are. A factor common to all weights
+    then changes nothing; a `cluster` of row numbers is for rows of such weights.
 
     References
     ----------

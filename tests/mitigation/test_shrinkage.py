@@ -87,6 +87,8 @@ def test_a_weight_of_2_is_the_row_twice():
         weighted = model.fit(X, y, sample_weight=times).transform(fresh)
         repeated = model.fit(X.iloc[rows], y[rows]).transform(fresh)
         np.testing.assert_allclose(weighted, repeated, rtol=1e-8)
+        ever = model.fit(X, y, sample_weight=1e30 * times).transform(fresh)
+        assert (np.abs(ever - 0.5) <= 0.5).all()
 
 
 @pytest.mark.parametrize("cluster", [None, "user"])
