@@ -186,12 +186,13 @@ class PairSource:
     ) -> dict[Hashable, PreferencePairs | None]:
         """Return the pairs of each group against the rest; warn of those without any.
 
-        Two disjoint groups are one comparison, that of the first of them. The
+        Two groups without a row of both or of neither are one comparison, that of the
+        first of them. The
         `consequence` ends the warning. With the `stratum` of each row, in which it is
         the better item, there are terms by group and stratum, of which those of a group
         count as one.
         """
-        twice = len(groups) == 2 and not groups.overlapping
+        twice = len(groups) == 2 and (groups.mask(0) != groups.mask(1)).all()
         strata: dict[Any, Any] = {None: True}
         if stratum is not None:
             strata = {b: stratum == b for b in np.unique(stratum).tolist()}
@@ -376,7 +377,8 @@ def pairwise_penalty(
 ) -> PairwisePenalty:
     """Make the penalty of scores that underrank a group, with its gradient.
 
-    It is ``Σ_k |Corr_k(A, B)|`` over groups k, and a function of scores alone: any
+    It is ``Σ_k |Corr_k(A, B)|`` over groups k, each against the rest (of two groups
+    that are each other's rest, over one of them), and a function of scores alone: any
     model that takes the gradient of a loss of its scores can be trained with it. A =
     (s_i - s_j)(y_i - y_j) is how clearly the score tells a better item i from a worse
     item j of its query, B = (g_i - g_j)(y_i - y_j) whether the better one is in the

@@ -85,11 +85,14 @@ def repeated_queries(query, seed=1):
 
 
 @each_comparison
-@pytest.mark.parametrize("n_groups", [2, 3])
-def test_penalty_is_the_naive_correlation_and_its_gradient(comparison, n_groups):
+@pytest.mark.parametrize(("n_groups", "matrix"), [(2, 0), (2, 1), (3, 0)])
+def test_penalty_is_the_naive_correlation_and_its_gradient(
+    comparison, n_groups, matrix
+):
     _, y, group, query = problem(grades=3, n_groups=n_groups)
     score = np.random.default_rng(0).normal(size=y.size)
-    penalty = penalty_of(y, group, query, comparison=comparison)
+    labels = np.eye(2, dtype=bool)[group] if matrix else group
+    penalty = penalty_of(y, labels, query, comparison=comparison)
     value, gradient = penalty(score)
     naive = [
         naive_correlation(y, score, query, group == k, comparison)
