@@ -159,7 +159,13 @@ def positive_class(estimator: Any) -> Any:
 
 def chosen_response(estimator: Any, response_method: Any) -> str:
     """Return the first of these methods that the estimator has."""
-    return str(_check_response_method(estimator, response_method).__name__)
+    try:
+        return str(_check_response_method(estimator, response_method).__name__)
+    except (AttributeError, TypeError) as error:
+        raise TypeError(
+            f"estimator must have a method of response_method={response_method!r}; got "
+            f"{type(estimator).__name__}."
+        ) from error
 
 
 def response_values(

@@ -33,6 +33,7 @@ from .._inputs.validation import (
     check_lengths,
     progress_shown,
     to_numpy,
+    to_vector,
 )
 from ..mitigation._wrapper import fit_clone, splits_of, warn_of_folds
 from ..scoring._score_function import as_outcomes
@@ -216,6 +217,8 @@ def audit_cv(
     may_lack(missing)
     margins_of(margin, catalog().values(), confidence_level)
     check_given(y=y, sensitive_features=sensitive_features)
+    outcome = to_vector(y, "y")
+    y = outcome if np.ndim(y) > 1 else y
     # Which of them the task has is known with the scores.
     check_engagement(engagement, chosen_metrics(metrics, task, k))
     given = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}

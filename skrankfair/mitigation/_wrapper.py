@@ -121,12 +121,15 @@ def splits_of(
     rows = np.arange(strata.size)
     if not (cv is None or isinstance(cv, Integral)):
         given = {"groups": unit, **(parameters or {})}
-        splits = check_cv(cv, y, classifier=classifier).split(X, y, **given)
+        known = check_cv(cv, y, classifier=classifier)
+        # The errors of a splitter are its own.
+        splits = [*known.split(X, y, **given)] if hasattr(cv, "split") else known.cv
         try:
             folds = [(rows[np.asarray(a)], rows[np.asarray(b)]) for a, b in splits]
-        except IndexError as error:
+        except (IndexError, TypeError, ValueError) as error:
             raise ValueError(
-                f"cv must give numbers of rows below {rows.size}, or masks; {error}."
+                "cv must give pairs of rows to fit and rows to score, as numbers below "
+                f"{rows.size} or masks; {error}."
             ) from error
         if not folds:
             raise ValueError("cv must give at least one split; got none.")

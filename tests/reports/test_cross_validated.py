@@ -9,6 +9,7 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GroupKFold,
@@ -236,8 +237,8 @@ class TestInputs:
     def frame(self, **options):
         X, y = problem()
         who = {"sensitive_features": "group", "qid": "query"}
-        options = {**who, "metrics": SOME, **options}
-        return audit_cv(model(), X, y, **options).to_frame()
+        options = {"estimator": model(), "y": y, **who, "metrics": SOME, **options}
+        return audit_cv(X=X, **options).to_frame()
 
     def test_names_arrays_and_functions_give_the_same(self):
         X, y = problem()
@@ -257,7 +258,7 @@ class TestInputs:
             (in_polars, pl.from_pandas(X), who),
             (model(), X, who),
         ):
-            labels = np.where(y == 1, "yes", "no") if table is X else y.to_numpy()
+            labels = np.where(y == 1, "yes", "no") if table is X else y.to_frame()
             found = audit_cv(estimator, table, labels, metrics=SOME, **columns)
             pd.testing.assert_frame_equal(found.to_frame(), expected)
 
@@ -281,10 +282,13 @@ class TestInputs:
             ({"metrics": "auc"}, "metrics must be among"),
             ({"cv": GroupKFold(3), "groups": "town"}, "there is no 'town'"),
             ({"k": 3, "qid": None}, "k must be None without qid"),
+            ({"y": np.eye(480)}, r"y must be 1-dim.*got an array of shape \(480, 480"),
+            ({"y": []}, "y must have at least one row; it is empty"),
+            ({"estimator": model(PCA(1))}, "estimator must have a method.*Pipeline"),
         ],
     )
     def test_bad_input_raises(self, options, message):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises((TypeError, ValueError), match=message):
             self.frame(**options)
 
 
