@@ -34,7 +34,7 @@ class ChangeReport(AuditReport):
         How far the groups were from fair before, and are now, by name of a result.
     """
 
-    before: AuditReport | None = None
+    before: AuditReport = field(kw_only=True)
     paired: bool = False
     distances: Mapping[str, FairnessDistances] = field(default_factory=dict)
     texts: ClassVar[str] = "change"
@@ -54,27 +54,32 @@ class ChangeReport(AuditReport):
 
     def _said(self) -> list[str]:
         tested = [f for f in self.findings if f.tested]
-        number = len(tested)
         if not tested:
             return [note("nothing_common")]
         if unchanged(row for f in tested for row in f.rows):
             return [note("same")]
-        if not any(f.compared for f in tested):
-            return [note("too_little_change")]
-        level = 1 - (1 - self.confidence_level) / number
+        tested = [f for f in tested if f.compared]
+        now, alone = {g for g, n in self.group_rows.items() if n}, []
+        if now.isdisjoint(self.before.group_rows):
+            what = f"only {_titles(tested)}" if tested else "nothing"
+            alone = [note("no_common_group", what=what)]
+        if not tested:
+            return alone or [note("too_little_change")]
+        level = 1 - (1 - self.confidence_level) / len(tested)
         strict = [replace(f, confidence_level=level) for f in tested]
         changed = [f for f in strict if f.conclusions]
         names = [f.metric.name for f in changed]
         hints = [f for f in tested if f.conclusions and f.metric.name not in names]
-        counts = {"count": len(changed), "number": number, "titles": _titles(changed)}
-        said = note("changed" if changed else "unchanged", **counts)
+        said, counts = note("unchanged"), {"count": len(changed), "number": len(tested)}
+        if changed:
+            said = note("changed", titles=_titles(changed), **counts)
         for side, words in CHANGES.items():
             if rows := [row for f in changed for row in f.on(side)]:
                 labels = {row.group: row.label for row in rows}.values()
                 said += f" Now {words}: {fmt.some([*labels])}."
         also = " also" if changed else ""
         aside = note("hints", titles=_titles(hints), also=also)
-        return [said, aside] if hints else [said]
+        return [*alone, said, aside] if hints else [*alone, said]
 
     @property
     def reading(self) -> str:

@@ -103,7 +103,9 @@ def test_groups_of_one_audit_only_have_no_change(tmp_path):
         change.to_html(tmp_path / "c.html")
     assert "Only the data now have x." in both[0].notes
     assert "Only the data before have x." in both[1].notes
-    assert "in both" in now.changes_since(week(0, 0, "ab", metrics=INTER)).headline
+    for metrics, what in ((INTER, "nothing"), ([INTER, "ndcg"], "only NDCG")):
+        alone = now.changes_since(week(0, 0, "ab", metrics=metrics)).headline
+        assert f"no group in common: {what} can be compared" in alone
 
 
 def test_stored_audits_have_changed_as_much(mended):
