@@ -17,6 +17,7 @@ import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
+from .._inputs.validation import check_number
 from .._reports.audit import AuditReport, audit
 from .._reports.conditions import checked, conditions_section, parsed_conditions
 from .._reports.exports import write_text
@@ -49,7 +50,9 @@ def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     if overlapping is not None:
         columns["sensitive_features"] = overlapping
     given = {name: getattr(arguments, name) for name in _READING if name in arguments}
-    given["max_groups"] = getattr(arguments, "max_groups", None) or MOST_GROUPS
+    most = getattr(arguments, "max_groups", None)
+    check_number(most, "--max-groups", 1, np.inf, integer=True, optional=True)
+    given["max_groups"] = most or MOST_GROUPS
     given["overlapping"] = overlapping is not None
     read = read_arguments(path, columns, **given)
     groups, cross = read["sensitive_features"], getattr(arguments, "cross", True)
@@ -200,6 +203,8 @@ def _largest_distance(result: GroupEstimates) -> float:
 
 
 def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
+    if arguments.returning and arguments.per_week is None:
+        raise InputError("--returning needs --per-week, the clusters of a week.")
     report, columns = _report(arguments, arguments.file, say)
     gap, power, alpha = arguments.gap, arguments.power, arguments.alpha
     results = {f.metric.name: f.result for f in report.findings if f.tested}

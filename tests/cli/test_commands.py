@@ -286,6 +286,8 @@ class TestPlan:
         np.testing.assert_allclose(rows["weeks"], size.weeks(50))
         assert "two arms, or before and after" in capsys.readouterr().out
         options += ["--returning", "0.5"]
+        alone = complaint(["plan", file, *WHO, *options[:-4], *options[-2:]], capsys)
+        assert "--returning needs --per-week" in alone
         (metric,) = numbers(["plan", file, *WHO, *options], tmp_path)["metrics"]
         longer = pd.DataFrame(metric["groups"])["weeks"]
         assert (longer >= rows["weeks"]).all()

@@ -135,8 +135,9 @@ class TestLabels:
         assert "or --max-groups 1200 if they are" in line
         line = complaint([*arguments, "region,score"], capsys)
         assert "'region', 'score' (--sensitive-features) has 1,200 distinct" in line
-        few = ["session", "--max-groups", "119"]
-        assert "more than 119" in complaint([*arguments, *few], capsys)
+        for most, says in (("119", "more than 119"), ("0", "--max-groups must be an")):
+            few = ["session", "--max-groups", most]
+            assert says in complaint([*arguments, *few], capsys)
         monkeypatch.setattr(commands, "MOST_GROUPS", 100)
         exposure = ["--metrics", "pairwise_exposure", "--max-groups", "120"]
         content = numbers([*arguments, "session", *exposure], tmp_path)
