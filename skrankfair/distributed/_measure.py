@@ -152,7 +152,8 @@ def measure(
         If a column is missing, a query is in two clusters, a metric compares the items
         of one list, whose pairs do not add up over parts, or a sample is needed and no
         column labels the units. Of Spark also for a metric of your own, which
-        `GroupEstimates.to_json` refuses.
+        `GroupEstimates.to_json` refuses. A row that an error of values names is that of
+        a part, whose rows are in no order.
     ImportError
         If the package of the engine is not installed.
 

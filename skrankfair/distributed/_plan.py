@@ -69,7 +69,7 @@ class MeasurePlan:
             if (times := known.count(name)) != 1:
                 has = f"{times} columns" if times else "no column"
                 raise ValueError(
-                    f"{what} has {has} {name!r}; it has {', '.join(map(str, known))}."
+                    f"{what} has {has} {name!r}; it has {', '.join(map(repr, known))}."
                 )
 
     def values(self, frame: Any) -> dict[str, Any]:
