@@ -177,6 +177,18 @@ def test_the_order_of_groups_without_common_scores(gap, options, least):
         assert_level(tests, at_most=True)
 
 
+def test_the_order_of_groups_of_which_one_has_a_longer_tail():
+    tests = []
+    for rng in generators(200, 9):
+        in_b = rng.random(600) < 0.7
+        sd = np.where(in_b, 1.5, 0.5)
+        y = np.exp(sd * rng.normal(size=600) - sd**2 / 2)
+        s = rng.uniform(0, 0.5, 600) + 0.5 * in_b
+        who = {"sensitive_features": in_b, "n_resamples": 1000}
+        tests.append(score_order_test(y, s, **who).pvalue)
+    assert_level(tests, at_most=True)
+
+
 @pytest.mark.parametrize(("level", "slope"), [(0.35, 0), (0, 2.2)])
 def test_level_and_slope_are_found_where_curves_alone_find_less(level, slope):
     found = []

@@ -152,10 +152,13 @@ def order_of_scores(
         for values in (mean, square / mass)
     )
     common = np.maximum(squares - common**2, 0)
-    least = common * (independent / mass**2)[pairs].sum(axis=1)
-    known = enough(n).all(axis=1)
+    spread, known, group = common[:, None], enough(n).all(axis=1), group.astype(int)
     if np.unique(y).size == 2:
         known &= n.min(axis=1) * common >= np.ptp(y) ** 2
+    else:  # a range may lack the rare outcomes that others of its group have
+        within = np.bincount(group, square - mass * mean**2) / np.bincount(group, mass)
+        spread = np.maximum(spread, within[group[pairs]])
+    least = (spread * (independent / mass**2)[pairs]).sum(axis=1)
     pairs, error, least = pairs[known], error[known], least[known]
     first, second = pairs.T
     tests = Simultaneous(
@@ -169,7 +172,7 @@ def order_of_scores(
     )
     order = np.argsort(-tests.deviate, kind="stable")
     pvalues = tests.corrected("sup_t")
-    labels, group = rows.groups.labels, group.astype(int)
+    labels = rows.groups.labels
     return ScoreOrderTest(
         *(largest(tests.deviate), -largest(-pvalues)),
         tuple((labels[a], labels[b]) for a, b in group[pairs[order]].tolist()),
@@ -255,11 +258,15 @@ def score_order_test(
     ``n_bins=4`` up to 100 for groups without common scores. With mean outcomes A
     and B of the lower and the higher range, ``(A - B) / se`` is compared with Student's
     t on one side. The error is cluster-robust, and at least that of independent rows
-    with a common mean; each range needs five effective clusters, and, of two outcomes,
-    one expected of each. All comparisons together are corrected by the largest of a
-    normal vector of their estimated correlations. Equal means everywhere are the order
-    that is hardest to tell from a wrong one, so that the test is conservative for all
-    others.
+    with a common mean and, but for two outcomes, with the mean variance within the
+    ranges of their group, since a range may lack the rare outcomes of others. Each
+    range needs five effective clusters, and, of two outcomes, one expected of each. All
+    comparisons together are corrected by the largest of a normal vector of their
+    estimated correlations. Equal means everywhere are the order that is hardest to tell
+    from a wrong one, so that the test is conservative for all others. Real outcomes
+    whose tail is longer in the group of higher scores are an exception where that group
+    is small: lognormal outcomes with equal means were rejected in 10% (180 of 600 rows
+    with σ = 1.5, the lower ones with 0.5), and in 3% where they were 420 rows.
 
     References
     ----------

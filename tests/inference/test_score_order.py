@@ -1,5 +1,7 @@
 """The order of outcomes across groups at unequal scores."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy import special
@@ -40,7 +42,15 @@ def test_differences_and_errors_are_those_of_the_definition():
     s, y = rng.random(150), rng.normal(size=150) + own
     t = score_order_test(y, s, sensitive_features=group, cluster=cluster, n_bins=3)
     assert len(t.groups) > 5
-    wider = []
+    wider, within = [], {}
+    for g in "ab":
+        edges = np.quantile(s[group == g], [1 / 3, 2 / 3], method="inverted_cdf")
+        parts = [
+            naive(by_cluster(y, cluster, (group == g) & (low < s) & (s <= high)))
+            for low, high in combinations([-np.inf, *edges, np.inf], 2)
+        ]
+        mean, _, square, n, _ = np.transpose(parts)
+        within[g] = np.average(square - mean**2, weights=n)
     columns = t.groups, t.ranges.reshape(-1, 2, 2), t.difference, t.standard_error
     for names, ends, difference, error in zip(*columns, strict=True):
         assert ends[0, 1] < ends[1, 0]
@@ -51,7 +61,9 @@ def test_differences_and_errors_are_those_of_the_definition():
         assert difference == pytest.approx(first[0] - second[0])
         n = first[3], second[3]
         mean, square = (np.average([first[i], second[i]], weights=n) for i in (0, 2))
-        least = (square - mean**2) * (first[4] + second[4])
+        common = square - mean**2
+        spreads = [max(common, within[g]) for g in names]
+        least = np.dot(spreads, [first[4], second[4]])
         assert error**2 == pytest.approx(max(first[1] + second[1], least))
         wider.append(first[1] + second[1] < least)
     assert 0 < sum(wider) < len(wider)
