@@ -189,6 +189,24 @@ def test_the_order_of_groups_of_which_one_has_a_longer_tail():
     assert_level(tests, at_most=True)
 
 
+def test_the_critical_value_of_two_uncorrelated_moments():
+    # Outcomes do not depend on anything: the two moments have disjoint queries and
+    # mean 0, so no correlation; their maximum has the distribution Φ².
+    rng, n_resamples = np.random.default_rng(0), 40_000
+    group, qid = rng.choice(["a", "b"], 40_000), np.repeat(np.arange(20_000), 2)
+    data = rng.random(40_000), rng.normal(size=40_000)
+    who = {"sensitive_features": group, "qid": qid, "random_state": 0}
+    for level in (0.9, 0.95):
+        who |= {"confidence_level": level, "n_resamples": n_resamples}
+        t = outcome_inequality_test(*data, **who)
+        value = special.ndtri(np.sqrt(level))
+        density = 2 * np.exp(-(value**2) / 2) / np.sqrt(2 * np.pi) * np.sqrt(level)
+        error = tolerance(level, n_resamples) / density
+        assert abs(t.critical_value - value) < error
+    p = 1 - special.ndtr(t.statistic) ** 2
+    assert abs(t.pvalue - p) < tolerance(p, n_resamples)
+
+
 @pytest.mark.parametrize(("level", "slope"), [(0.35, 0), (0, 2.2)])
 def test_level_and_slope_are_found_where_curves_alone_find_less(level, slope):
     found = []

@@ -128,27 +128,6 @@ def test_statistic_is_that_of_a_one_sample_t_test():
     assert t.n_clusters == 200
 
 
-# The critical value
-
-
-def test_critical_value_of_two_uncorrelated_moments():
-    # Outcomes do not depend on anything: the two moments have disjoint queries and
-    # mean 0, so no correlation; their maximum has the distribution Φ².
-    data = columns(n_queries=20_000, size=2, labels="ab")
-    data["y_true"] = np.random.default_rng(0).random(40_000)
-    n_resamples = 40_000
-    for level in (0.9, 0.95):
-        t = outcome_inequality_test(
-            **data, confidence_level=level, n_resamples=n_resamples
-        )
-        value = norm.ppf(np.sqrt(level))
-        density = 2 * norm.pdf(value) * norm.cdf(value)
-        error = tolerance(level, n_resamples) / density
-        assert abs(t.critical_value - value) < error
-    p = 1 - norm.cdf(t.statistic) ** 2
-    assert abs(t.pvalue - p) < tolerance(p, n_resamples)
-
-
 # Invariances
 
 

@@ -149,10 +149,9 @@ def test_cross_validation_with_metadata():
 
 
 def test_what_is_refused(model):
-    scorers = dict.fromkeys(["gap", "gap_of_ndcg"], "accuracy")
     for name in ("gap_neg", "gap_df", "gap_ratio_of_x"):
         with pytest.raises(ValueError, match=f"not have .*'gap' and '{name}', with"):
-            with_errors(scorers | {name: "accuracy"})
+            with_errors(dict.fromkeys(["gap", "gap_of_ndcg", name], "accuracy"))
     with pytest.raises(ValueError, match="scorers must be a dict .*got 'accuracy'"):
         with_errors("accuracy")
     strict = with_errors({"gap": column_scorer(on_undefined="raise")})
