@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,8 @@ class SmoothCurve(ReadOnlyArrays):
     bandwidth: float
     kernel: str
     n_clusters: float
-    _sample: Sample
-    _method: str
+    _sample: Sample = field(repr=False)
+    _method: str = field(repr=False)
 
     @cached_read_only
     def covariance(self) -> Array:
