@@ -558,9 +558,9 @@ def predictive_parity_test(
     0-5%, and finds differences in 45-80% where the curves alone find 30-60%. Real
     outcomes whose tail is longer in one group are an exception, since its mean seems
     low and certain wherever the rare large outcomes are missing: lognormal outcomes
-    with equal curves were rejected in 9% (30% of 2,000 rows with σ = 1, the others with
-    0.5) to 33% (30% of 800 rows with σ = 1.5, the others with 0.5), but not where σ is
-    the same in both groups.
+    with equal curves were rejected in 9% to 13% (30% of 2,000 rows with σ = 1, the
+    others with 0.5) and in 33% to 39% (30% of 800 rows with σ = 1.5, the others with
+    0.5), but not where σ is the same in both groups.
 
     A point is compared where each group has at least five effective clusters,
     ``(Σ_m B_m)² / Σ_m B_m²`` for the kernel weights B of the clusters, and, for two
