@@ -187,10 +187,9 @@ class PairSource:
         """Return the pairs of each group against the rest; warn of those without any.
 
         Two groups without a row of both or of neither are one comparison, that of the
-        first of them. The
-        `consequence` ends the warning. With the `stratum` of each row, in which it is
-        the better item, there are terms by group and stratum, of which those of a group
-        count as one.
+        first of them. The `consequence` ends the warning. With the `stratum` of each
+        row, in which it is the better item, there are terms by group and stratum, of
+        which those of a group count as one.
         """
         twice = len(groups) == 2 and (groups.mask(0) != groups.mask(1)).all()
         strata: dict[Any, Any] = {None: True}
