@@ -186,7 +186,7 @@ def _footer(result: GroupEstimates) -> str:
         text += f"; {sample_words(sample)}"
     if few := small_groups(result):
         text += f"; fewer than {FEW_EFFECTIVE} effective {unit} in {some(few)}"
-    if result.metric.test_method == "permutation":
+    if result.usual_test == "permutation":
         return f"{text}; test() shuffles the labels"
     if result.metric.slope is not None:
         return f"{text}; fair value {result.fair_value:g} plus slope"

@@ -507,7 +507,8 @@ class GroupEstimates(AddsUp, PilotData):
             the test that their interval goes with. Where a few clusters hold most of
             the data, the wild cluster bootstrap (see Notes).
             "permutation": exact for one list or many; it takes lists to be fair when
-            every order of the labels is equally likely. None: the metric's own.
+            every order of the labels is equally likely. None: the metric's own, and
+            "permutation" for one list of a metric that takes both.
         n_resamples : int, default=999
             Number of shuffles.
         random_state : int, Generator or None, default=None
@@ -548,7 +549,7 @@ class GroupEstimates(AddsUp, PilotData):
         Jackknife and Bootstrap Methods for Cluster-Robust Inference". Journal of
         Applied Econometrics 38(5).
         """
-        method = self.metric.test_method if method is None else method
+        method = self.usual_test if method is None else method
         check_choice(method, "method", ("t", "permutation"))
         if method == "permutation":
             return permutation_test(self, n_resamples, random_state)
@@ -693,7 +694,7 @@ class GroupEstimates(AddsUp, PilotData):
 
     def as_pilot(self, pilot_error: str) -> Pilot:
         """Return the result as a pilot for plans; warn where it can promise little."""
-        if self.metric.test_method != "t":
+        if self.usual_test != "t":
             raise ValueError(
                 f"{self.name} is tested by permutation, which has no power formula."
             )
@@ -864,10 +865,16 @@ class GroupEstimates(AddsUp, PilotData):
         return disparity_bound(self, kind, confidence_level)
 
     @property
+    def usual_test(self) -> str:
+        """The method of `test` that the metric and the number of lists call for."""
+        alone = self.permutation is not None and self.n_clusters == 1
+        return "permutation" if alone else self.metric.test_method
+
+    @property
     def has_pvalue(self) -> bool:
         """Whether there is a p-value without shuffling labels."""
         fair = self.fair_value is not None or self.metric.against_rest is not None
-        return fair and self.metric.test_method == "t"
+        return fair and self.usual_test == "t"
 
     @cached_read_only
     def pvalue(self) -> Array:
