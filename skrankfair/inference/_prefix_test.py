@@ -189,7 +189,8 @@ class PrefixLaw:
     def adjusted(self, alpha: float) -> tuple[Array, Array]:
         """Return the levels whose chance of failure is nearest to alpha, and these.
 
-        The chance is a step function of the level. Of the levels of the right step,
+        The chance is a step function of the level. No level is above alpha, so that no
+        prefix is tested more strictly than alone. Of the levels of the right step,
         the first that halving [0, alpha] meets is returned, as in Zehlike et al.
         """
         n = len(self.share)
@@ -373,9 +374,9 @@ def prefix_test(
     recursion over places gives exactly. As the statistic is discrete, the test rejects
     a fair list with at most the nominal probability.
 
-    FA*IR's test at level α uses the adjusted α_c that makes the probability of a
-    failure nearest to α, and fails where ``statistic <= α_c``; the p-value is the
-    probability of failure of the level that the list just fails.
+    FA*IR's test at level α uses the adjusted α_c, of those up to α, that makes the
+    probability of a failure nearest to α, and fails where ``statistic <= α_c``; the
+    p-value is the probability of failure of the level that the list just fails.
 
     References
     ----------

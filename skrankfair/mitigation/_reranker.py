@@ -150,8 +150,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         The fitted model, if there is one.
     alpha_, failure_probability_ : float
         Of "fa_ir" with `k` and without ``target="candidates"``: the significance of the
-        test of one prefix, and the probability that a fair list fails at some prefix,
-        which is as near to `alpha` as the steps of the counts allow.
+        test of one prefix, at most `alpha`, and the probability that a fair list fails
+        at some prefix, which is the nearest to `alpha` that such a significance gives.
+        It is 0, and no list is changed, where `k` places without a protected item are
+        more likely than `alpha`.
     attention_, relevance_ : dict
         Of "amortized": the sums so far by label, a list with one number per column of
         scores. `partial_fit` adds to them, and `transform` starts from them. Labels of
@@ -537,12 +539,14 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         labels = self.group if isinstance(self.group, list) else [self.group]
         if self.group is None:
             labels = sorted(counts, key=lambda label: -counts[label])[1:]
-        if not set(labels) < set(counts):
+        protected = tuple(label for label in counts if label in labels)
+        known = all(label in list(counts) for label in labels)
+        if not known or len(protected) == len(counts) or self.group == []:
             raise ValueError(
                 "group must be some of the groups of the fit, "
                 f"{quoted(list(counts))}, and not all; got {self.group!r}."
             )
-        return tuple(label for label in counts if label in labels)
+        return protected
 
     def _fair_counts(self, lengths: tuple[int, ...]) -> FairCounts:
         """Return the counts of protected groups that pass, by length of the list."""
@@ -610,9 +614,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         """Return the rule of the groups that may have a place, for `_COUNTING`."""
         finite = self.target == "candidates"
         if self.method != "fa_ir" or not self.protected_:
-            share = np.array([list(self.shares_.values())])
-            if finite:
-                share = lists.sizes / lists.lengths[:, None]
+            given = np.array([list(self.shares_.values())])
+            share = lists.sizes / lists.lengths[:, None] if finite else given
             return SharePlan(share, self.method)
         protected = np.array([self.groups_.index(g) for g in self.protected_])
         if finite:
