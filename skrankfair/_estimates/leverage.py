@@ -236,13 +236,13 @@ def unseen_of(result: GroupEstimates) -> Array:
     """Return the sums of `unseen` over the sides of each estimate, shape (3, G).
 
     They are a group and its rest, two independent samples of these, or the two samples
-    of items of a difference of means (the members of the group, and all others), where
-    one of these has few items.
+    of items of a difference of means or shares (the members of the group, and all
+    others), where one of these has few items.
     """
-    metric, sums, sides = result.metric, result.sums, []
+    metric, sums, sides = result.metric, result.sums.ways[-1], []
     if metric.rest is not None:
         if (result.by_leverage[1] < SMALL).any():
-            sides = unseen(*(_side_of_metric(sums, each) for each in metric.rest))
+            sides = unseen(*(_side_of_metric(result.sums, f) for f in metric.rest))
         # The second of two sides is taken off, with both of its own sides if it is a
         # gap, and so on: signs are +, -, -, +, -, +, +, -.
         for number, (_, third, _) in enumerate(sides):

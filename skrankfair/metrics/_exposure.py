@@ -55,6 +55,12 @@ def has_items(by_group: Array, shared: Array) -> Array:
     return shared.mean(axis=-1)[..., None] * (by_group[..., -1] > 0)
 
 
+@stored("MeanShare")
+def mean_share(by_group: Array, shared: Array) -> Array:
+    """Return the mean of the shared totals, whatever the group has, shape (..., G)."""
+    return np.broadcast_to(shared.mean(axis=-1)[..., None], by_group.shape[:-1])
+
+
 def means_of_shares(units: QuerySums) -> QuerySums:
     """Return the shares of each unit, whose totals are then 1, or 0 if it has none."""
     valid = np.all(units.shared > 0, axis=1, keepdims=True)
@@ -94,10 +100,8 @@ def _share_sums(
         if target is not None:
             columns.append(_target_values(target, block, visits))
         with np.errstate(over="ignore"):
-            by_cell = [lists.members.sums_of_rows(values) for values in columns]
-            totals = [
-                np.add.reduceat(values, ranking.starts[:-1]) for values in columns
-            ]
+            by_cell = [lists.members.sums_of_rows(each) for each in columns]
+            totals = [np.add.reduceat(each, ranking.starts[:-1]) for each in columns]
         by_cell.append(lists.sizes)
         of_rows.append(np.stack(columns, axis=1))
         parts.append(
@@ -162,7 +166,7 @@ def share_estimates(
         if average == "queries":
             total = np.where(sums.shared > 0, sums.shared, 1.0)
             of_rows = of_rows / total[data.ranking.query]
-        by_row = np.column_stack([of_rows, np.ones(len(of_rows))]), of_rows
+        by_row = np.c_[of_rows, np.ones(len(of_rows))], of_rows, [mean_share]
     return query_estimates(
         data, metric, sums, parameters, supports, means_of_shares, by_row
     )

@@ -63,7 +63,7 @@ def top_estimates(
         supports.append(OfRest(support, 1))
         starts = ranking.starts[:-1]
         shared = np.stack([np.add.reduceat(c, starts) for c in columns], axis=1)
-        of_rows = np.stack(columns, axis=1), np.stack(columns, axis=1)
+        of_rows = np.stack(columns, axis=1), np.stack(columns, axis=1), supports
     else:
         unit = f"{average} with {unit}"
     metric = Metric(

@@ -392,14 +392,14 @@ def query_estimates(
     parameters: Mapping[str, Any],
     supports: Sequence[Finalize] | None = None,
     means: Callable[..., QuerySums] | None = None,
-    of_rows: tuple[Array, Array] | None = None,
+    of_rows: tuple[Array, Array, Sequence[Finalize]] | None = None,
 ) -> GroupEstimates:
     """Return the estimates from sums over queries; warn of undefined ones.
 
     Without `supports` the metric's own support is the only one. With `means`, as in
     `averaged_rows`, the average is the one that the parameters name. `of_rows` serves
     metrics with two-way errors: what each ranked row adds to the columns of its groups,
-    (n, C), and to the shared columns, (n, D).
+    (n, C), and to the shared columns, (n, D), and the supports of an item.
     """
     cluster, item = data.cluster, data.item
     users = data if of_rows is None else replace(data, item=None)
@@ -411,9 +411,9 @@ def query_estimates(
     clusters = ClusterSums.from_rows(labels, rows, supports)
     if of_rows is not None and item is not None and cluster is not None:
         both = (item, cluster.crossed_units(item))
-        ways = [_sum_over_rows(data, *of_rows, codes) for codes in both]
+        ways = [_sum_over_rows(data, *of_rows[:2], codes) for codes in both]
         clusters = TwoWaySums.of_ways(
-            clusters, *(ClusterSums.from_rows(labels, way, supports) for way in ways)
+            clusters, *(ClusterSums.from_rows(labels, way, of_rows[2]) for way in ways)
         )
     return warn_undefined(
         GroupEstimates(metric, clusters, parameters, missing=data.missing)
@@ -425,7 +425,8 @@ def _sum_over_rows(
 ) -> Rows:
     """Return the table of the columns of ranked rows, summed by code.
 
-    If `codes` is None each row is a unit of its own.
+    If `codes` is None each row is a unit of its own. The items of a group and all
+    others are two samples.
     """
     labels, cells = data.ranking.order, Cells.of_rows(data.groups)
     ranked, size = np.arange(labels.size), labels.size
@@ -440,4 +441,5 @@ def _sum_over_rows(
         shared=sum_rows(shared, ranked, size),
         n_groups=cells.n_groups,
         labels=labels,
+        member=np.ones(cells.query.size, dtype=bool),
     ).summed()
