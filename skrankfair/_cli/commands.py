@@ -215,6 +215,8 @@ def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     asked = f"To find a {what} of {gap:g} with power {power:g} ({level}):"
     if arguments.change:
         asked += "\nOf two equal parts: two arms, or before and after."
+    if report.n_items is not None:
+        asked += "\nItems grow with users: more users of the same items do not find it."
     blocks, metrics = [f"Pilot: {report.counts}\n{asked}"], []
     for name, result in results.items():
         largest = _largest_distance(result)

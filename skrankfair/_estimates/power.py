@@ -82,7 +82,8 @@ class RequiredSize(ReadOnlyArrays):
         How many times the data of the pilot; below 1 where the pilot has enough. NaN
         where the pilot says nothing about the error.
     n_clusters : ndarray of shape (G,)
-        Clusters in all, with groups and queries in the shares of the pilot.
+        Clusters in all, with groups and queries in the shares of the pilot. With
+        two-way errors they are users, and items grow by the same factor.
     n_effective : ndarray of shape (G,)
         Effective clusters with data of the group among them.
     promised : ndarray of shape (G,), bool
@@ -309,7 +310,9 @@ class PilotData(ABC):
         These data are the pilot: the shares of the groups, the correlation within
         clusters, their sizes and the errors are taken from it. A gap that these data do
         not show may change the errors: where a small rate rises they grow. For this
-        `skrankfair.planning.plan_rates` takes the rates of both sides.
+        `skrankfair.planning.plan_rates` takes the rates of both sides. With two-way
+        errors there are as many times more items as users: more users of the same items
+        say no more of other items, and do not find the gap.
 
         Parameters
         ----------

@@ -248,13 +248,14 @@ def test_provenance_is_all_that_the_numbers_come_from(file, tmp_path, monkeypatc
 class TestPlan:
     def test_is_what_the_results_require(self, file, tmp_path, capsys):
         options = ["--gap", "0.05", "--power", "0.9", "--alpha", "0.1"]
+        options += ["--cluster", "user,watched"]
         options += ["--metrics", "inter_group_accuracy,matched_pair_calibration,ndcg"]
         content = numbers(["plan", file, *WHO, *options], tmp_path)
-        names = ["inter_group_accuracy", "matched_pair_calibration"]
-        report = audit(**columns_of(frame()), metrics=names)
+        report = audit(**columns_of(frame()), cluster=frame()[["user", "watched"]])
         captured = capsys.readouterr()
         assert "warning: The power of matched_pair_calibration cannot" in captured.err
         assert "To find a gap of 0.05 with power 0.9 (level 0.1" in captured.out
+        assert "more users of the same items do not find it." in captured.out
         assert "Without a test to plan: ndcg." in captured.out
         for metric in content["metrics"]:
             result = report.results[metric["metric"]]
@@ -267,8 +268,7 @@ class TestPlan:
                 columns.iloc[:, 1:].to_numpy(float).T,
                 [detectable, sizes.factor, sizes.n_clusters, sizes.promised],
             )
-            for number in sizes.n_clusters:
-                assert f"{number:,.0f}" in captured.out
+            assert all(f"{n:,.0f}" in captured.out for n in sizes.n_clusters)
 
     def test_a_change_takes_weeks(self, file, tmp_path, capsys):
         options = ["--gap", "0.1", "--metrics", "inter_group_accuracy"]
