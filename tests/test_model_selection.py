@@ -230,8 +230,7 @@ class TestConfidence:
     @pytest.mark.parametrize("name", DISPARITIES)
     def test_the_bound_has_the_errors_of_the_folds(self, name):
         """The variances of the folds add up; Satterthwaite's degrees of freedom."""
-        scorer, _ = DISPARITIES[name]
-        ratio = name == "ratio"
+        scorer, ratio = DISPARITIES[name][0], name == "ratio"
         refit = constrain(0.1 if ratio else 9.0, ratio=ratio, confidence_level=0.9)
         search(SMALL, refit, scorer)
         for candidate in GRID["candidate"]:
@@ -239,14 +238,15 @@ class TestConfidence:
             for _, rows in SMALL.splits():
                 model = Candidate(candidate).fit(SMALL.X, SMALL.y)
                 score = scorer(model, SMALL.X.iloc[rows], SMALL.y[rows])
-                kind = "ratio" if ratio else None
+                kind, least = "ratio" if ratio else None, 0.0
                 of_groups = score.estimates
                 bound, df = of_groups.disparity_bound(0.95, kind), of_groups.df.max()
                 if name != "calibration":
-                    df = of_groups.contrast("a", "b", kind=kind or "difference").df
+                    one = of_groups.contrast("a", "b", kind=kind or "difference")
+                    df, least = one.df, one.standard_error * (name == "gap")
                 sums += of_groups.support * [of_groups.estimate, np.ones(2)]
                 margin = np.log(bound / score) * score if ratio else bound - abs(score)
-                error = margin / t.ppf(0.95, df)
+                error = np.maximum(np.abs(margin) / t.ppf(0.95, df), least)
                 variance += error**2
                 spread += error**4 / df
             margin = t.ppf(0.9, variance**2 / spread) * np.sqrt(variance) / 4

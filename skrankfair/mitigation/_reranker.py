@@ -310,8 +310,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         _, groups, _, given = self._read(
             X, sensitive_features, qid, y=y, sample_weight=sample_weight
         )
-        weight = given.get("sample_weight")
-        rows = np.bincount(groups.values, weight, minlength=len(groups))
+        rows = np.bincount(groups.values, given.get("sample_weight"), len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
         if self.estimator is not None:
             if routing_enabled():  # It raises for what nobody requests.
@@ -575,10 +574,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
                 first = np.unique(query, return_index=True)[1]
                 query = np.argsort(np.argsort(first))[query]
         number = {label: g for g, label in enumerate(labels)}
-        group = np.array([number.get(label, -1) for label in groups.labels])
-        group = group[groups.values]
-        rows, out = np.flatnonzero(group >= 0), scores.copy()
-        lacking = []
+        group = np.array([number.get(g, -1) for g in groups.labels])[groups.values]
+        rows, out, lacking = np.flatnonzero(group >= 0), scores.copy(), list[Array]()
         codes = np.zeros(rows.size, dtype=int) if query is None else query[rows]
         for column in range(scores.shape[1] if rows.size else 0):
             ranking = Ranking.from_scores(scores[rows, column], codes)

@@ -713,7 +713,8 @@ def standard_error(result: Result, kind: str) -> tuple[float, float]:
     By Student's t they give the disparity's confidence bound, that of a ratio on the
     scale of the logarithm. On the side of the bound the interval of a small share or
     ratio is the short one, which over the folds would add up to too little: the error
-    of a worst group is at least its own, and a ratio of 0 has that of its upper limit.
+    of a worst group or of a difference is at least that of the group's estimate or of
+    the contrast, and a ratio of 0 has that of its upper limit.
     For several contrasts the degrees of freedom are the most of any of them, which is
     conservative: the errors of folds then shrink least when they are combined.
     """
@@ -735,6 +736,10 @@ def standard_error(result: Result, kind: str) -> tuple[float, float]:
         elif kind == "worst":
             loss = -estimate if result.metric.better == "high" else estimate
             least = result.standard_error[loss.argmax()]
+        elif kind == "difference" and result.metric.not_compared is None:
+            order = estimate.argsort()
+            widest = contrasts_of(result, order[-1:], order[:1], kind)
+            least = widest.scale.standard_error[0]
     return float(np.maximum(margin / stdtrit(df, _LEVEL), least)), df
 
 
@@ -782,8 +787,9 @@ def with_errors(scorers: Mapping[str, Any]) -> ScorersWithErrors:
     The standard error of a score on one test set is cluster-robust and takes the model
     as given. For more than two groups a disparity is a maximum, which has no standard
     error: the one reported gives the same `GroupEstimates.disparity_bound`, that of a
-    ratio on the scale of the logarithm. The one of a worst group is at least that of
-    the group's own estimate, since the errors of several folds are added up.
+    ratio on the scale of the logarithm. The one of a worst group or of a difference is
+    at least that of the group's own estimate or of the contrast of the two groups,
+    since the errors of several folds are added up.
 
     A scorer that fails raises, whatever ``error_score=`` of the search is.
 
