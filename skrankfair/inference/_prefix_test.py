@@ -420,7 +420,8 @@ def prefix_test(
             every = np.arange(some.size)
             for j, tails in enumerate(law.tails):
                 tail[some, j] = tails[every, count[some, j]]
-            pvalues[some] = np.minimum(law.failure(tail[some, :length].min(axis=1)), 1)
+            smallest = tail[some, :length].min(axis=1)
+            pvalues[some] = np.minimum(law.failure(smallest), 1.0)
     count = np.where(place < n_places[:, None], count, np.nan)
     tail[np.isnan(count)] = np.nan
     statistics = np.nanmin(tail, axis=1)

@@ -100,8 +100,10 @@ def _share_sums(
         if target is not None:
             columns.append(_target_values(target, block, visits))
         with np.errstate(over="ignore"):
-            by_cell = [lists.members.sums_of_rows(each) for each in columns]
-            totals = [np.add.reduceat(each, ranking.starts[:-1]) for each in columns]
+            by_cell = [lists.members.sums_of_rows(values) for values in columns]
+            totals = [
+                np.add.reduceat(values, ranking.starts[:-1]) for values in columns
+            ]
         by_cell.append(lists.sizes)
         of_rows.append(np.stack(columns, axis=1))
         parts.append(
@@ -166,7 +168,8 @@ def share_estimates(
         if average == "queries":
             total = np.where(sums.shared > 0, sums.shared, 1.0)
             of_rows = of_rows / total[data.ranking.query]
-        by_row = np.c_[of_rows, np.ones(len(of_rows))], of_rows, [mean_share]
+        with_count = np.column_stack([of_rows, np.ones(len(of_rows))])
+        by_row = with_count, of_rows, [mean_share]
     return query_estimates(
         data, metric, sums, parameters, supports, means_of_shares, by_row
     )

@@ -86,7 +86,8 @@ def drawn_order(
         some = QueryLists(places.starts, places.tie_starts, *columns)
         ranks, chances, relaxed[queries] = exposure_mixture(some, weights, constraint)
         ends = np.cumsum(chances, axis=0)
-        drawn = (ends <= rng.random(some.n_queries) * ends[-1]).sum(axis=0)[some.query]
+        number = rng.random(some.n_queries) * ends[-1]
+        drawn = (ends <= number).sum(axis=0)[some.query]
         worth = weights[ranks[drawn, np.arange(some.n_rows)] - 1]
         by_worth = np.lexsort((-weights[some.position()], some.query))
         order[rows][by_worth] = rows.start + np.lexsort((-worth, some.query))
@@ -311,7 +312,8 @@ def _assigned(cost: Array, gain: Array, sizes: Array, quality: float) -> Array:
     n_rows, n_kinds = cost.shape
     # All candidates start at places of the most frequent kind.
     usual = int(sizes.argmax())
-    column = np.repeat(np.delete(np.arange(n_kinds), usual), np.delete(sizes, usual))
+    others = np.where(np.arange(n_kinds) == usual, 0, sizes)
+    column = np.repeat(np.arange(n_kinds), others)
     moved, place = linear_sum_assignment(cost[:, column] - cost[:, [usual]])
     chosen = np.full(n_rows, usual)
     chosen[moved] = column[place]

@@ -207,7 +207,8 @@ def shortage(lists: QueryLists, order: Array, k: int, plan: CountsPlan) -> Array
     for place in range(k):
         some = np.flatnonzero(place < lists.lengths)
         count[some, lists.group[order[lists.starts[some] + place]]] += 1
-        most[some] = np.maximum(most, plan.missing(place, count))[some]
+        missing = plan.missing(place, count)
+        most[some] = np.maximum(most, missing)[some]
     return most
 
 

@@ -310,7 +310,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         _, groups, _, given = self._read(
             X, sensitive_features, qid, y=y, sample_weight=sample_weight
         )
-        rows = np.bincount(groups.values, given.get("sample_weight"), len(groups))
+        weight = given.get("sample_weight")
+        rows = np.bincount(groups.values, weight, minlength=len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
         if self.estimator is not None:
             if routing_enabled():  # It raises for what nobody requests.
@@ -538,12 +539,13 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         labels = self.group if isinstance(self.group, list) else [self.group]
         if self.group is None:
             labels = sorted(counts, key=lambda label: -counts[label])[1:]
-        protected = tuple(label for label in counts if label in labels)
-        known = all(label in list(counts) for label in labels)
-        if not known or len(protected) == len(counts) or self.group == []:
+        known = list(counts)  # where labels that cannot be hashed may be looked up
+        protected = tuple(label for label in known if label in labels)
+        unknown = [label for label in labels if label not in known]
+        if unknown or len(protected) == len(known) or self.group == []:
             raise ValueError(
                 "group must be some of the groups of the fit, "
-                f"{quoted(list(counts))}, and not all; got {self.group!r}."
+                f"{quoted(known)}, and not all; got {self.group!r}."
             )
         return protected
 
@@ -574,8 +576,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
                 first = np.unique(query, return_index=True)[1]
                 query = np.argsort(np.argsort(first))[query]
         number = {label: g for g, label in enumerate(labels)}
-        group = np.array([number.get(g, -1) for g in groups.labels])[groups.values]
-        rows, out, lacking = np.flatnonzero(group >= 0), scores.copy(), list[Array]()
+        group = np.array([number.get(label, -1) for label in groups.labels])
+        group = group[groups.values]
+        rows, out = np.flatnonzero(group >= 0), scores.copy()
+        lacking = []
         codes = np.zeros(rows.size, dtype=int) if query is None else query[rows]
         for column in range(scores.shape[1] if rows.size else 0):
             ranking = Ranking.from_scores(scores[rows, column], codes)
@@ -611,8 +615,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         """Return the rule of the groups that may have a place, for `_COUNTING`."""
         finite = self.target == "candidates"
         if self.method != "fa_ir" or not self.protected_:
-            given = np.array([list(self.shares_.values())])
-            share = lists.sizes / lists.lengths[:, None] if finite else given
+            share = np.array([list(self.shares_.values())])
+            if finite:
+                share = lists.sizes / lists.lengths[:, None]
             return SharePlan(share, self.method)
         protected = np.array([self.groups_.index(g) for g in self.protected_])
         if finite:

@@ -73,8 +73,7 @@ def test_pvalue_is_the_share_of_all_orders(metric, ties, n_lists):
     assert abs(test.pvalue[1] - exact) < 10 * np.sqrt(0.25 / 8000)
     if np.isfinite(values).all():
         spread = values.std()
-        error = spread / np.sqrt(8000)
-        assert abs(test.null_value[1] - values.mean()) < 5 * error
+        assert abs(test.null_value[1] - values.mean()) < 5 * spread / np.sqrt(8000)
         assert test.standard_error[1] == pytest.approx(spread, rel=0.05)
 
 
@@ -95,15 +94,16 @@ def test_two_sides_of_a_signed_value():
     c = columns(9, 10, seed=2)
     up = pairwise_parity(**c, signed=True)
     down = pairwise_parity(**(c | {"y_score": -c["y_score"]}), signed=True)
-    first, second = (
-        r.test(method="permutation", n_resamples=2000, random_state=0)
-        for r in (up, down)
-    )
+    drawn = {"n_resamples": 2000, "random_state": 0}
+    first, second = (r.test("permutation", **drawn) for r in (up, down))
     np.testing.assert_allclose(first.pvalue, second.pvalue, atol=0.1)
     assert (first.pvalue <= 1).all()
-    # Without a method it is Student's t.
+    # Without a method it is Student's t, but for one list, which has no error.
     np.testing.assert_array_equal(up.test().df, up.df)
     np.testing.assert_array_equal(up.pvalue, up.test(method="t").pvalue)
+    one = pairwise_parity(**columns(1, 40, seed=2), signed=True)
+    assert (one.test(**drawn).pvalue == one.test("permutation", **drawn).pvalue).all()
+    assert "test() shuffles the labels" in str(one)
 
 
 def test_parts_with_ties_are_tested_as_the_whole():
