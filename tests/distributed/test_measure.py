@@ -179,7 +179,7 @@ class TestErrors:
             ("selection_rat", {}, r"Did you mean 'selection_rate'\?"),
             ([], {}, "metrics must name at least one"),
             ([METRICS["inter"], METRICS["queries"]], {}, "'pairwise_accuracy' twice"),
-            ("dips", {"y_score": "nope"}, "no column 'nope'; it has q, u"),
+            ("dips", {"y_score": "nope"}, "no column 'nope'; it has 'q', 'u'"),
             ("impact_ratio", {}, "impact_ratio must return GroupEstimates, .* Dispar"),
             ("matched_pair_curve", {}, "must return GroupEstimates, .*PairCurve"),
             ("brier_score", {"y_true": None}, "needs y_true; .* column by y_true="),
