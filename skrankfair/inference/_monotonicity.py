@@ -295,7 +295,8 @@ def monotonicity_test(
         given. See the notes.
     increasing : {"auto", True, False}, default="auto"
         The direction from the top down. "auto" takes the sign of Spearman's correlation
-        of position and share, as in scikit-learn's `IsotonicRegression`.
+        of position and share, as in scikit-learn's `IsotonicRegression`: two positions
+        are always monotone, and are tested in a given direction only.
     confidence_level : float, default=0.95
         Confidence level of the bands. `MonotonicityTest.rejected` compares the p-value
         with one minus this level.
