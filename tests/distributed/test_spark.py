@@ -124,7 +124,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("metrics", "columns", "message"),
         [
-            ("dips", {"y_score": "nope"}, "no column 'nope'; it has q, u"),
+            ("dips", {"y_score": "nope"}, "no column 'nope'; it has 'q', 'u'"),
             ("dips", {"cluster": "s"}, "s must be constant within a query; q"),
             ("pairwise_accuracy", {"y_true": "unused"}, "y_true"),
             ({"own": OWN}, {}, "are not stored"),
