@@ -145,7 +145,7 @@ def test_power_is_as_promised(sizes, n_clusters):
     Or more where clusters are unequal, of which plans know Student's t alone.
     """
     rng = np.random.default_rng(0)
-    n_samples = 500
+    n_samples = 400
     lengths = np.full(n_clusters, 6)
     if sizes != "equal":
         lengths = np.minimum(3 * rng.random(n_clusters) ** (-1 / 1.5), 40).astype(int)

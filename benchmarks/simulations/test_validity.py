@@ -18,7 +18,7 @@ LIMITS = {"size": 0.065, "cover": 0.07}
 @pytest.mark.parametrize(
     ("study", "key", "n_data"),
     [
-        *(("ranking", key, 24 if key == "rare" else 45) for key in HARD),
+        *(("ranking", key, 18 if key == "rare" else 45) for key in HARD),
         *((study, key, 45) for study in ("curve", "calibration") for key in CURVES),
     ],
 )
