@@ -70,9 +70,9 @@ class ChangeReport(AuditReport):
         changed = [f for f in strict if f.conclusions]
         names = [f.metric.name for f in changed]
         hints = [f for f in tested if f.conclusions and f.metric.name not in names]
-        said, counts = note("unchanged"), {"count": len(changed), "number": len(tested)}
-        if changed:
-            said = note("changed", titles=_titles(changed), **counts)
+        number, titles = len(tested), _titles(changed)
+        counts = {"count": len(changed), "number": number, "titles": titles}
+        said = note("changed" if changed else "unchanged", **counts)
         for side, words in CHANGES.items():
             if rows := [row for f in changed for row in f.on(side)]:
                 labels = {row.group: row.label for row in rows}.values()

@@ -46,19 +46,19 @@ def item_count(by_group: Array, shared: Array) -> Array:
     return np.array(by_group[..., -1])
 
 
+@stored("MeanShare")
+def mean_share(by_group: Array, shared: Array) -> Array:
+    """Return the mean of the shared totals, whatever the group has, shape (..., G)."""
+    return np.broadcast_to(shared.mean(axis=-1)[..., None], by_group.shape[:-1])
+
+
 @stored("HasItems")
 def has_items(by_group: Array, shared: Array) -> Array:
     """Return the mean total of a unit with items, 0 without, shape (..., G).
 
     Where units count alike the totals are 1, and those of several units their number.
     """
-    return shared.mean(axis=-1)[..., None] * (by_group[..., -1] > 0)
-
-
-@stored("MeanShare")
-def mean_share(by_group: Array, shared: Array) -> Array:
-    """Return the mean of the shared totals, whatever the group has, shape (..., G)."""
-    return np.broadcast_to(shared.mean(axis=-1)[..., None], by_group.shape[:-1])
+    return mean_share(by_group, shared) * (by_group[..., -1] > 0)
 
 
 def means_of_shares(units: QuerySums) -> QuerySums:

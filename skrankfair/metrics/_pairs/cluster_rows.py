@@ -410,10 +410,11 @@ def query_estimates(
     supports, labels = supports or [metric.support], data.groups.labels
     clusters = ClusterSums.from_rows(labels, rows, supports)
     if of_rows is not None and item is not None and cluster is not None:
+        by_group, shared, of_items = of_rows
         both = (item, cluster.crossed_units(item))
-        ways = [_sum_over_rows(data, *of_rows[:2], codes) for codes in both]
+        ways = [_sum_over_rows(data, by_group, shared, codes) for codes in both]
         clusters = TwoWaySums.of_ways(
-            clusters, *(ClusterSums.from_rows(labels, way, of_rows[2]) for way in ways)
+            clusters, *(ClusterSums.from_rows(labels, way, of_items) for way in ways)
         )
     return warn_undefined(
         GroupEstimates(metric, clusters, parameters, missing=data.missing)
