@@ -29,6 +29,7 @@ from skrankfair.metrics import (
     rank_shift,
     true_positive_rate,
 )
+from skrankfair.smoothing import nadaraya_watson
 
 pytestmark = pytest.mark.simulation
 
@@ -52,6 +53,21 @@ def test_calibration_error(method):
         intervals.append(first_of(calibration_error(y, s, cluster=cluster, **options)))
     # P((U + V) / 2 < 0.3) = 2 * 0.3² whatever the score.
     assert_covers(intervals, np.sqrt((0.5 - 0.18) ** 2 + 0.6**2 / 12))
+
+
+def test_intervals_of_shares_are_inside_and_hold_the_smoothed_curve():
+    grid, x, missed = np.array([0.02, 0.5, 0.98]), np.linspace(0, 1, 2001), []
+    near = np.exp(-0.5 * ((grid[:, None] - x) / 0.1) ** 2)
+    smooth = near @ (0.05 * x) / near.sum(1)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        s = rng.random(400)
+        y = (rng.random(400) < 0.05 * s).astype(float)
+        low, high = nadaraya_watson(y, s, grid, bandwidth=0.1).confidence_interval()
+        assert (low >= 0).all()
+        assert (high <= 1).all()
+        missed.append((smooth < low) | (smooth > high))
+    assert np.mean(missed) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 60)
 
 
 @pytest.mark.parametrize("metric", [positive_rate_shift, rank_shift])

@@ -248,6 +248,7 @@ BAD = [
     ({"target": {"a": "x"}}, "target must be numeric"),
     ({"k": 0}, "k must be an integer"),
     ({"alpha": 0.5}, "alpha must be a number"),
+    ({"group": "z"}, "group must be some of the groups"),
     ({"group": ["a", {"z"}]}, "group must be some of the groups"),
     ({"group": ["a", "b"]}, "and not all"),
     ({"group": []}, "and not all; got \\[\\]"),

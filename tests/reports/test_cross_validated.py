@@ -288,7 +288,8 @@ class TestInputs:
         ],
     )
     def test_bad_input_raises(self, options, message):
-        with pytest.raises((TypeError, ValueError), match=message):
+        wrong = TypeError if "estimator" in options else ValueError
+        with pytest.raises(wrong, match=message):
             self.frame(**options)
 
 

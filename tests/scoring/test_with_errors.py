@@ -38,6 +38,8 @@ class TestNumbers:
         margin = max(high, -low) - abs(contrast.estimate)
         expected = max(margin / t.ppf(0.95, contrast.df), contrast.standard_error)
         assert scores["gap_standard_error"] == pytest.approx(expected, rel=1e-9)
+        # The interval of a difference of shares is not quite symmetric.
+        assert expected == pytest.approx(contrast.standard_error, rel=0.1)
 
     def test_of_one_value_are_its_own(self, model):
         scores = with_errors({"ndcg": NDCG})(model, X, Y)
