@@ -6,7 +6,7 @@ from functools import cache, cached_property
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t
+from scipy.stats import t, ttest_1samp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
@@ -263,18 +263,24 @@ class TestConfidence:
             assert table["gap_standard_error"] == pytest.approx(np.sqrt(variance) / 4)
 
     def test_a_score_of_one_value_has_a_bound(self):
-        scorer = make_fairness_scorer(ndcg, qid="query")
         data = Data(40)
         data.y[:] = np.abs(data.y)
         refit = constrain(0.1, ratio=True, confidence_level=0.95)
-        search(data, refit, scorer)
+        search(data, refit, make_fairness_scorer(ndcg, qid="query"))
         assert (refit.table_["gap_bound"] < refit.table_["gap"]).all()
 
-    @pytest.mark.parametrize("scoring", [{"gap": GAP}, with_errors({"gap": quality})])
-    def test_without_standard_errors(self, scoring):
-        refit = fairness_constrained("gap", at_least={"gap": -1}, confidence_level=0.95)
-        with pytest.raises(ValueError, match=r"'gap_standard_error'.*with_errors\("):
-            search(SMALL, refit, scoring=scoring)
+    @pytest.mark.parametrize("made", [dict, with_errors])
+    def test_scores_without_errors_have_those_of_the_spread(self, made):
+        refit = fairness_constrained("gap", at_least={"gap": -1}, confidence_level=0.9)
+        found = search(SMALL, refit, scoring=made({"gap": quality})).cv_results_
+        folds = [found[f"split{k}_test_gap"] for k in range(4)]
+        low = ttest_1samp(folds, 0).confidence_interval(0.8).low
+        assert refit.table_["gap_bound"].tolist() == pytest.approx(low)
+
+    def test_equal_folds_do_not_tell_their_error(self):
+        results = make_results([1, 2], [[-0.1, -0.2], [-0.1, -0.1]])
+        with pytest.warns(UndefinedMetricWarning, match=r"\[1\], which rank last"):
+            assert constrain(9, confidence_level=0.95)(results) == 0
 
     def test_after_a_halving_search(self):
         """It ignores ``refit=``; candidates of earlier iterations saw fewer rows."""
