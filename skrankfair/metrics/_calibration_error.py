@@ -330,7 +330,7 @@ class _SmoothSquares:
         x = self.sample.x
         points = np.unique(np.quantile(x, np.linspace(0, 1, _N_POINTS)))
         curve = curve_on_grid(self.sample, points, self.bandwidth, self.kernel)
-        variance = np.interp(x, points, curve.standard_error**2)
+        variance = np.interp(x, points, np.nan_to_num(curve.standard_error) ** 2)
         return float(self.sample.share @ variance)
 
     def refit(self, weight: Array) -> float:

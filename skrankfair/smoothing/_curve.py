@@ -28,6 +28,8 @@ from ._kernels import (
 METHODS = ("auto", "exact", "fast")
 # Relative to what it is the difference of, a sum of squares that rounding leaves.
 _CANCELLED = 1e-2
+# With fewer effective clusters, which rounding may make of one, there is no error.
+_MORE_THAN_ONE = 1 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +70,10 @@ class SmoothCurve(ReadOnlyArrays):
 
     @property
     def standard_error(self) -> Array:
-        """Standard errors on the grid, shape (J,)."""
-        return np.sqrt(self._squares[0] / self.mass**2 * self._factor)
+        """Standard errors on the grid, shape (J,); NaN where one cluster is alone."""
+        alone = self.effective_clusters < _MORE_THAN_ONE
+        error = np.sqrt(self._squares[0] / self.mass**2 * self._factor)
+        return np.where(alone, np.nan, error)
 
     @property
     def effective_clusters(self) -> Array:
