@@ -285,7 +285,7 @@ def plan_rates(
     error = np.sqrt(max(variance.sum() - 2 * covariance, 0.0))
     sides = first, second, correlation_of(np.asarray(covariance), *variance)
     gap = DifferenceScale(-np.diff(rates), error, *sides)
-    tested = float(errors_of_tests(gap, 0.0, first.df, logarithm=False)[0])
+    tested = float(errors_of_tests(gap, 0.0, first.side_df, logarithm=False)[0])
     name = "rate of the group minus that of the rest"
     return Plan(name, variance, covariance, effective, n_tests, tested)
 

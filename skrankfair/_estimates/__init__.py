@@ -6,7 +6,7 @@ groups are shared. The measure also names `finalize`, a function of the column t
 Everything else follows from the table, without a line in any measure:
 
 - the estimate, ``θ = finalize(Σ_q S_q)``;
-- its variance by the jackknife, from ``θ_(-q) - θ`` for every row q that is left out;
+- its variance by the jackknife, from ``θ - θ_(-q)`` for every row q that is left out;
 - the degrees of freedom of the variance, from the share of the data in each row;
 - the bootstrap, from the totals of rows that are drawn again;
 - the comparison of two models, whose tables are joined column by column;
@@ -26,6 +26,13 @@ The clicks and views of three queries, in one group, show all there is to it:
 >>> np.allclose([estimate, error], [result.estimate[0], result.standard_error[0]])
 True
 
+In the package `finalize(by_group, shared)` has a second argument, the shared columns. A
+*support* says how much data a row has of a group, such as its pairs. A metric `needs`
+some of the supports: without them it is undefined, and the share of a row in them is
+the leverage behind the degrees of freedom. A *stratum* is a sample of independent rows:
+clusters are one, and the items of one list are two, the members of a group and all
+others.
+
 What is added to this serves two ends. With 10,000 groups no cluster has data of most of
 them, so the table and the jackknife hold entries where there are data and a low rank
 elsewhere; and with more rows than memory, rows of a small share are folded into sums.
@@ -34,15 +41,17 @@ The table and what follows from it, in the order to read them:
 
 - `finalize`: the functions of totals, and their slopes.
 - `rows`: the table, `Rows`, stored as an entry per row and group that have data.
-- `entries`: `Entries`, numbers by row and group such as ``θ_(-q) - θ``. A row without
+- `entries`: `Entries`, numbers by row and group such as ``θ - θ_(-q)``. A row without
   data of a group moves it through the shared columns only: that is a low rank.
 - `sums`: `ClusterSums`, the totals with their estimates, variances and sums of parts.
   Begin with `estimate`, `influence` and `products`, which are the lines above.
 - `remainder`: the sums of powers into which `compact` folds rows of a small share.
 - `leverage`: how well a variance is known: degrees of freedom, effective numbers of
   clusters, and the variance of events that a small group does not show.
-- `two_way`: errors over users and over the items that recur among them.
-- `resampled`: rows drawn again, for the bootstrap and for metrics that fit a curve.
+- `two_way`: errors over users and over the items that recur among them, by a subclass
+  of `ClusterSums` with variances of its own.
+- `resampled`: rows drawn again, for the bootstrap and, by another subclass, for metrics
+  that fit a curve.
 
 The results that users see:
 
@@ -55,4 +64,9 @@ The results that users see:
 - `power`: the size of data that a gap needs.
 - `formatting` makes text, `storage` JSON (`older` reads what earlier states wrote), and
   `arrays` protects the arrays of results.
+
+To add a metric, begin with one that is like it: ``metrics/_rates.py`` sums over rows,
+``metrics/_ndcg.py`` over lists, and ``metrics/_pairwise.py`` over pairs. An interval of
+another kind is a scale, which `estimates.estimates_of` chooses, and an engine that
+reads data is a source of ``distributed``.
 """

@@ -13,7 +13,7 @@ from scipy import sparse
 from .._inputs.validation import Array
 
 #: Numbers of groups: of the first one of each pair, and of the second.
-Pairs = tuple[Array, Array]
+GroupPairs = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Entries:
         everywhere = self.right @ self.left.sum(axis=0)
         return everywhere + self._by_group(self.value - self._low)
 
-    def products(self, other: Entries, pairs: Pairs | None = None) -> Array:
+    def products(self, other: Entries, pairs: GroupPairs | None = None) -> Array:
         """Return ``Σ_q X_qa Y_qb`` for pairs of groups (a, b), shape (m,).
 
         Without `pairs` each group is paired with itself, and Y must have the same

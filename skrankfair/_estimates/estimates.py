@@ -36,11 +36,12 @@ from .leverage import (
     unseen,
 )
 from .power import PILOT_ERRORS, Pilot, PilotData, keeps_promise
-from .resampled import Resampler
+from .resampled import Origin
 from .scales import (
     LEAST_T,
     ConfidenceInterval,
     DifferenceScale,
+    Ends,
     EventScale,
     LogScale,
     MeanScale,
@@ -71,6 +72,7 @@ class Estimates(ReadOnlyArrays):
     Attributes
     ----------
     names : tuple of hashable, length m
+        Empty where a frame names the contrasts.
     scale : PlainScale
         The estimates with their standard errors.
     df : ndarray of shape (m,)
@@ -78,8 +80,8 @@ class Estimates(ReadOnlyArrays):
     null_value : float or None
         The value that is tested; None: there is no test.
     kind : {"difference", "ratio", "value"}
-    resampler : Resampler
-        The clusters behind the numbers, for the bootstrap.
+    origin : Origin
+        The sums and groups that the numbers are functions of.
     skewness : ndarray of shape (m,) or float
         ``Σ u³ / (Σ u²)^1.5`` of the influences u of means of rows, above 0 where rare
         events make the number larger. Tests of margins need it.
@@ -90,15 +92,15 @@ class Estimates(ReadOnlyArrays):
     df: Array
     null_value: float | None
     kind: str
-    resampler: Resampler
+    origin: Origin
     skewness: Array | float = 0.0
 
     @cached_property
     def tested(self) -> PlainScale:
         """The scale of intervals and tests, wild where few clusters have most data."""
-        return wild_scale(self.scale, self.df, self.resampler)
+        return wild_scale(self.scale, self.df, self.origin)
 
-    def ends(self, reach: Array) -> tuple[Array, Array]:
+    def ends(self, reach: Array) -> Ends:
         """Return intervals of a number of standard errors each way."""
         return self.tested.ends(reach, self.df)
 
@@ -117,7 +119,7 @@ class Estimates(ReadOnlyArrays):
         check_choice(method, "method", METHODS)
         low, high = self.ends(t_quantile(confidence_level, self.df))
         if method != "t":
-            drawn = self.resampler.ends(
+            drawn = self.origin.ends(
                 self.scale, confidence_level, method, n_resamples, random_state
             )
             # Resamples of a few clusters are too like each other: 95% intervals of
@@ -140,8 +142,13 @@ class Estimates(ReadOnlyArrays):
         pvalue = special.stdtr(self.df, np.where(np.abs(t) > LEAST_T, -t, 0.0))
         pvalue = np.where(np.isnan(low) | np.isnan(high), np.nan, pvalue)
         return EquivalenceTest(
-            *(self.names, self.scale.estimate - fair, bounds, pvalue),
-            *(low - fair, high - fair, alpha),
+            groups=self.names,
+            estimate=self.scale.estimate - fair,
+            margin=bounds,
+            pvalue=pvalue,
+            low=low - fair,
+            high=high - fair,
+            alpha=alpha,
         )
 
     def pilot(
@@ -165,9 +172,9 @@ class Estimates(ReadOnlyArrays):
         check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
         known, promised = pilot_error == "known", np.ones(len(self.names), dtype=bool)
         if not known:
-            behind, what = self.resampler, name or str(self.names[0])
-            sums = behind.sums.of_groups(np.unique(behind.sides))
-            promised = keeps_promise(what, sums, behind.finalize)
+            origin, what = self.origin, name or str(self.names[0])
+            sums = origin.sums.of_groups(np.unique(origin.sides))
+            promised = keeps_promise(what, sums, origin.finalize)
             if self.kind != "value":
                 promised = np.array([promised.all()])
         estimate, error = self.scale.estimate, self.scale.standard_error
@@ -179,7 +186,7 @@ class Estimates(ReadOnlyArrays):
             df=self.df,
             n_effective=self.df + 1 if n_effective is None else n_effective,
             promised=promised,
-            n_clusters=float(self.resampler.sums.count),
+            n_clusters=float(self.origin.sums.count),
             n_tests=n_tests,
             ratio=ratio,
             pilot_df=None if known else self.df,
@@ -385,11 +392,11 @@ def estimates_of(result: GroupEstimates) -> Estimates:
             narrow_error = np.sqrt(sums.variance(square))
         noise = sums.estimate(metric.noise)
         scale = RootScale(estimate, error, noise, narrow, narrow_error)
-    elif metric.others is not None and rare.any():
+    elif metric.of_rest is not None and rare.any():
         scale = EventScale(estimate, error, scale, event)
         skewness = np.where(rare, 0.0, skewness)  # which the scale has
-    resampler = Resampler(sums, metric.finalize, np.arange(df.size)[:, None])
-    values = result.groups, scale, df, metric.fair_value, "value", resampler
+    origin = Origin(sums, metric.finalize, np.arange(df.size)[:, None])
+    values = result.groups, scale, df, metric.fair_value, "value", origin
     return Estimates(*values, skewness)
 
 
@@ -428,9 +435,9 @@ def contrasts_of(
     check_choice(kind, "kind", ("difference", "ratio"))
     finalize, sums = result.metric.finalize, result.sums
     both, estimates = np.stack([first, second], axis=1), result.estimate
-    resampler = Resampler(sums, finalize, both, kind == "ratio")
-    (value,) = resampler.combined(estimates[None])
-    u, v = resampler.slopes_of_sides(estimates[both]).T
+    origin = Origin(sums, finalize, both, kind == "ratio")
+    (value,) = origin.combined(estimates[None])
+    u, v = origin.slopes_of_sides(estimates[both]).T
     of_groups = result.standard_error**2
     shared = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
@@ -461,7 +468,7 @@ def contrasts_of(
         scale = of_shares(value, error, *sides, correlation_of(shared, one, other))
     null_value = 1.0 if kind == "ratio" else 0.0
     skewness = np.nan_to_num(quotient(third, error**3)) if kind == "difference" else 0.0
-    return Estimates(tuple(names), scale, df, null_value, kind, resampler, skewness)
+    return Estimates(tuple(names), scale, df, null_value, kind, origin, skewness)
 
 
 def correlation_of(covariance: Array, first: Array, second: Array) -> Array:
@@ -752,5 +759,5 @@ def one_test(pvalues: Array) -> bool:
 
 
 def corrected_pvalues(pvalues: Array, method: str = "holm") -> Array:
-    """Return p-values corrected over the groups; NaN stays NaN and is no test."""
+    """Return what `correct` does, where two groups may have one test (`one_test`)."""
     return pvalues.copy() if one_test(pvalues) else correct(pvalues, method)

@@ -11,6 +11,9 @@ import numpy as np
 from .._inputs.validation import Array
 from .storage import stored
 
+#: Column totals by group, of shape ``(..., G, C)``, and shared, ``(..., D)``.
+Totals = tuple[Array, Array]
+
 #: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``
 #: to estimates of shape ``(..., G)``. The value of a group depends on its own columns
 #: and the shared ones only, and the function must accept complex totals (it is
@@ -64,7 +67,7 @@ class MeanOfRatios:
     shared_weight: float = 0.0  # not 0: shared totals are added to both columns
     needs: tuple[int, ...] = (0,)  # the numbers of the supports that it needs
 
-    def parts(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
+    def by_bucket(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
         """Return ratios and denominators, shape (..., G, B)."""
         size, start = self.n_buckets, self.column * self.n_buckets
         numerator = by_group[..., start : start + size]
@@ -79,7 +82,7 @@ class MeanOfRatios:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the estimates, shape (..., G)."""
-        ratio, _ = self.parts(by_group, shared)
+        ratio, _ = self.by_bucket(by_group, shared)
         return ratio[..., 0] if self.n_buckets == 1 else mean_of_defined(ratio, 1.0)
 
 
@@ -91,7 +94,7 @@ class BucketRatio(MeanOfRatios):
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the ratios, shape (..., G)."""
-        return self.parts(by_group, shared)[0][..., self.bucket]
+        return self.by_bucket(by_group, shared)[0][..., self.bucket]
 
 
 @stored("ColumnSum")
@@ -157,13 +160,13 @@ class OfRest:
 class PositionMean:
     """Σ w_k θ_k / Σ w_k over the positions k whose estimate θ_k is defined."""
 
-    #: With ``parts(by_group, shared)``: estimates and numbers, shape (..., G, P).
+    #: With ``by_bucket(by_group, shared)``: estimates and numbers, shape (..., G, P).
     by_position: Any
     weights: tuple[float, ...]  # length P
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the estimates, shape (..., G)."""
-        value, _ = self.by_position.parts(by_group, shared)
+        value, _ = self.by_position.by_bucket(by_group, shared)
         return mean_of_defined(value, self.weights)
 
 

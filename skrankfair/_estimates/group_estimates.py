@@ -39,7 +39,7 @@ from .metric import (
 from .power import Pilot, PilotData
 from .resampled import Replicates
 from .rows import table_of_sums
-from .scales import ConfidenceInterval, check_level, t_quantile
+from .scales import ConfidenceInterval, Ends, check_level, t_quantile
 from .simultaneous import KINDS, disparity, disparity_bound, simultaneous, why_undefined
 from .sums import MOST_COVARIANCES, ClusterSums
 
@@ -200,7 +200,7 @@ class GroupEstimates(AddsUp, PilotData):
         return degrees_of_freedom(self.sums, self.metric.finalize)
 
     @cached_read_only
-    def _leverage(self) -> tuple[Array, Array]:
+    def _df_and_effective(self) -> tuple[Array, Array]:
         df, effective = self.by_leverage
         if self.metric.counted:
             # The df of normal values with this concentration, which is 3 / (df + 2).
@@ -225,9 +225,10 @@ class GroupEstimates(AddsUp, PilotData):
         """Degrees of freedom of Student's t by group, shape (G,).
 
         From the leverages of the clusters: ``n_clusters - 1`` where all have as much
-        data of the group, few where one of them has most of it.
+        data of the group, few where one of them has most of it, or where a few extreme
+        values make most of the error.
         """
-        return self._leverage[0]
+        return self._df_and_effective[0]
 
     @property
     def n_effective(self) -> Array:
@@ -237,7 +238,7 @@ class GroupEstimates(AddsUp, PilotData):
         a group is compared with the rest it is the smaller number of the two, and for
         two-way errors the smaller of users and items.
         """
-        return self._leverage[1]
+        return self._df_and_effective[1]
 
     @cached_read_only
     def estimate(self) -> Array:
@@ -383,7 +384,7 @@ class GroupEstimates(AddsUp, PilotData):
             confidence_level, method, n_resamples, random_state
         )
 
-    def ends(self, reach: Array) -> tuple[Array, Array]:
+    def ends(self, reach: Array) -> Ends:
         """Return intervals of a given number of standard errors each way.
 
         Unlike `confidence_interval` it does not warn of small groups.
@@ -457,12 +458,12 @@ class GroupEstimates(AddsUp, PilotData):
         metric = self.metric.as_difference(
             f"{self.name}_against_rest", self.metric.against_rest
         )
-        both = getattr(self.metric.against_rest, "parts", None)
+        both = self.metric.against_rest.parts
         if self.metric.share:
             metric = replace(metric, parts=both)
         elif self.metric.heavy:
             heavy, counted = not self.metric.positive, self.metric.counted
-            metric = replace(metric, rest=both, heavy=heavy, counted=counted)
+            metric = replace(metric, sides=both, heavy=heavy, counted=counted)
         return replace(self, metric=metric)
 
     def as_gap(self) -> GroupEstimates:
@@ -562,10 +563,15 @@ class GroupEstimates(AddsUp, PilotData):
         warn_small(gap)
         if self.hidden_gaps:
             warn_user(f"{self.name}: {self.hidden_gaps}.", UserWarning)
+        statistic, pvalue = gap.as_estimates.test
         return GroupTest(
-            *(gap.groups, gap.estimate, gap.standard_error),
-            *gap.as_estimates.test,
-            *(gap.df, gap.metric.fair_value or 0.0),
+            groups=gap.groups,
+            estimate=gap.estimate,
+            standard_error=gap.standard_error,
+            statistic=statistic,
+            pvalue=pvalue,
+            df=gap.df,
+            null_value=gap.metric.fair_value or 0.0,
         )
 
     def equivalence_test(
@@ -761,7 +767,7 @@ class GroupEstimates(AddsUp, PilotData):
         Returns
         -------
         DataFrame
-            One row per contrast: a, b, estimate, standard_error, ci_low, ci_high,
+            One row per contrast: a, b, estimate, standard_error, df, ci_low, ci_high,
             pvalue, pvalue_corrected.
         """
         self._check_compared()

@@ -34,7 +34,7 @@ import numpy as np
 
 from .._inputs.validation import Array
 from .arrays import cached_by_key
-from .entries import Entries, Pairs
+from .entries import Entries, GroupPairs
 from .finalize import Finalize, needs_of, quotient
 from .rows import Rows
 from .sums import ClusterSums
@@ -101,20 +101,19 @@ def contrast_degrees(
     sums: ClusterSums, finalize: Finalize, first: Array, second: Array
 ) -> Array:
     """Return degrees of freedom of differences of two groups, given by number."""
-    used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    a, b = np.split(place, 2)
-    df = []
+    (some, pairs), df = sums.of_pairs(first, second), []
+    a, b = pairs
     with np.errstate(divide="ignore", invalid="ignore"):
-        for way in sums.of_groups(used).ways:
+        for way in some.ways:
             _, trace, of_groups = _moments(way, finalize)
-            _, _, of_pairs = _moments(way, finalize, (a, b))
+            _, _, of_pairs = _moments(way, finalize, pairs)
             square = of_groups[a] + of_groups[b] + 2 * of_pairs
             df.append(np.maximum((trace[a] + trace[b]) ** 2 / square, 1.0))
     return np.asarray(np.min(df, axis=0))
 
 
 def _moments(
-    sums: ClusterSums, finalize: Finalize, pairs: Pairs | None = None
+    sums: ClusterSums, finalize: Finalize, pairs: GroupPairs | None = None
 ) -> tuple[Array, Array, Array]:
     """Return ``Σ h²`` by sample and group, and ``tr(M)`` and ``tr(M M')``.
 
@@ -240,9 +239,9 @@ def unseen_of(result: GroupEstimates) -> Array:
     others), where one of these has few items.
     """
     metric, sums, sides = result.metric, result.sums.ways[-1], []
-    if metric.rest is not None:
+    if metric.sides is not None:
         if (result.by_leverage[1] < SMALL).any():
-            sides = unseen(*(_side_of_metric(result.sums, f) for f in metric.rest))
+            sides = unseen(*(_side_of_metric(result.sums, f) for f in metric.sides))
         # The second of two sides is taken off, with both of its own sides if it is a
         # gap, and so on: signs are +, -, -, +, -, +, +, -.
         for number, (_, third, _) in enumerate(sides):
@@ -264,12 +263,12 @@ def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
     The rest may show rare events that a group lacks. The error of a gap contains these
     events already. That of a value does not, so its skewness accounts for them.
     """
-    error, others = result.standard_error, result.metric.others
+    error, of_rest = result.standard_error, result.metric.of_rest
     full, (_, third, fourth) = error**2, result.unseen
     df, n_effective = result.by_leverage
-    if others is not None and (n_effective < SMALL).any():
+    if of_rest is not None and (n_effective < SMALL).any():
         own = side_of(full, n_effective, df, result.tails)
-        (added, third, fourth), _ = unseen(own, _side_of_metric(result.sums, others))
+        (added, third, fourth), _ = unseen(own, _side_of_metric(result.sums, of_rest))
         full = full + added
     # A variance below that of as few other rows lacks events, be they rare or not.
     rare = uneven_errors(quotient(fourth, full**2), result.df)

@@ -11,10 +11,12 @@ import numpy as np
 from .._inputs.validation import Array, check_choice, check_number, warn_user
 from ..exceptions import SmallSampleWarning
 from . import formatting as fmt
-from .finalize import ColumnSum, Finalize, OfTotals, last_column
+from .finalize import ColumnSum, Finalize, OfTotals, PairedDifference, last_column
 from .storage import stored
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .group_estimates import GroupEstimates
 
 
@@ -32,7 +34,7 @@ class Metric:
     fair_value: float | None = None
     #: Column totals to the value of the group minus that of the rest, for metrics whose
     #: fairness is equality.
-    against_rest: Finalize | None = None
+    against_rest: PairedDifference | None = None
     #: Column totals to the value of a group under equal treatment, where that is not
     #: the fair value: the slope of the outcome over the distance of the pairs. Tests
     #: are of the estimate without it.
@@ -42,8 +44,8 @@ class Metric:
     base: Finalize | None = None
     #: The default kind of `GroupEstimates.disparity`.
     disparity: str = "difference"
-    #: Column totals to estimates and support by stratum, each of shape (..., G, B).
-    breakdown: Any = None
+    #: The result to a table of it by stratum or by part.
+    breakdown: Callable[[GroupEstimates], pd.DataFrame] | None = None
     #: How `GroupEstimates.test` tests: "t", or "permutation" where the mean of the
     #: metric is not the fair value for rankings without bias, as that of a distance.
     test_method: str = "t"
@@ -66,13 +68,13 @@ class Metric:
     heavy: bool = field(default=False, compare=False)
     #: For such a mean, the value of all rows outside of the group: they may show a rare
     #: event that no row of the group does.
-    others: Finalize | None = field(default=None, compare=False)
+    of_rest: Finalize | None = field(default=None, compare=False)
     #: Whether rows (or clusters) are counted, whatever denominators they have.
     counted: bool = field(default=False, compare=False)
     #: For a difference of means of counted rows, the values of the group and of the
     #: rest, or of two samples; each gets at least the variance that as many rows of
-    #: another show.
-    rest: tuple[Finalize, ...] | None = field(default=None, compare=False)
+    #: another side show.
+    sides: tuple[Finalize, ...] | None = field(default=None, compare=False)
     #: Which estimates are better for a group, "high" or "low", where either are. It
     #: says nothing about the numbers, so results without it can be added.
     better: str | None = field(default=None, compare=False)

@@ -16,6 +16,9 @@ from .sums import ClusterSums
 
 def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of an object by the names that they have today."""
+    for before, now in (("others", "of_rest"), ("rest", "sides")):
+        if before in parts:
+            parts[now] = parts.pop(before)
     if "folded" in parts:
         parts["remainder"] = parts.pop("folded")
         parts.pop("pairs", None)

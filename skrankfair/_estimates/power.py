@@ -286,8 +286,13 @@ class Pilot(PlannedTests):
         n_clusters = self._needed(size, power, alpha, least, most)
         factor = n_clusters / self.n_clusters
         return RequiredSize(
-            *(self.names, gap, power, factor, np.ceil(n_clusters)),
-            *(factor * self.n_effective, self.promised & ~np.isnan(factor)),
+            groups=self.names,
+            gap=gap,
+            power=power,
+            factor=factor,
+            n_clusters=np.ceil(n_clusters),
+            n_effective=factor * self.n_effective,
+            promised=self.promised & ~np.isnan(factor),
         )
 
 

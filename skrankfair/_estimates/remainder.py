@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.validation import Array
-from .entries import Pairs
+from .entries import GroupPairs
 from .finalize import Finalize
 from .rows import Layout, Rows, dense_values
 from .storage import stored
@@ -82,7 +82,9 @@ class Gram:
         """The number of columns of each group."""
         return int(self.matrix.shape[0] - self.n_shared) // max(1, self.n_groups)
 
-    def products(self, left: Array, right: Array, pairs: Pairs | None = None) -> Array:
+    def products(
+        self, left: Array, right: Array, pairs: GroupPairs | None = None
+    ) -> Array:
         """Return ``L_a · P_ab · R_b`` for pairs of groups (a, b), shape (m,).
 
         P_ab are the products of the columns of a and b; L is `left` and R `right`, the
@@ -237,7 +239,7 @@ class Remainder:
         sums[::2] = np.maximum(sums[::2], 0.0)  # below 0 is rounding
         return sums
 
-    def quartic_products(self, pairs: Pairs | None = None) -> Array:
+    def quartic_products(self, pairs: GroupPairs | None = None) -> Array:
         """Return sums of products of squared supports, (S * M, S * M, m).
 
         Those of two supports in two strata, for pairs of groups, or for each group.

@@ -15,7 +15,6 @@ Shares are resampled on the scale of the logit and ratios on that of the logarit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -23,19 +22,17 @@ import pandas as pd
 from scipy import special
 
 from .._inputs.validation import Array, check_number, generator
-from .arrays import ReadOnlyArrays
-from .entries import Pairs
+from .arrays import ReadOnlyArrays, cached_by_key
+from .entries import GroupPairs
 from .finalize import Beside, Finalize, slopes_at
 from .rows import Layout
-from .scales import PlainScale
+from .scales import Ends, PlainScale
 from .storage import stored
 from .sums import ClusterSums
 
 _WEYL = np.uint64(0x9E3779B97F4A7C15)
 # With a larger share of undefined resamples there is no interval.
 _MOST_UNDEFINED = 0.2
-
-Ends = tuple[Array, Array]
 
 
 # How often a cluster counts in a replicate
@@ -247,11 +244,7 @@ class ResampledSums(ClusterSums):
             bias=first.bias if isinstance(first, ResampledSums) else 0.0,
         )
 
-    @cached_property
-    def _known(self) -> dict[Finalize | None, Array]:
-        """Deviations that were asked for: their resamples are drawn only once."""
-        return {} if self.deviations is None else {self.finalize: self.deviations}
-
+    @cached_by_key
     def _deviations(self, finalize: Finalize) -> Array:
         """Return rows whose sums of products are covariances; NaN if undefined.
 
@@ -259,26 +252,25 @@ class ResampledSums(ClusterSums):
         resamples of few clusters vary less than the jackknife. The last row is the
         bias, ``mean - estimate``, times `bias`.
         """
-        if finalize not in self._known:
-            moved = np.full((2, len(self.groups)), np.nan)
-            if self.count > 1 and (self.refit or self.replicates) is not None:
-                rng = np.random.default_rng(self.seed)
-                totals = self.resample(self.n_resamples, rng)
-                values = np.concatenate([finalize(*some) for some in totals])
-                if len(values) > 1:
-                    moved = values - self.estimate(finalize)
-            moved[:, self.undefined(finalize)] = np.nan
-            mean = moved.mean(axis=0)
-            scale = self.count / max(self.count - 1, 1) / (len(moved) - 1)
-            rows = [np.sqrt(scale) * (moved - mean), self.bias * mean]
-            self._known[finalize] = np.vstack(rows)
-        return self._known[finalize]
+        if self.deviations is not None and finalize == self.finalize:
+            return self.deviations
+        moved = np.full((2, len(self.groups)), np.nan)
+        if self.count > 1 and (self.refit or self.replicates) is not None:
+            rng = np.random.default_rng(self.seed)
+            totals = self.resample(self.n_resamples, rng)
+            values = np.concatenate([finalize(*some) for some in totals])
+            if len(values) > 1:
+                moved = values - self.estimate(finalize)
+        moved[:, self.undefined(finalize)] = np.nan
+        mean = moved.mean(axis=0)
+        scale = self.count / max(self.count - 1, 1) / (len(moved) - 1)
+        return np.vstack([np.sqrt(scale) * (moved - mean), self.bias * mean])
 
     def renumbered(self, *layout: Any) -> Self:
         """Return the sums with groups and columns renumbered, to be resampled anew."""
         return replace(super().renumbered(*layout), deviations=None)
 
-    def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
+    def products(self, finalize: Finalize, pairs: GroupPairs | None = None) -> Array:
         """Return sums of products of the deviations of resamples."""
         rows = self._deviations(finalize)
         if pairs is None:
@@ -321,8 +313,8 @@ class ResampledSums(ClusterSums):
 
 
 @dataclass(frozen=True, eq=False)
-class Resampler(ReadOnlyArrays):
-    """The clusters behind estimates of groups, or behind contrasts of two groups.
+class Origin(ReadOnlyArrays):
+    """What estimates of groups, or contrasts of two groups, are functions of.
 
     Attributes
     ----------

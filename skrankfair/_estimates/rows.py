@@ -18,7 +18,7 @@ from .._inputs.groups import encode, rows_of_ranges, stable_order, starts_of_run
 from .._inputs.score_rows import Sample, ScoreRows
 from .._inputs.validation import Array
 from .entries import Entries
-from .finalize import Finalize
+from .finalize import Finalize, Totals
 from .storage import stored
 
 # How many entries are worked on at once, or numbers: so few stay in the cache.
@@ -61,7 +61,7 @@ class Rows:
     n_groups: int
     labels: Array
     member: Array | None = None
-    unweighted: tuple[Array, Array] | None = None
+    unweighted: Totals | None = None
 
     def check(self) -> None:
         """Refuse entries outside a stored table, for which sparse sums do not look."""
@@ -83,7 +83,7 @@ class Rows:
         order = stable_order(key)
         first = starts_of_runs(key[order])
         del key, row, group  # before the numbers of the entries are copied
-        table = table.with_some(order)
+        table = table.only(order)
         if first.size == order.size:
             return table
         row, group, member = table.row[first], table.group[first], table.member
@@ -153,21 +153,37 @@ class Rows:
         all_groups[self.row, self.group] = dense_values(self.values)
         return all_groups
 
-    def totals(self) -> tuple[Array, Array]:
+    def totals(self) -> Totals:
         """Return column totals by group (G, C) and shared ones (D,)."""
         by_group = sum_rows(self.values, self.group, self.n_groups)
         return by_group, np.ones(self.n_rows) @ self.shared
 
-    def at_entries(
-        self, function: Finalize, totals: tuple[Array, Array] | None = None
-    ) -> Array:
-        """Return a function of the columns of each entry, shape (N,).
-
-        With `totals`, (G, C) and (D,), the function is that of the totals without the
-        row of the entry, as the jackknife needs it.
-        """
+    def of_entries(self, function: Finalize) -> Array:
+        """Return a function of the columns of each entry, shape (N,)."""
         values = np.empty(self.row.size)
-        # A row with an entry for each group is worked on as one, which is faster.
+        for some, columns, shared in self._columns():
+            values[some] = function(columns, shared).ravel()
+        return values
+
+    def leaving_out(self, function: Finalize, totals: Totals) -> Array:
+        """Return a function of the totals without the row of each entry, shape (N,).
+
+        The totals are by group (G, C), and shared (D,).
+        """
+        values, (by_group, of_all) = np.empty(self.row.size), totals
+        for some, columns, shared in self._columns():
+            whole = by_group
+            if not self.complete:
+                whole = by_group.take(self.group[some], axis=0)[:, None]
+            values[some] = function(whole - columns, of_all - shared).ravel()
+        return values
+
+    def _columns(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Yield some of the entries, with their columns and the shared ones.
+
+        The columns have shape (n, 1, C). A row with an entry for each group is worked
+        on as one, which is faster: (n, G, C).
+        """
         width = max(1, self.n_groups) if self.complete else 1
         numbers = width * max(1, self.n_columns + self.shared.shape[1])
         step = width * max(1, BLOCK // numbers)
@@ -175,18 +191,12 @@ class Rows:
             some = slice(start, start + step)
             columns = dense_values(self.values[some]).reshape(-1, width, self.n_columns)
             if self.complete:
-                common = self.shared[start // width : (start + step) // width]
+                shared = self.shared[start // width : (start + step) // width]
             else:  # column by column, which is faster
-                common = self.shared.T.take(self.row[some], axis=1).T
-            if totals is not None:
-                of_all = totals[0]
-                if not self.complete:
-                    of_all = of_all.take(self.group[some], axis=0)[:, None]
-                columns, common = of_all - columns, totals[1] - common
-            values[some] = function(columns, common).ravel()
-        return values
+                shared = self.shared.T.take(self.row[some], axis=1).T
+            yield some, columns, shared
 
-    def without_entry(self, function: Finalize) -> Array:
+    def of_shared_alone(self, function: Finalize) -> Array:
         """Return a function of the shared columns of each row alone, shape (Q,).
 
         This is its value for the groups that a row has no entry for.
@@ -208,9 +218,9 @@ class Rows:
 
         Clusters are one stratum. Items are two: the members of a group, and all others.
         """
-        value, left = self.at_entries(support), np.zeros((self.n_rows, 0))
+        value, left = self.of_entries(support), np.zeros((self.n_rows, 0))
         if self.shared.shape[1]:
-            left = self.without_entry(support)[:, None]
+            left = self.of_shared_alone(support)[:, None]
         right = np.ones((self.n_groups, left.shape[1]))
         if self.member is None:
             return [self.entries(value, left, right)]
@@ -242,10 +252,10 @@ class Rows:
     def _chosen(self, row: Array, rows: Any, entries: Any) -> Rows:
         """Return chosen rows and entries; `row` is the new row number of each entry."""
         shared, labels = self.shared[rows], self.labels[rows]
-        return replace(self.with_some(entries), row=row, shared=shared, labels=labels)
+        return replace(self.only(entries), row=row, shared=shared, labels=labels)
 
-    def with_some(self, entries: Any) -> Rows:
-        """Return the table with some of its entries, in this order."""
+    def only(self, entries: Any) -> Rows:
+        """Return the table of these of its entries, in this order."""
         return replace(
             self,
             row=self.row[entries],
@@ -254,8 +264,8 @@ class Rows:
             member=None if self.member is None else self.member[entries],
         )
 
-    def with_entries(self, row: Array, group: Array) -> Rows:
-        """Return the table with further entries, of zeros, at these rows and groups."""
+    def with_zeros_at(self, row: Array, group: Array) -> Rows:
+        """Return the table with more entries, of zeros, at these rows and groups."""
         zeros = replace(
             self,
             row=row,
@@ -275,7 +285,7 @@ class Rows:
 
     def renumbered(self, to: Layout) -> Rows:
         """Return the table with its groups and columns renumbered."""
-        table = self.with_some(np.flatnonzero(to.groups[self.group] >= 0))
+        table = self.only(np.flatnonzero(to.groups[self.group] >= 0))
         values = table.values
         if to.n_columns > self.n_columns:
             values = np.zeros((table.row.size, to.n_columns))
@@ -343,7 +353,7 @@ class Rows:
         parts = few.data, column, few.indptr[self.starts]
         return sparse.csr_array(parts, shape=(self.n_rows, self.n_groups * width))
 
-    def drawn(self, counts: Array) -> tuple[Array, Array]:
+    def drawn(self, counts: Array) -> Totals:
         """Return the totals of B resamples, by group (B, G, C) and shared (B, D).
 
         `counts`, of shape (B, Q), says how often each row is in each resample.
@@ -418,7 +428,7 @@ class Layout:
         )
         return replace(self, **sizes), second
 
-    def moved(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
+    def moved(self, by_group: Array, shared: Array) -> Totals:
         """Return columns by group (..., G, C) and shared ones (..., D), renumbered."""
         sums = np.zeros((*by_group.shape[:-2], self.n_groups, self.n_columns))
         where: Any = (..., self.groups[self.kept, None], self.columns)

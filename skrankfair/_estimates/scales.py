@@ -66,6 +66,10 @@ def tail_of(t: Array, df: Any) -> Array:
     return np.where(df > 0, tail, np.nan)
 
 
+#: The low and the high ends of intervals.
+Ends = tuple[Array, Array]
+
+
 class Link(NamedTuple):
     """A function under which resamples are symmetric, with its slope and inverse."""
 
@@ -85,10 +89,11 @@ class PlainScale(ReadOnlyArrays):
 
     estimate: Array
     standard_error: Array
-    #: The scale on which resamples are studentised; that of the tests; and the range of
-    #: the estimates.
+    #: The scale on which resamples are studentised.
     link: ClassVar[Link] = PLAIN
+    #: The scale of the tests.
     axis: ClassVar[Link] = PLAIN
+    #: The range of the estimates.
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
     @property
@@ -102,14 +107,14 @@ class PlainScale(ReadOnlyArrays):
         """What the scale is made of, by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def take(self, rows: Array, df: Array | None = None) -> Self:
-        """Return some of the estimates, with these degrees of freedom if there are any.
+    def take(self, rows: Array, side_df: Array | None = None) -> Self:
+        """Return some of the estimates, with these degrees of freedom as sides if any.
 
         The sides of the estimates are scales, and have this method as arrays do.
         """
         some = {name: part.take(rows) for name, part in self._parts.items()}
-        if df is not None:
-            some["df"] = df
+        if side_df is not None:
+            some["side_df"] = side_df
         return type(self)(**some)
 
     def with_errors(self, times: Array) -> Self:
@@ -122,7 +127,7 @@ class PlainScale(ReadOnlyArrays):
                 parts[name] = part * times ** _POWERS_OF_ERRORS[name]
         return type(self)(**parts)
 
-    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+    def ends(self, reach: Array, df: Any) -> Ends:
         """Return the interval of a number of standard errors each way.
 
         The reach is a quantile of Student's t; its degrees of freedom say what tail is
@@ -148,7 +153,7 @@ class LogScale(PlainScale):
 
     link = axis = LOG
 
-    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+    def ends(self, reach: Array, df: Any) -> Ends:
         """Return the interval of a number of standard errors; NaN without variance."""
         plain, positive = self._plain
         low, high = plain.ends(reach, df)
@@ -197,7 +202,7 @@ class EventScale(PlainScale):
         """Whether no event is reckoned with that the clusters do not show."""
         return super().regular & (self.skewness == 0)
 
-    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+    def ends(self, reach: Array, df: Any) -> Ends:
         """Return the interval of a number of standard errors each way."""
         half = [reach * np.maximum(k, 0) / 2 for k in (-self.skewness, self.skewness)]
         down, up = (reach * (more + np.hypot(1, more)) for more in half)
@@ -219,7 +224,7 @@ class PositiveScale(EventScale):
 
     axis = LOG
 
-    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+    def ends(self, reach: Array, df: Any) -> Ends:
         """Return the interval of a number of standard errors; NaN without variance."""
         low, high = LogScale(self.estimate, self.standard_error).ends(reach, df)
         return low, np.maximum(high, super().ends(reach, df)[1])
@@ -234,13 +239,13 @@ class ShareScale(PlainScale):
     estimate, standard_error : ndarray
     n_effective : ndarray
         Number of independent units behind each.
-    df : ndarray
+    side_df : ndarray
         Degrees of freedom of each as a side of a contrast: its own over items, which
         are few and skewed, and those of the contrast over clusters.
     """
 
     n_effective: Array
-    df: Array
+    side_df: Array
     link = axis = LOGIT
 
     @cached_read_only
@@ -254,15 +259,15 @@ class ShareScale(PlainScale):
                 self.standard_error / spread,
             )
 
-    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+    def ends(self, reach: Array, df: Any) -> Ends:
         """Return the interval of a number of standard errors each way."""
         return self._interval(reach, tail_of(reach, df))
 
-    def ends_at(self, tail: Array) -> tuple[Array, Array]:
+    def ends_at(self, tail: Array) -> Ends:
         """Return the interval with this probability beyond each end, for a contrast."""
-        return self._interval(quantile_of(tail, self.df), tail)
+        return self._interval(quantile_of(tail, self.side_df), tail)
 
-    def _interval(self, reach: Array, tail: Array) -> tuple[Array, Array]:
+    def _interval(self, reach: Array, tail: Array) -> Ends:
         """Return the interval of a reach, or of a tail where all outcomes are alike."""
         estimate = np.clip(self.estimate, 0.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -320,7 +325,7 @@ class DifferenceScale(PlainScale):
         """Whether both shares are inside (0, 1)."""
         return self.first.regular & self.second.regular
 
-    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+    def ends(self, reach: Array, df: Any) -> Ends:
         """Return the interval of a number of standard errors each way.
 
         The reach is a quantile of Student's t with the contrast's degrees of freedom;
@@ -328,7 +333,7 @@ class DifferenceScale(PlainScale):
         """
         return self.ends_at(tail_of(reach, df))
 
-    def ends_at(self, tail: Array) -> tuple[Array, Array]:
+    def ends_at(self, tail: Array) -> Ends:
         """Return the interval with this probability beyond each end."""
         first, second = (
             (side.estimate, *side.ends_at(tail)) for side in (self.first, self.second)
@@ -336,7 +341,7 @@ class DifferenceScale(PlainScale):
         with np.errstate(divide="ignore", invalid="ignore"):
             return self._between(first, second)
 
-    def _between(self, first: _Side, second: _Side) -> tuple[Array, Array]:
+    def _between(self, first: _Side, second: _Side) -> Ends:
         """Return the interval between two shares with their intervals."""
         a, a_low, a_high = map(self.link.forward, first)
         b, b_low, b_high = map(self.link.forward, second)
@@ -374,7 +379,7 @@ class RatioScale(DifferenceScale):
     link = axis = LOG
     bounds = (0.0, np.inf)
 
-    def _between(self, first: _Side, second: _Side) -> tuple[Array, Array]:
+    def _between(self, first: _Side, second: _Side) -> Ends:
         """Return the interval of the ratio of two shares, one of which may be 0."""
         (a, a_low, a_high), (b, b_low, b_high) = first, second
         low, high = super()._between(first, second)
@@ -393,13 +398,13 @@ class MeanScale(DifferenceScale):
 
     Attributes
     ----------
-    df : ndarray
+    side_df : ndarray
         Degrees of freedom of each as a side of a contrast.
     """
 
-    df: Array
+    side_df: Array
 
-    def _between(self, first: _Side, second: _Side) -> tuple[Array, Array]:
+    def _between(self, first: _Side, second: _Side) -> Ends:
         """Return the interval of the mean of two shares with their intervals."""
         b, b_low, b_high = second
         low, high = super()._between(first, (1 - b, 1 - b_high, 1 - b_low))
@@ -433,7 +438,7 @@ class RootScale(PlainScale):
         """False, as the bias that noise adds has no standard error on any axis."""
         return np.zeros(self.estimate.shape, dtype=bool)
 
-    def ends(self, reach: Array, df: Any) -> tuple[Array, Array]:
+    def ends(self, reach: Array, df: Any) -> Ends:
         """Return the interval of a number of standard errors each way."""
         square, error = self.estimate**2, self.standard_error
         margin = 2 * self.estimate * reach * np.where(error == 0, np.nan, error)

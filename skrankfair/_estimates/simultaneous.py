@@ -115,8 +115,13 @@ def simultaneous(
     alone = np.stack([np.arange(variance.size), np.full(variance.size, -1)], axis=1)
     estimate = np.where(np.isnan(variance), np.nan, 1.0)
     return Simultaneous(
-        *(estimate, np.sqrt(np.maximum(variance, 0.0)), df, blocks, alone),
-        *(n_resamples, random_state),
+        estimate=estimate,
+        standard_error=np.sqrt(np.maximum(variance, 0.0)),
+        df=df,
+        covariance=blocks,
+        contrasts=alone,
+        n_resamples=n_resamples,
+        random_state=random_state,
     )
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from .._inputs.groups import union_of_labels
 from .._inputs.validation import Array
 from .arrays import cached_by_key
-from .entries import Entries, Pairs
-from .finalize import Beside, Finalize, needs_of, quotient, slopes_at
+from .entries import Entries, GroupPairs
+from .finalize import Beside, Finalize, Totals, needs_of, quotient, slopes_at
 from .remainder import MOST_PRODUCTS, Remainder
 from .rows import Layout, Rows, matching_rows
 from .storage import stored
@@ -64,11 +64,12 @@ class ClusterSums:
     supports : tuple of callable
         Functions of the columns of a row: how much data the row has of a group, or of
         the rest.
-    kind : {"cluster", "item"}
+    kind : {"cluster", "item", "two-way"}
+        What the rows are, as in `GroupEstimates.variance`.
     rows : Rows
         All rows; after `compact` those with a large share of the data of a group.
     compacted : bool
-        Whether other rows were folded into the remainder, or may have been.
+        Whether `compact` was called, so that the table may lack rows.
     remainder : Remainder or None
         The sums over the other rows.
     replicates : Replicates or None
@@ -92,7 +93,7 @@ class ClusterSums:
     compacted: bool = False
     remainder: Remainder | None = None
     replicates: Replicates | None = None
-    unweighted: tuple[Array, Array] | None = None
+    unweighted: Totals | None = None
     refit: Refit | None = None
     adds_up: bool = True
 
@@ -102,7 +103,7 @@ class ClusterSums:
         groups: tuple[Hashable, ...],
         rows: Rows,
         supports: Sequence[Finalize],
-        totals: tuple[Array, Array] | None = None,
+        totals: Totals | None = None,
     ) -> Self:
         """Return the sums of a table of independent clusters, or with totals of items.
 
@@ -134,7 +135,7 @@ class ClusterSums:
         return cls(**given | others)
 
     @property
-    def totals(self) -> tuple[Array, Array]:
+    def totals(self) -> Totals:
         """The column totals by group (G, C) and the shared ones (D,)."""
         return self.by_group, self.shared
 
@@ -159,7 +160,7 @@ class ClusterSums:
     def influence(self, finalize: Finalize) -> Iterable[Entries]:
         """Return the terms of the jackknife, shape (Q, G), in blocks of rows.
 
-        The term of row q is ``sqrt((n - 1) / n) (θ_(-q) - θ)``, where θ_(-q) is the
+        The term of row q is ``sqrt((n - 1) / n) (θ - θ_(-q))``, where θ_(-q) is the
         estimate without the row and n the number of rows with data of the group in its
         stratum. The sum of squared terms is the variance. A small table keeps them.
         """
@@ -177,16 +178,16 @@ class ClusterSums:
         noise = _NOISE * np.abs(terms).sum(1)
         number = self.active(finalize).max(axis=0)
         factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
-        right = -factor[-1][:, None] * slopes[:, self.by_group.shape[1] :]
+        right = factor[-1][:, None] * slopes[:, self.by_group.shape[1] :]
         for rows in self.exact_rows.blocks():
             with np.errstate(divide="ignore", invalid="ignore"):
-                change = rows.at_entries(finalize, self.totals)
-                change -= estimate.take(rows.group)
+                change = rows.leaving_out(finalize, self.totals)
+                np.subtract(estimate.take(rows.group), change, out=change)
                 change[np.abs(change) <= noise.take(rows.group)] = 0.0
             change *= factor.take(rows.cell)
             yield rows.entries(change, rows.shared, right)
 
-    def products(self, finalize: Finalize, pairs: Pairs | None = None) -> Array:
+    def products(self, finalize: Finalize, pairs: GroupPairs | None = None) -> Array:
         """Return sums over rows of products of influences, of pairs of groups.
 
         Without `pairs` each group is paired with itself.
@@ -224,9 +225,14 @@ class ClusterSums:
 
     def covariances(self, finalize: Finalize, first: Array, second: Array) -> Array:
         """Return the covariance of pairs of groups, given by number, shape (m,)."""
+        sums, pairs = self.of_pairs(first, second)
+        return sums.products(finalize, pairs)
+
+    def of_pairs(self, first: Array, second: Array) -> tuple[Self, GroupPairs]:
+        """Return the sums of the groups in these pairs, and their numbers in them."""
         used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
         a, b = np.split(place, 2)
-        return self.of_groups(used).products(finalize, (a, b))
+        return self.of_groups(used), (a, b)
 
     def covariance(self, finalize: Finalize) -> Array:
         """Return the covariance whose diagonal is `variance`, shape (G, G)."""
@@ -259,7 +265,7 @@ class ClusterSums:
         moments = np.zeros((3, math.prod(shape[1:])))
         blocks = zip(self.exact_rows.blocks(), self.influence(finalize), strict=True)
         for rows, influence in blocks:
-            power = value = -influence.value  # what a row adds is lacking without it
+            power = value = influence.value
             for moment in moments:
                 power = power * value
                 moment += np.bincount(rows.cell, power, moment.size)
@@ -313,7 +319,7 @@ class ClusterSums:
         return support(*self._without_weights)
 
     @property
-    def _without_weights(self) -> tuple[Array, Array]:
+    def _without_weights(self) -> Totals:
         """The column totals without weights, by group and shared."""
         return self.unweighted or self.totals
 
@@ -340,13 +346,13 @@ class ClusterSums:
         row, group = [large[place]], [of_large]
         # Other rows are large for the groups of whose support they have a large share.
         for support, total in zip(self.supports, self.support[:, -1], strict=True):
-            amount, least = rows.without_entry(support), total * LARGE_SHARE
+            amount, least = rows.of_shared_alone(support), total * LARGE_SHARE
             amount[large] = 0.0
             for i in np.flatnonzero((total > 0) & (least < amount.max(initial=0))):
                 known = rows.row[rows.group == i]
                 row.append(np.setdiff1d(np.flatnonzero(amount > least[i]), known))
                 group.append(np.full(row[-1].size, i))
-        return rows.with_entries(np.concatenate(row), np.concatenate(group))
+        return rows.with_zeros_at(np.concatenate(row), np.concatenate(group))
 
     def _shared_share(self) -> Array:
         """Return the largest share of each row in any shared column, shape (Q,)."""
@@ -369,7 +375,7 @@ class ClusterSums:
         return replace(self.compact_among(1), replicates=kept, refit=None)
 
     def compact_among(self, n_results: int) -> Self:
-        """Return the same sums without the table, when `n_results` share the room.
+        """Return what `compact` does, where `n_results` results share its room.
 
         It is the room for large rows and for products of two groups.
         """
@@ -414,7 +420,7 @@ class ClusterSums:
             )
         return self.rows
 
-    def drawn(self, counts: Array) -> tuple[Array, Array]:
+    def drawn(self, counts: Array) -> Totals:
         """Return the totals of resamples, by group (B, G, C) and shared (B, D).
 
         `counts`, of shape (B, Q), says how often each cluster is in each resample. A
@@ -425,9 +431,7 @@ class ClusterSums:
             return table.drawn(counts)
         return self.refit(counts), np.zeros((len(counts), 0))
 
-    def resample(
-        self, n_resamples: int, rng: np.random.Generator
-    ) -> Iterator[tuple[Array, Array]]:
+    def resample(self, n_resamples: int, rng: np.random.Generator) -> Iterator[Totals]:
         """Yield totals of resampled clusters, in chunks of resamples.
 
         Each resample draws as many clusters as there are, with replacement; without

@@ -24,8 +24,8 @@ import numpy as np
 
 from .._inputs.validation import Array
 from .finalize import Finalize, last_column, needs_of, slopes_at
-from .resampled import Resampler
-from .scales import PlainScale, quantile_of, tail_of
+from .resampled import Origin
+from .scales import Ends, PlainScale, quantile_of, tail_of
 from .sums import LARGE_SHARE, ClusterSums
 
 # With fewer clusters there are few different draws, and the test is Student's t.
@@ -65,7 +65,7 @@ class WildScale(PlainScale):
     unit: Array
     log_pvalue: Array
 
-    def ends(self, reach: Array, df: Array) -> tuple[Array, Array]:
+    def ends(self, reach: Array, df: Array) -> Ends:
         """Return the ends of the null values that the test does not reject.
 
         The reach is a quantile of Student's t, whose tail is the level of the test.
@@ -98,9 +98,9 @@ class WildScale(PlainScale):
         return statistic, 2 * tail_of(statistic, df)
 
 
-def wild_scale(scale: PlainScale, df: Array, resampler: Resampler) -> PlainScale:
+def wild_scale(scale: PlainScale, df: Array, origin: Origin) -> PlainScale:
     """Return a scale whose tests are wild where clusters are few and unequal."""
-    sums, finalize, sides = resampler.sums, resampler.finalize, resampler.sides
+    sums, finalize, sides = origin.sums, origin.finalize, origin.sides
     # The errors of other sums do not follow from the influences of their rows.
     if type(sums) is not ClusterSums or sums.kind != "cluster":
         return scale
@@ -118,7 +118,7 @@ def wild_scale(scale: PlainScale, df: Array, resampler: Resampler) -> PlainScale
     if not chosen.size:
         return scale
     axis, values = scale.axis, sums.estimate(finalize)[sides[chosen]]
-    weight = resampler.slopes_of_sides(values)
+    weight = origin.slopes_of_sides(values)
     weight = weight * axis.slope(scale.estimate[chosen])[:, None]
     unit, curves = np.empty(chosen.size), np.empty((2, chosen.size, _REACHES.size))
     for start in range(0, chosen.size, _TOGETHER):
@@ -146,7 +146,7 @@ def _clusters(
     some = sums.of_groups(used).compact_among(1)
     jackknife = np.concatenate([rows.dense() for rows in some.influence(finalize)])
     number = some.active(finalize)[:, 0].max(axis=0)
-    jackknife *= -np.sqrt(number / np.maximum(number - 1, 1))
+    jackknife *= np.sqrt(number / np.maximum(number - 1, 1))
     share, linear = np.zeros(jackknife.shape), some.slopes(finalize)
     slopes = np.stack([linear, np.zeros(linear.shape)])
     for k in needs:

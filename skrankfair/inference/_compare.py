@@ -63,19 +63,19 @@ def _difference(
     difference = minus(a.metric.finalize, b.metric.finalize)
     support = Beside(a.metric.support, *size)
     metric = a.metric.as_difference(f"{a.name}_difference", difference, support)
-    of_a, of_b = (r.metric.rest or (r.metric.finalize,) for r in (a, b))
+    of_a, of_b = (r.metric.sides or (r.metric.finalize,) for r in (a, b))
     if independent and a.metric.share:
         metric = replace(metric, parts=difference.parts)
-    elif independent and (a.metric.heavy or a.metric.rest):
+    elif independent and (a.metric.heavy or a.metric.sides):
         sides = [beside(of, False) for of in of_a] + [beside(of, True) for of in of_b]
-        metric = replace(metric, rest=tuple(sides))
-    elif a.metric.rest:
-        metric = replace(metric, rest=tuple(map(minus, of_a, of_b)))
+        metric = replace(metric, sides=tuple(sides))
+    elif a.metric.sides:
+        metric = replace(metric, sides=tuple(map(minus, of_a, of_b)))
     else:
-        others = None
-        if a.metric.others and b.metric.others:
-            others = minus(a.metric.others, b.metric.others)
-        metric = replace(metric, heavy=a.metric.heavy, others=others)
+        of_rest = None
+        if a.metric.of_rest and b.metric.of_rest:
+            of_rest = minus(a.metric.of_rest, b.metric.of_rest)
+        metric = replace(metric, heavy=a.metric.heavy, of_rest=of_rest)
     if isinstance(sums, ResampledSums):
         sums = replace(sums, finalize=metric.finalize)  # what copies keep
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}

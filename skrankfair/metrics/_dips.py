@@ -22,11 +22,12 @@ from ._position_weights import PositionWeight, check_decreasing
 
 #: The supports: divisors of the sums of a group, and of the rest.
 _SUPPORTS = (ColumnSum(1, 2), ColumnSum(3, 4))
+_DIFFERENCE = ratios_minus_rest(1, 0.0)
 #: The value of each side, and the pairs that it rests on.
 _SIDES: dict[str, tuple[Finalize, ColumnSum]] = {
     "group": (MeanOfRatios(), ColumnSum(4, 5)),
     "rest": (MeanOfRatios(column=2, needs=(1,)), ColumnSum(5, 6)),
-    "difference": (ratios_minus_rest(1, 0.0), ColumnSum(4, 6)),
+    "difference": (_DIFFERENCE, ColumnSum(4, 6)),
 }
 
 
@@ -246,7 +247,7 @@ def dips_estimates(
         name="dips",
         finalize=finalize,
         support=support,
-        against_rest=_SIDES["difference"][0] if tested else None,
+        against_rest=_DIFFERENCE if tested else None,
         breakdown=_both_directions if comparison == "inter" else None,
         share=True,
         better="low",

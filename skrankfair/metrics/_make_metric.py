@@ -136,7 +136,7 @@ class MadeMetric:
             self.metric,
             pooled=not rows.groups.overlapping,
             heavy=heavy,
-            others=gap.second if heavy else None,
+            of_rest=gap.second if heavy else None,
             against_rest=gap,
         )
         return GroupEstimates(metric, sums, _taken(options), missing=rows.missing)

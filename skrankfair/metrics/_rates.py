@@ -46,7 +46,7 @@ class MeanOfBoth:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the means, shape (..., G)."""
-        return MeanOfRatios(2).parts(by_group, shared)[0].mean(-1)
+        return MeanOfRatios(2).by_bucket(by_group, shared)[0].mean(-1)
 
 
 def _rate(

@@ -103,7 +103,7 @@ def entries_of(rows):
     """Return the rows without entries of groups that they have no data of."""
     some = (rows.values != 0).any(axis=1)
     some |= False if rows.member is None else rows.member
-    return rows.with_some(some)
+    return rows.only(some)
 
 
 def sums_of(rows, groups=None, supports=None):

@@ -12,8 +12,8 @@ import pytest
 from skrankfair import metrics
 from skrankfair._estimates.finalize import slopes_at
 from skrankfair._estimates.resampled import (
+    Origin,
     Replicates,
-    Resampler,
     label_hashes,
     poisson_counts,
 )
@@ -67,9 +67,9 @@ class TestBootstrap:
             factor = rows.n_rows / (rows.n_rows - 1)
             expected = factor * np.einsum("bq,bqg->bg", counts, linear**2)
             sides = [first] if second is None else [first, second]
-            resampler = Resampler(sums_of(table), entropy, np.transpose(sides))
-            of_sides = [table.with_data_of(sides) for sides in resampler.sides]
-            errors = resampler._errors(counts, values, slopes, of_sides)
+            origin = Origin(sums_of(table), entropy, np.transpose(sides))
+            of_sides = [table.with_data_of(sides) for sides in origin.sides]
+            errors = origin._errors(counts, values, slopes, of_sides)
             np.testing.assert_allclose(errors**2, expected, atol=1e-10)
 
     def test_of_what_is_not_resampled(self):

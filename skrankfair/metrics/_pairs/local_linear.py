@@ -42,7 +42,7 @@ class LocalLinear:
 
     n_buckets: int = 1
 
-    def parts(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
+    def by_bucket(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
         """Return intercepts and numbers of pairs, shape (..., G, B)."""
         size = self.n_buckets
         y0, count, s0, s1, s2, y1 = (
@@ -60,7 +60,7 @@ class LocalLinear:
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the intercepts, shape (..., G), of one bucket."""
-        return self.parts(by_group, shared)[0][..., 0]
+        return self.by_bucket(by_group, shared)[0][..., 0]
 
 
 @stored("LocalQuadratic")
@@ -71,7 +71,7 @@ class LocalQuadratic(LocalLinear):
     At the same bandwidth it is the local linear value minus its estimated bias.
     """
 
-    def parts(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
+    def by_bucket(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
         """Return intercepts and numbers of pairs, shape (..., G, B)."""
         size = self.n_buckets
         y0, count, s0, s1, s2, y1, s3, s4, y2 = (
@@ -79,7 +79,7 @@ class LocalQuadratic(LocalLinear):
         )
         a, b, c = s2 * s4 - s3 * s3, s2 * s3 - s1 * s4, s1 * s3 - s2 * s2
         determinant = s0 * a + s1 * b + s2 * c
-        value, _ = super().parts(by_group, shared)
+        value, _ = super().by_bucket(by_group, shared)
         tied = s2.real <= _SAME * s0.real
         value[~tied] = np.nan
         weighted = (count.real > 0) & (s0.real > _NO_WEIGHT * count.real)
