@@ -210,7 +210,7 @@ class OutcomePairs(Pairs):
         The sums over all pairs, over pairs with the focal item in the group, with the
         partner in it, and with both give the sums of the group and of the rest.
         """
-        of_group = members.sums_of_rows(self._partners)
+        of_group = members.sums_of_rows(self._all_worse)
         of_rest = -of_group
         if self.comparison != "all":
             # A cell of one row has no pairs; with many groups most are like that.
@@ -235,25 +235,24 @@ class OutcomePairs(Pairs):
         if not self.has_shared:
             return super().query_sums()
         first = self.ranking.starts[:-1]
-        return np.add.reduceat(self._partners, first, axis=-1).transpose(2, 1, 0)
+        return np.add.reduceat(self._all_worse, first, axis=-1).transpose(2, 1, 0)
 
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the pairs of group and rest, (4, B, n)."""
         member = self.groups.mask(group)
-        # partners: the worse rows of each focal row; own_partners: those in the group.
-        # focal: the better rows of each partner; own_focal: those in the group.
-        partners, focal = self._partners, self._all_better
-        own_partners, own_focal = self.counts.count(self._strata(member), True, False)
-        own_partners = self._in_strata(own_partners.sum(axis=0, keepdims=True))
+        # Of each row the worse and the better rows, and those of them in the group.
+        worse, better = self._all_worse, self._all_better
+        own_worse, own_better = self.counts.count(self._strata(member), True, False)
+        own_worse = self._in_strata(own_worse.sum(axis=0, keepdims=True))
         if self.comparison == "all":
-            of_group = own_focal + partners * member
-            of_rest = focal - own_focal + partners * ~member
+            of_group = own_better + worse * member
+            of_rest = better - own_better + worse * ~member
         elif self.comparison == "inter":
-            of_group = np.where(member, partners - own_partners, own_focal)
-            of_rest = np.where(member, focal - own_focal, own_partners)
+            of_group = np.where(member, worse - own_worse, own_better)
+            of_rest = np.where(member, better - own_better, own_worse)
         else:
-            of_group = (own_partners + own_focal) * member
-            of_rest = partners - own_partners + focal - own_focal
+            of_group = (own_worse + own_better) * member
+            of_rest = worse - own_worse + better - own_better
             of_rest *= ~member
         return np.concatenate([of_group, of_rest], axis=1).swapaxes(0, 1)
 
@@ -261,7 +260,7 @@ class OutcomePairs(Pairs):
         """Return the sums over all pairs that each item is in, shape (n, 2 or 0, B)."""
         if not self.has_shared:
             return super().shared_item_sums()
-        return (self._partners + self._all_better).transpose(2, 1, 0)
+        return (self._all_worse + self._all_better).transpose(2, 1, 0)
 
     def _strata(self, mask: Array | None) -> list[Array | None]:
         """Return masks of the rows of `mask` in each stratum of focal items."""
@@ -278,7 +277,7 @@ class OutcomePairs(Pairs):
         return counts * strata[:, None]
 
     @cached_property
-    def _partners(self) -> Array:
+    def _all_worse(self) -> Array:
         """Counts of the worse rows of each focal row, by its stratum, (B, 2, n)."""
         return self._in_strata(self.counts.all_worse[None])
 
