@@ -106,9 +106,9 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     Raises
     ------
     ValueError
-        If the metrics, options, groups or clusters differ, if rows that are paired are
-        of different groups, after `compact` without replicates, or for the calibration
-        error of a sweep.
+        If the metrics, options, strata, groups or clusters differ, if rows that are
+        paired are of different groups, after `compact` without replicates, or for the
+        calibration error of a sweep.
 
     Notes
     -----
@@ -189,8 +189,9 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     Raises
     ------
     ValueError
-        If the metrics, options or units of the errors differ, or noise alone makes the
-        estimates of two samples differ (`calibration_error`), or a curve is fitted.
+        If the metrics, options, strata or units of the errors differ, if a result is a
+        comparison already, or noise alone makes the estimates of two samples differ
+        (`calibration_error`), or a curve is fitted.
 
     Warns
     -----

@@ -129,12 +129,14 @@ class ContrastTest(AddsUp, ABC):
         """Return the tests of all values together, with the options of this test."""
         estimate, error, df = (numbers.ravel() for numbers in values)
         return Simultaneous(
-            *(estimate, error, df),
-            covariance,
-            contrasts,
-            self.parameters["n_resamples"],
-            self.parameters["random_state"],
-            spread.ravel(),
+            estimate=estimate,
+            standard_error=error,
+            df=df,
+            covariance=covariance,
+            contrasts=contrasts,
+            n_resamples=self.parameters["n_resamples"],
+            random_state=self.parameters["random_state"],
+            spread=spread.ravel(),
         )
 
     def _frame(self, **columns: Array) -> pd.DataFrame:

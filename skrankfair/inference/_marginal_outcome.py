@@ -254,9 +254,9 @@ class MarginalOutcomeTest(ContrastTest):
 
     def __add__(self, other: object) -> Self:
         """Return the result on the union of the clusters of both."""
-        total = super().__add__(other)
         if not isinstance(other, MarginalOutcomeTest):
             return NotImplemented
+        total = super().__add__(other)
         return replace(total, inframarginal=self.inframarginal + other.inframarginal)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> MarginalOutcomeDisplay:

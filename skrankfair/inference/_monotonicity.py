@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ..display._curves import MonotonicityDisplay
 
 _MOST_POSITIONS = 1000
-_EQUAL = 1e-12
-_SLACK = 1e-9
+# Shares, and statistics, that differ by less are equal but for rounding.
+_EQUAL, _SLACK = 1e-12, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +231,7 @@ def _resampled(
     alone = np.isnan(np.diag(covariance))
     covariance = np.nan_to_num(covariance, nan=0.0)
     covariance[alone, alone] = mean * (1 - mean) / fit.weight[alone]
-    # It grows without bound, and more slowly than the errors shrink.
+    # `least` grows without bound, but more slowly than the errors shrink.
     least = np.sqrt(np.log(sums.count))
     model = _pooled(fit(share[None])[0], covariance, fit.weight, least)
     if np.ptp(model) > _EQUAL:
@@ -286,7 +286,7 @@ def monotonicity_test(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     k : int or None, default=None
-        How many positions count, from the top. They may be at most 1000. None takes
+        How many positions count, from the top: from 2 to 1000. None takes
         those that at least half of the rankings have.
     method : {"bootstrap", "chi2"}, default="bootstrap"
         "bootstrap" resamples clusters of rankings under the fitted monotone model.

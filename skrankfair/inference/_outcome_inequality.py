@@ -74,16 +74,17 @@ class MomentSums:
     count: int  # number of clusters
     df: float  # effective number of clusters, by their queries, minus one
     squares: Array  # shape (M,): Σ residual² over clusters, 0 where it is rounding
-    #: The residuals, shape (n_clusters, M), if there are fewer clusters than moments;
-    #: else their products over clusters, shape (M, M).
-    residuals: Array
+    #: The residuals, shape (n_clusters, M), if there are no more clusters than moments.
+    residuals: Array | None
+    #: Else their products over clusters, shape (M, M).
+    products: Array
 
     def root(self, chosen: Array) -> Array:
         """Return R with R Rᵀ the correlation of some moments' means, shape (m, k)."""
         scale = np.sqrt(self.squares[chosen])
-        if self.count <= self.squares.size:
+        if self.residuals is not None:
             return np.asarray((self.residuals[:, chosen] / scale).T)
-        correlation = self.residuals[np.ix_(chosen, chosen)] / np.outer(scale, scale)
+        correlation = self.products[np.ix_(chosen, chosen)] / np.outer(scale, scale)
         # Moments may depend on each other exactly; this much more than rounding does
         # not show in a draw.
         correlation[np.diag_indices(chosen.size)] += _JITTER
@@ -118,7 +119,7 @@ def _moment_sums(data: RankedData, positions: Array, classes: Array) -> MomentSu
             kept.append(value)
         else:
             products += value.T @ value
-    mean = total[:-1] / total[-1]
+    mean, residuals = total[:-1] / total[-1], None
     if few:
         rows = np.concatenate(kept)
         raw = (rows**2).sum(axis=0)
@@ -127,15 +128,21 @@ def _moment_sums(data: RankedData, positions: Array, classes: Array) -> MomentSu
     else:
         raw = np.diag(products)
         with_queries = np.outer(mean, products[-1, :-1])
-        residuals = products[:-1, :-1] - with_queries - with_queries.T
-        residuals += np.outer(mean, mean) * products[-1, -1]
-        squares = np.diag(residuals)
+        weight_of_all = products[-1, -1]
+        products = products[:-1, :-1] - with_queries - with_queries.T
+        products += np.outer(mean, mean) * weight_of_all
+        squares = np.diag(products)
     squares = np.where(squares <= _ROUNDING * raw[:-1], 0.0, squares)
     error = np.sqrt(n_clusters / max(n_clusters - 1, 1) * squares) / total[-1]
     return MomentSums(
-        *(mean, np.where(active < 2, np.nan, error), support, n_clusters),
-        float(total[-1] ** 2 / raw[-1]) - 1,
-        *(squares, residuals),
+        estimate=mean,
+        standard_error=np.where(active < 2, np.nan, error),
+        support=support,
+        count=n_clusters,
+        df=float(total[-1] ** 2 / raw[-1]) - 1,
+        squares=squares,
+        residuals=residuals,
+        products=products,
     )
 
 
@@ -337,8 +344,8 @@ def outcome_inequality_test(
         Whether only neighbouring positions have moments, instead of all pairs of
         positions.
     k : int or None, default=10
-        How many positions count, from the top. None takes as many as the longest query
-        has.
+        How many positions count, from the top: 2 or more. None takes as many as the
+        longest query has.
     confidence_level : float, default=0.95
         One minus the size of the test, to which the critical value belongs.
     n_resamples : int, default=10000

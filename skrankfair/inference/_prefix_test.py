@@ -29,9 +29,9 @@ from .._inputs.validation import Array, check_given, check_number
 _MOST = 20_000_000
 #: Distributions of several pools are worked on at a time, with so many numbers.
 _AT_A_TIME = 1 << 22
-#: Probabilities that differ by less are equal, and one table of floors.
+#: Probabilities within this factor of each other count as equal.
 _SLACK = 1 + 1e-12
-#: Levels are known to a part of 2^40 of alpha, which is that slack.
+#: Halvings of [0, alpha] in the search of a level, which make about that slack.
 _HALVINGS = 40
 
 
@@ -357,8 +357,9 @@ def prefix_test(
     Raises
     ------
     ValueError
-        If the group has no row, if `share` is not in (0, 1), or if lists are so long
-        that `k` must be given (some thousand places).
+        If `group` is no label, if columns have different lengths or scores are not
+        finite, if `share` is not in (0, 1), or if lists are so long that `k` must be
+        given (some thousand places).
 
     See Also
     --------

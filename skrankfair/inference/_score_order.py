@@ -99,12 +99,12 @@ class ScoreOrderTest(ReadOnlyArrays):
         )
 
 
-def _in_ranges(rows: ScoreRows, n_bins: int) -> tuple[Array, Array]:
-    """Return ranges of the scores of each group, and which rows are in each.
+def _in_ranges(rows: ScoreRows, n_bins: int) -> tuple[Array, Array, Array, Array]:
+    """Return ranges of the scores of each group, and which rows are in each, (n, K).
 
-    The number of the group, the lowest and the highest score are of shape (K, 3).
+    A range is the number of its group, its lowest and its highest score, (K,) each.
     """
-    ranges, members = [], []
+    groups, low, high, members = [], [], [], []
     for group in range(len(rows.groups)):
         inside = rows.groups.mask(group)
         of_group = rows.take(np.flatnonzero(inside))
@@ -114,9 +114,12 @@ def _in_ranges(rows: ScoreRows, n_bins: int) -> tuple[Array, Array]:
         ends = [-np.inf, *edges[edges < of_group.x.max()], np.inf]
         for i, j in combinations_with_replacement(range(len(ends) - 1), 2):
             member = inside & (rows.x > ends[i]) & (rows.x <= ends[j + 1])
-            ranges.append((group, rows.x[member].min(), rows.x[member].max()))
+            groups.append(group)
+            low.append(rows.x[member].min())
+            high.append(rows.x[member].max())
             members.append(member)
-    return np.array(ranges), np.stack(members, axis=1)
+    ends_of_all = np.array(low), np.array(high)
+    return np.array(groups), *ends_of_all, np.stack(members, axis=1)
 
 
 def order_of_scores(
@@ -128,8 +131,7 @@ def order_of_scores(
             f"sensitive_features must have at most {MOST_TOGETHER} groups, whose order "
             f"is compared in pairs; got {size:,}."
         )
-    ranges, members = _in_ranges(rows, n_bins)
-    group, low, high = ranges.T
+    group, low, high, members = _in_ranges(rows, n_bins)
     cells = replace(rows, groups=Groups(tuple(range(group.size)), members))
     sample = cells.sample(cluster_weight)
     share, y = sample.share, sample.y
@@ -152,7 +154,7 @@ def order_of_scores(
         for values in (mean, square / mass)
     )
     common = np.maximum(squares - common**2, 0)
-    spread, known, group = common[:, None], enough(n).all(axis=1), group.astype(int)
+    spread, known = common[:, None], enough(n).all(axis=1)
     if np.unique(y).size == 2:
         known &= n.min(axis=1) * common >= np.ptp(y) ** 2
     else:  # a range may lack the rare outcomes that others of its group have
@@ -162,23 +164,29 @@ def order_of_scores(
     pairs, error, least = pairs[known], error[known], least[known]
     first, second = pairs.T
     tests = Simultaneous(
-        mean[first] - mean[second],
-        np.maximum(error, np.sqrt(least)),
-        welch_df(*variance[pairs.T], *df[pairs.T]),
-        (covariance,),
-        pairs,
-        *(n_resamples, seed, error),
+        estimate=mean[first] - mean[second],
+        standard_error=np.maximum(error, np.sqrt(least)),
+        df=welch_df(*variance[pairs.T], *df[pairs.T]),
+        covariance=(covariance,),
+        contrasts=pairs,
+        n_resamples=n_resamples,
+        random_state=seed,
+        spread=error,
         sides=1,
     )
     order = np.argsort(-tests.deviate, kind="stable")
     pvalues = tests.corrected("sup_t")
     labels = rows.groups.labels
+    ranges = np.column_stack([low[first], high[first], low[second], high[second]])
     return ScoreOrderTest(
-        *(largest(tests.deviate), -largest(-pvalues)),
-        tuple((labels[a], labels[b]) for a, b in group[pairs[order]].tolist()),
-        np.column_stack([low[first], high[first], low[second], high[second]])[order],
-        *(tests.estimate[order], tests.standard_error[order], pvalues[order]),
-        rows.n_clusters,
+        statistic=largest(tests.deviate),
+        pvalue=-largest(-pvalues),
+        groups=tuple((labels[a], labels[b]) for a, b in group[pairs[order]].tolist()),
+        ranges=ranges[order],
+        difference=tests.estimate[order],
+        standard_error=tests.standard_error[order],
+        pvalues=pvalues[order],
+        n_clusters=rows.n_clusters,
     )
 
 
@@ -188,7 +196,7 @@ def score_order_test(
     *,
     sensitive_features: Any,
     cluster: Any = None,
-    n_bins: int = 4,
+    n_bins: int = N_BINS,
     cluster_weight: str = "cluster",
     n_resamples: int = 20_000,
     random_state: int | np.random.Generator | None = 0,
@@ -216,9 +224,9 @@ def score_order_test(
         Independent units, such as the person that a row is about. None makes each row
         its own unit. A cluster may have rows of several groups.
     n_bins : int, default=4
-        The scores of each group are cut into so many parts of equal weight, fewer where
-        a part would have fewer than five clusters. More parts find what is narrow, and
-        less of what is wide.
+        The scores of each group are cut into so many parts of equal weight, at most 20,
+        and fewer where a part would have fewer than five clusters. More parts find what
+        is narrow, and less of what is wide.
     cluster_weight : {"cluster", "row"}, default="cluster"
         Whether every cluster has weight one in the curve of a group, or every row.
         The curve is that of the means of its ranges.

@@ -203,6 +203,7 @@ class PairwiseFairnessObjective:
             By group, or by (group, stratum); negative: good items of the group win by
             less than good items of the rest. NaN where all scores are equal.
         """
+        score = self._checked(score)
         return self._penalty.correlation(score)
 
     def value(self, score: Any) -> float:
@@ -217,10 +218,15 @@ class PairwiseFairnessObjective:
         -------
         float
         """
-        score = as_numbers(score, "score")
-        check_lengths(y_true=self.y_true.size, score=score.size)
+        score = self._checked(score)
         penalty = absolute_correlations(self._penalty.terms, score, self._width)[0]
         return self._loss(score)[0] + self._weight * penalty
+
+    def _checked(self, score: Any) -> Array:
+        """Return scores of the training rows; a ValueError for others."""
+        score = as_numbers(score, "score")
+        check_lengths(y_true=self.y_true.size, score=score.size)
+        return score
 
 
 def pairwise_fairness_objective(
@@ -280,7 +286,8 @@ def pairwise_fairness_objective(
         unless you set it. If the number is too small, the penalty overshoots; if it is
         too large, the model needs more trees.
     max_pairs : int, default=100000
-        Pairs drawn for each term of the penalty, and for the pairwise loss.
+        Pairs drawn for each term of the penalty, and for the pairwise loss; at least
+        2.
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call. The
         pairs are drawn with it.

@@ -89,7 +89,8 @@ def check_given_alike(labels: Any, in_fit: bool) -> None:
 
 def warn_of_unseen(groups: Groups, known: Collection[Hashable], fate: str) -> None:
     """Warn of groups that `fit` has not seen, and say what becomes of them."""
-    if unseen := [label for label in groups.labels if label not in known]:
+    seen = set(known)
+    if unseen := [label for label in groups.labels if label not in seen]:
         warn_user(
             f"Groups that fit has not seen {fate}: {quoted(unseen)} "
             f"(seen: {quoted(list(known))}).",
@@ -184,7 +185,8 @@ class CalibratesByGroup(
         Raises
         ------
         ValueError
-            If groups are given here but not to `fit`, or the other way round.
+            If groups are given here but not to `fit`, or the other way round, and for a
+            `reference` that is no group of the fit, or whose curve falls.
 
         Warns
         -----
@@ -245,7 +247,7 @@ class CalibratesByGroup(
 
     @abstractmethod
     def _fitted(self, rows: Any, log_odds: list[bool]) -> Any:
-        """Return the calibration of rows; which scores may be probabilities."""
+        """Return the calibration of rows; `log_odds`: scores that are in [0, 1]."""
 
     def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
         """Fit to validated rows, whose outcomes have names if they are a frame."""
@@ -270,7 +272,7 @@ class CalibratesByGroup(
         """Validate the arguments of `fit`; rows of weight 0 are left out."""
         columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
         # Columns that are left out may be of any kind, which scikit-learn does not
-        # take. It neither reads frames of all libraries as several outcomes.
+        # take. Nor does it read several outcomes from the frames of every library.
         left_out, several = metadata_columns(self), self._multi_output
         if (left_out and y is not None) or (several and frame_names(y) is not None):
             y = outcome_matrix(y) if several else as_numbers(y, "y")
@@ -303,7 +305,7 @@ class CalibratesByGroup(
             elif self._grouped:
                 alone[label] = of_group
         calibrators |= self._of_groups(whole, alone, log_odds, pooled)
-        # At once and complete: other threads may be using the estimator.
+        # Only when all is fitted: if the fit fails, the old curves stay.
         self.groups_ = tuple(calibrators)
         self.pooled_calibrator_ = pooled
         self.calibrators_ = calibrators

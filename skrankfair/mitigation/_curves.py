@@ -71,6 +71,11 @@ class CurveRows:
             weight, n_units = weight / size[self.cluster], size.size
         return weight * (n_units / weight.sum())
 
+    @property
+    def size(self) -> float:
+        """The number of units: of clusters, or the weight of the rows."""
+        return float(self.share.sum())
+
 
 def fit_curve(
     calibrator: Any,

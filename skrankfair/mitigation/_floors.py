@@ -75,7 +75,8 @@ class SharePlan:
         Target shares p.
     method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort"}
         Which of the groups between floor and ceiling comes next: any, that with the
-        least ``⌈p j⌉ / p``, or that with the least ``⌈⌈p j⌉ / p⌉``.
+        least ``⌈p j⌉ / p``, or that with the least ``⌈⌈p j⌉ / p⌉``. `const_sort` asks
+        for the shares alone.
     """
 
     share: Array
@@ -143,10 +144,10 @@ class CountPlan:
 
 
 #: The rule of the groups that may have a place, and of the items that a group lacks.
-CountsPlan = SharePlan | CountPlan
+Plan = SharePlan | CountPlan
 
 
-def fill(lists: QueryLists, k: int, plan: CountsPlan) -> Array:
+def fill(lists: QueryLists, k: int, plan: Plan) -> Array:
     """Return all rows in the order in which allowed groups fill the first k places.
 
     Where no allowed group has an item left, the best of all items is taken. Items
@@ -201,7 +202,7 @@ def const_sort(lists: QueryLists, k: int, plan: SharePlan) -> Array:
     return _in_order(lists, chosen)
 
 
-def shortage(lists: QueryLists, order: Array, k: int, plan: CountsPlan) -> Array:
+def shortage(lists: QueryLists, order: Array, k: int, plan: Plan) -> Array:
     """Return the most items that each group lacks in any of k prefixes, (Q, G)."""
     count, most = np.zeros_like(lists.sizes), np.zeros(lists.sizes.shape)
     for place in range(k):

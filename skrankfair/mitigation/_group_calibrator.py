@@ -169,7 +169,7 @@ def _adds_up(model: GroupCalibrator) -> bool:
 class GroupCalibrator(CalibratesByGroup):
     """Replace a score by the expected outcome at that score in its group.
 
-    ``t(s, g) = f̂_g(s)``, is an estimate of ``E[Y | S = s, G = g]``. After it equal
+    ``t(s, g) = f̂_g(s)`` is an estimate of ``E[Y | S = s, G = g]``. After it equal
     scores mean equal outcomes in all groups, which is predictive parity. X holds the
     column of scores (several columns are each calibrated on their own); columns of X
     named by `sensitive_features` or `cluster` are taken out of it first.
@@ -576,7 +576,7 @@ class _GroupCalibrated(ModelWrapper):
         if isinstance(self.calibrator, GroupCalibrator):
             calibrator = clone(self.calibrator)
             return calibrator.set_params(sensitive_features=None, cluster=None)
-        # A probability is one of the same outcome, which it does not turn around.
+        # The score of a classifier rises with this outcome: its curve must not fall.
         monotonic = isinstance(self, ClassifierMixin)
         return GroupCalibrator(self.calibrator, monotonic=monotonic)
 
@@ -628,10 +628,10 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
         then be new to it.
     calibrator : {"nadaraya_watson", "isotonic", "platt", "binning"}, estimator or \
             GroupCalibrator, default="nadaraya_watson"
-        As in `GroupCalibrator`, with curves that fall nowhere, since the score is one
-        of the same outcome. A `GroupCalibrator` may be passed for its options, of which
-        ``monotonic=False`` is the default there; its columns of group and cluster are
-        replaced by those given here.
+        As in `GroupCalibrator`, with curves that fall nowhere, since the score of a
+        classifier rises with the same outcome. A `GroupCalibrator` may be passed for
+        its options, of which ``monotonic=False`` is the default there; its columns of
+        group and cluster are replaced by those given here.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as

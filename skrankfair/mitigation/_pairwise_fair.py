@@ -447,10 +447,10 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
         pairs inside the rest (where B is 1 or -1 times y_i - y_j for the group of both
         items); or all pairs.
     max_pairs : int, default=100000
-        Number of pairs to learn from for each term. Half of them have the better item
-        in the group and half outside; they are drawn with replacement. If there are no
-        more pairs than that on one side, all of them are taken and nothing is drawn.
-        Each side has weight one half.
+        Number of pairs to learn from for each term, at least 2. Half of them have the
+        better item in the group and half outside; they are drawn with replacement. If
+        there are no more pairs than that on one side, all of them are taken and nothing
+        is drawn. Each side has weight one half.
     alpha : float, default=1.0
         Weight of the squared coefficients.
     max_iter : int, default=500
@@ -585,10 +585,10 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         pairs inside the rest (where B is 1 or -1 for the group of both items); or all
         pairs.
     max_pairs : int, default=100000
-        Number of pairs to learn from for each term. Half of them have the better item
-        in the group and half outside; they are drawn with replacement. If there are no
-        more pairs than that on one side, all of them are taken and nothing is drawn.
-        Each side has weight one half.
+        Number of pairs to learn from for each term, at least 2. Half of them have the
+        better item in the group and half outside; they are drawn with replacement. If
+        there are no more pairs than that on one side, all of them are taken and nothing
+        is drawn. Each side has weight one half.
     alpha : float, default=1.0
         Weight of the squared coefficients, ``1 / C`` of `LogisticRegression`.
     max_iter : int, default=500

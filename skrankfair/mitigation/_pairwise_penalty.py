@@ -414,8 +414,8 @@ def pairwise_penalty(
         Differences of scores with a smaller spread count as if they had this one, so
         that the penalty of equal scores is 0 and has a gradient.
     max_pairs : int, default=100000
-        Number of pairs drawn for each term: half of them have the better item in the
-        group and half outside. Where there are no more, all are taken.
+        Number of pairs drawn for each term, at least 2: half of them have the better
+        item in the group and half outside. Where there are no more, all are taken.
     random_state : int, Generator or None, default=None
         Seed or generator of the random numbers. None draws anew in each call. The
         pairs are drawn with it.

@@ -48,6 +48,7 @@ from ._by_group import (
 from ._fair_exposure import CONSTRAINTS, amortized_order, drawn_order
 from ._floors import (
     CountPlan,
+    Plan,
     QueryLists,
     SharePlan,
     const_sort,
@@ -102,8 +103,9 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         How many positions count, from the top. Items after them stay in the order of
         their scores. None counts all.
     alpha : float, default=0.1
-        For "fa_ir": the probability that a list in which nobody is disadvantaged is
-        changed, over all prefixes of `k` places together, or of all places of the list.
+        For "fa_ir": the probability, in (0, 0.5), that a list in which nobody is
+        disadvantaged is changed, over all prefixes of `k` places together, or of all
+        places of the list.
     group : label, list of labels or None, default=None
         For "fa_ir": the groups that must not be too rare. At least one group is left
         out; None leaves out the one with most rows in the fit.
@@ -486,7 +488,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     def _read(
         self, X: Any, sensitive_features: Any, qid: Any, **of_fit: Any
-    ) -> tuple[Array | None, Groups, Array | None, dict[str, Any]]:
+    ) -> tuple[Array | None, Groups, Array, dict[str, Any]]:
         """Return scores, (n, d), groups and queries of all rows, and what is given.
 
         Scores are None where the estimator makes them. `of_fit` are `y` and
@@ -507,7 +509,8 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         groups, codes, weight = columns_of_rows(n_rows_of(X), weight, **given)
         given["sample_weight"] = weight
         given = {name: values for name, values in given.items() if values is not None}
-        return scores, groups, None if codes is None else codes.codes, given
+        query = np.zeros(groups.n_rows, dtype=int) if codes is None else codes.codes
+        return scores, groups, query, given
 
     def _target_shares(self, counts: Mapping[Hashable, float]) -> dict[Hashable, float]:
         """Return the target share of each group, given their numbers of rows."""
@@ -536,9 +539,10 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
 
     def _protected(self, counts: Mapping[Hashable, float]) -> tuple[Hashable, ...]:
         """Return the groups that must not be too rare, in the order of labels."""
-        labels = self.group if isinstance(self.group, list) else [self.group]
         if self.group is None:
-            labels = sorted(counts, key=lambda label: -counts[label])[1:]
+            largest = max(counts, key=lambda label: counts[label])
+            return tuple(label for label in counts if label != largest)
+        labels = self.group if isinstance(self.group, list) else [self.group]
         known = list(counts)  # where labels that cannot be hashed may be looked up
         protected = tuple(label for label in known if label in labels)
         unknown = [label for label in labels if label not in known]
@@ -572,17 +576,16 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             for g, label in enumerate(labels):
                 books[0, g] = self.attention_.get(label, 0.0)
                 books[1, g] = self.relevance_.get(label, 0.0)
-            if query is not None:  # Queries in the order of their first rows.
-                first = np.unique(query, return_index=True)[1]
-                query = np.argsort(np.argsort(first))[query]
+            # Queries in the order of their first rows.
+            first = np.unique(query, return_index=True)[1]
+            query = np.argsort(np.argsort(first))[query]
         number = {label: g for g, label in enumerate(labels)}
         group = np.array([number.get(label, -1) for label in groups.labels])
         group = group[groups.values]
         rows, out = np.flatnonzero(group >= 0), scores.copy()
         lacking = []
-        codes = np.zeros(rows.size, dtype=int) if query is None else query[rows]
         for column in range(scores.shape[1] if rows.size else 0):
-            ranking = Ranking.from_scores(scores[rows, column], codes)
+            ranking = Ranking.from_scores(scores[rows, column], query[rows])
             order = rows[ranking.order[ranking.ties_in_row_order()]]
             columns = ranking.score, group[order], len(labels)
             lists = QueryLists(ranking.starts, ranking.tie_starts, *columns)
@@ -611,7 +614,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
         rng = generator(self.random_state)
         return drawn_order(lists, weights, self.constraint, rng)
 
-    def _plan(self, lists: QueryLists, k: int) -> SharePlan | CountPlan:
+    def _plan(self, lists: QueryLists, k: int) -> Plan:
         """Return the rule of the groups that may have a place, for `_COUNTING`."""
         finite = self.target == "candidates"
         if self.method != "fa_ir" or not self.protected_:

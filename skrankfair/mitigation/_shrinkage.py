@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -22,31 +22,26 @@ _WORTH = np.append(np.inf, np.geomspace(1e6, 1, 121))
 _TAIL = 2.0
 #: Steps of Newton's method, and of EM within each; 10 and 50 change nothing.
 _NEWTON, _EM = 8, 10
-_LONGEST = 1.0  # of the former, in standard deviations of the link
+_LONGEST = 1.0  # step of Newton's method, in standard deviations of the link
 _CLOSE, _TINY = 1e-8, 1e-9
 
 #: Returns the curve of rows.
 Fit = Callable[[CurveRows], Curve]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FoldedRows(CurveRows):
     """Rows, or sums of rows, that a curve is fitted to, and how to hold some out.
 
     They have weights whose sum is the number of units, and no clusters.
     """
 
+    square: float  # mean of the squared outcomes
+    within_unit: bool  # whether all outcomes are in [0, 1]
     fold: Array | None = None  # shape (n,): that of the cluster, if there are clusters
     n_units: Array | None = None  # shape (N_FOLDS,): units in each fold of clusters
-    square: float = 0.0  # mean of the squared outcomes
-    within_unit: bool = True  # whether all outcomes are in [0, 1]
 
-    @property
-    def size(self) -> float:
-        """The number of units: of clusters, or the weight of the rows."""
-        return float(self.share.sum())
-
-    def split(self) -> list[tuple[FoldedRows, FoldedRows]]:
+    def split(self) -> list[tuple[CurveRows, CurveRows]]:
         """Return the rows to fit and those held out, for each fold.
 
         Clusters are held out as a whole. Without them rows of the same score and
@@ -71,15 +66,15 @@ class FoldedRows(CurveRows):
             splits.append((self._some(fit, kept), self._some(out > 0, out)))
         return splits
 
-    def _some(self, chosen: Array, weight: Array) -> FoldedRows:
+    def _some(self, chosen: Array, weight: Array) -> CurveRows:
         """Return some rows, whose weights are others."""
-        return FoldedRows(self.score[chosen], self.outcome[chosen], weight[chosen])
+        return CurveRows(self.score[chosen], self.outcome[chosen], weight[chosen])
 
 
-def _joined(groups: Iterable[FoldedRows]) -> FoldedRows:
+def _joined(groups: Iterable[CurveRows]) -> CurveRows:
     """Return the rows of all groups, which have no clusters."""
     columns = [[rows.score, rows.outcome, rows.share] for rows in groups]
-    return FoldedRows(*np.hstack(columns))
+    return CurveRows(*np.hstack(columns))
 
 
 @dataclass(frozen=True)
@@ -171,8 +166,8 @@ def shrink(
 
 def shifted_curves(
     pooled: Curve,
-    together: FoldedRows,
-    groups: dict[Hashable, FoldedRows],
+    together: CurveRows,
+    groups: Mapping[Hashable, CurveRows],
     whole: FoldedRows,
 ) -> list[Shifted]:
     """Return the `pooled` curve with the shift and the slope of each group.

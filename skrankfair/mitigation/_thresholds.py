@@ -289,7 +289,7 @@ class Hull:
         return vertices[:, best], share
 
 
-# Rounding: how near the hull a point is on it, and what is never drawn.
+# So near the hull a point is on it, and a threshold of so small a chance is not drawn.
 _ON_HULL, _NO_CHANCE = 1e-12, 1e-15
 
 
@@ -403,7 +403,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     randomized_thresholds_ : dict of dict
         By group its thresholds, of which there is one without `randomize` and at most
         four with it, and the probability of each. The chance that a person is accepted
-        is the sum of the probabilities of the thresholds up to the person's score.
+        is the sum of the probabilities of the thresholds up to the person's score, or
+        from it on with ``favorable="low"``.
     marginal_outcomes_, marginal_outcomes_before_ : dict of float
         Expected share of the second class by group, at its own threshold and at the
         common threshold. The former are equal by construction, up to the grid of
@@ -659,8 +660,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
         def fitted(of_side: ScoreRows, known: ScoreRows) -> Side:
             columns = known.x[:, 0], known.y[:, 0], known.weight, known.cluster_codes
-            rows = CurveRows(*columns)
-            curve = fit_curve(self.calibrator, rows, monotonic=True, log_odds=odds)
+            of_curve = CurveRows(*columns)
+            curve = fit_curve(self.calibrator, of_curve, monotonic=True, log_odds=odds)
             if (low := float(of_side.x.min())) < known.x.min():
                 curve = extrapolated(curve, known, low)
             return Side(of_side, known, curve)
@@ -794,7 +795,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             observed = np.isfinite(outcome) & (side.curve is not pooled.curve)
             expected.append(np.where(observed, outcome, fitted))
             if side.score.size >= self.min_group_size:
-                # Outcomes of one kind are refused.
+                # It raises for outcomes of one kind, which have no hull.
                 rate_shares(self.constraint, expected[-1], side.weight)
                 hulls[number] = Hull.of_rows(side.score, expected[-1], side.weight)
         score = np.concatenate([side.score for side in sides])

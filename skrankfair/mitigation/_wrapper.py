@@ -57,7 +57,7 @@ class FitRows:
     groups: Groups  # disjoint
     cluster: Codes | None
     weight: Array | None  # shape (n,) or None
-    metadata: dict[str, Any]  # for the wrapped model, what is given
+    metadata: dict[str, Any]  # that the wrapped model may take when it predicts
     fit: dict[str, Any]  # parameters of its fit
     split: dict[str, Any]  # parameters of the splitter
 
@@ -86,7 +86,7 @@ METHODS = ("decision_function", "predict_proba")
 
 
 class Fold(NamedTuple):
-    """A fitted model, and scores of rows that their model has not seen."""
+    """A fitted model, and scores of rows by models that were not fitted to them."""
 
     estimator: Any
     rows: Array  # shape (m,), int64
@@ -404,7 +404,10 @@ def for_model(estimator: Any, X: Any) -> Any:
 
 
 class ScoresByGroup:
-    """The usual score of a classifier or regressor that predicts with groups."""
+    """The usual score of a classifier or regressor that predicts with groups.
+
+    It is a base before scikit-learn's mixins, whose `score` passes no groups.
+    """
 
     predict: Callable[..., Array]
 

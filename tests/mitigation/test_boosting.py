@@ -199,9 +199,10 @@ class TestPickled:
         assert len(pickle.dumps(objective)) < 300
         again = pickle.loads(pickle.dumps(objective))
         assert (again.strength, again.base_score) == (1.0, objective.base_score)
-        for use in (lambda: again(y, y), lambda: again.value(y), lambda: again.y_true):
+        uses = again.value, again.correlation, lambda scores: again(y, scores)
+        for use in (*uses, lambda _: again.y_true):
             with pytest.raises(ValueError, match="leaves out the training data"):
-                use()
+                use(y)
         # A clone can train.
         assert deepcopy(objective) is copy(objective) is objective
 
