@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
@@ -79,7 +80,8 @@ def _settle_groups(arguments: argparse.Namespace) -> None:
     arguments.cross = "both" if getattr(arguments, "cross", False) else crossed
     reference = getattr(arguments, "reference", None)
     if arguments.cross is not True and reference is not None:
-        pairs = (of.strip().partition("=") for of in reference.split(","))
+        # A comma separates where a column follows, and belongs to a label elsewhere.
+        pairs = (of.strip().partition("=") for of in re.split(",(?=[^,]*=)", reference))
         arguments.reference = {column: label for column, _, label in pairs}
 
 
@@ -321,8 +323,7 @@ def _opened(arguments: argparse.Namespace) -> Monitor:
     Settings are given when the store is created, and only then.
     """
     names = ("metric", "task", *COLUMNS, *_SETTINGS)
-    given = {name: getattr(arguments, name) for name in names}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {n: v for n in names if (v := getattr(arguments, n)) is not None}
     path = Path(arguments.store)
     if path.exists():
         if given:

@@ -67,15 +67,16 @@ class TestAudit:
 
     def test_several_groupings_a_reference_and_what_is_held_fixed(self, file, tmp_path):
         data = frame().assign(day=frame()["session"] % 3)
+        data["comedy"] = data["comedy"].map({True: "yes, a bit", False: "no, none"})
         data.to_csv(file, index=False)
         # Truth values are labels here, and no members of groups that overlap.
         options = ["--by", "drama", "--by", "comedy", "--cross", "--within", "day"]
-        options += ["--reference", "drama=True,comedy=False"]
+        options += ["--reference", "drama=True,comedy=no, none"]
         options += ["--metrics", "inter_group_accuracy,pairwise_exposure"]
         groups = data[["drama", "comedy"]].astype(str)
         expected = audit(
             **{**columns_of(data), "sensitive_features": groups, "cross": "both"},
-            reference={"drama": "True", "comedy": "False"},
+            reference={"drama": "True", "comedy": "no, none"},
             within=data["day"],
             metrics=["inter_group_accuracy", "pairwise_exposure"],
         )
