@@ -132,7 +132,8 @@ def changes_of(
     shared = {f.name: getattr(now, f.name) for f in fields(AuditReport)}
     shared |= {"results": changes, "made": words, "title": title, "sections": ()}
     absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
-    shared |= {"group_rows": {**now.group_rows, **absent}}
+    # Gaps are those from the rest, whatever the references of the audits.
+    shared |= {"group_rows": {**now.group_rows, **absent}, "references": {}}
     new = [group for group in now.group_rows if group not in before.group_rows]
     for name, groups in (("only_before", absent), ("only_now", new)):
         if groups:

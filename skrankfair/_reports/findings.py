@@ -643,10 +643,13 @@ def _margin_headline(tested: Iterable[MetricFinding]) -> str:
 
 
 def conflicts(findings: Iterable[MetricFinding]) -> list[str]:
-    """Return a note on findings that are known to conflict, if some do."""
+    """Return a note on findings that are known to conflict, if some do.
+
+    A change further from fair is none for the worse, so that changes never conflict.
+    """
     worse: dict[str, set[str]] = {}
     for f in findings:
-        if f.directed and f.metric.merit:
+        if f.directed and f.metric.merit and not f.metric.is_change:
             rows = worse.setdefault(f.metric.topic, set())
             rows |= {row.label for row in f.on("worse")}
     both = {MISTAKES, EQUAL_SCORES} <= worse.keys()

@@ -245,7 +245,10 @@ class TestRisks:
         assert selected[0] == "Who is flagged?"
         assert equal == ("Do equal scores mean the same?", SILENCE)
         assert any("at equal scores: b. Which" in note for note in report.all_notes)
-        assert not any("known to conflict" in note for note in low.all_notes)
+        # Mistakes have become less fair, by which nobody is worse off.
+        before = audit(**risks(bias=0), favorable="low", threshold=0.5)
+        for other in (low, report.changes_since(before)):
+            assert not any("known to conflict" in note for note in other.all_notes)
 
     def test_unlike_base_rates_alone_are_no_finding(self):
         report = audit(**risks(bias=0, base=0.25), favorable="low")
