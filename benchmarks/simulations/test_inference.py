@@ -33,6 +33,7 @@ from skrankfair.metrics import (
     mean_squared_error,
     pairwise_accuracy,
     pairwise_exposure,
+    selection_rate,
     skew_at_k,
 )
 from tests.inference.test_compare import both, frame, one_list
@@ -615,6 +616,21 @@ def test_gaps_of_two_models_with_rare_events_are_alike():
     assert (
         np.mean(np.array(found) <= 0.05, axis=0) < 0.05 + tolerance(0.05, 300)
     ).all()
+
+
+def test_rates_of_two_models_are_rarely_within_a_margin_that_they_reach():
+    # A group of 60 in which few decisions differ may show none, and no error then.
+    rng, wrong = np.random.default_rng(0), []
+    for _ in range(400):
+        group, old = np.where(rng.random(200) < 0.3, "a", "b"), rng.random(200) < 0.1
+        chance = np.where(group == "a", 0.6, 0.1)  # the rate of "a" rises by 5 points
+        new = np.where(rng.random(200) < 0.1, rng.random(200) < chance, old)
+        b, a = (selection_rate(None, d, sensitive_features=group) for d in (new, old))
+        pair, gap = compare(b, a), compare(b.against_rest(), a.against_rest())
+        results = pair, gap, pair.contrast("a", "b")
+        tests = [result.equivalence_test(0.05).pvalue for result in results]
+        wrong.append([np.ravel(pvalues)[0] < 0.05 for pvalues in tests])
+    assert (np.mean(wrong, axis=0) <= 0.05 + tolerance(0.05, 400) / 4).all()
 
 
 def test_clusters_of_lists_without_the_group_are_not_accused_of_skew():

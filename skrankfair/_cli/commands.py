@@ -323,7 +323,8 @@ def _opened(arguments: argparse.Namespace) -> Monitor:
     Settings are given when the store is created, and only then.
     """
     names = ("metric", "task", *COLUMNS, *_SETTINGS)
-    given = {n: v for n in names if (v := getattr(arguments, n)) is not None}
+    given = {name: getattr(arguments, name) for name in names}
+    given = {name: value for name, value in given.items() if value is not None}
     path = Path(arguments.store)
     if path.exists():
         if given:

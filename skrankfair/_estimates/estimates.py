@@ -442,7 +442,8 @@ def contrasts_of(
     shared = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
     same, group_df, third = first == second, result.df, 0.0 * one
-    if result.metric.heavy and (result.n_effective < SMALL).any():
+    of_means = not result.metric.share and result.metric.of_rest is not None
+    if (result.metric.heavy or of_means) and (result.n_effective < SMALL).any():
         n, tails = result.n_effective, result.tails
         of_first, of_second = (
             side_of(variance, n[at], group_df[at], tails[:, at])

@@ -460,7 +460,7 @@ class GroupEstimates(AddsUp, PilotData):
         )
         both = self.metric.against_rest.parts
         if self.metric.share:
-            metric = replace(metric, parts=both)
+            metric = replace(metric, parts=both, of_rest=self.metric.of_rest)
         elif self.metric.heavy:
             heavy, counted = not self.metric.positive, self.metric.counted
             metric = replace(metric, sides=both, heavy=heavy, counted=counted)

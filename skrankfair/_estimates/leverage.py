@@ -263,7 +263,9 @@ def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
     The rest may show rare events that a group lacks. The error of a gap contains these
     events already. That of a value does not, so its skewness accounts for them.
     """
-    error, of_rest = result.standard_error, result.metric.of_rest
+    error, metric = result.standard_error, result.metric
+    # Shares, and gaps of shares, have scales that know of events which they lack.
+    of_rest = None if metric.share or metric.parts else metric.of_rest
     full, (_, third, fourth) = error**2, result.unseen
     df, n_effective = result.by_leverage
     if of_rest is not None and (n_effective < SMALL).any():

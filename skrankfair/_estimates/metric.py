@@ -66,8 +66,8 @@ class Metric:
     #: Whether it is a mean of rows that may be far apart, such as amounts or losses, so
     #: that a few of them may make most of the error.
     heavy: bool = field(default=False, compare=False)
-    #: For such a mean, the value of all rows outside of the group: they may show a rare
-    #: event that no row of the group does.
+    #: For a mean or share of rows, the value of all rows outside of the group: they may
+    #: show a rare event that no row of the group does.
     of_rest: Finalize | None = field(default=None, compare=False)
     #: Whether rows (or clusters) are counted, whatever denominators they have.
     counted: bool = field(default=False, compare=False)

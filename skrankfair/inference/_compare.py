@@ -63,17 +63,17 @@ def _difference(
     difference = minus(a.metric.finalize, b.metric.finalize)
     support = Beside(a.metric.support, *size)
     metric = a.metric.as_difference(f"{a.name}_difference", difference, support)
-    of_a, of_b = (r.metric.sides or (r.metric.finalize,) for r in (a, b))
+    of_a, of_b = (m.sides or m.parts or (m.finalize,) for m in (a.metric, b.metric))
     if independent and a.metric.share:
         metric = replace(metric, parts=difference.parts)
     elif independent and (a.metric.heavy or a.metric.sides):
         sides = [beside(of, False) for of in of_a] + [beside(of, True) for of in of_b]
         metric = replace(metric, sides=tuple(sides))
-    elif a.metric.sides:
+    elif not independent and len(of_a) > 1 and (a.metric.sides or a.metric.of_rest):
         metric = replace(metric, sides=tuple(map(minus, of_a, of_b)))
     else:
         of_rest = None
-        if a.metric.of_rest and b.metric.of_rest:
+        if not independent and a.metric.of_rest and b.metric.of_rest:
             of_rest = minus(a.metric.of_rest, b.metric.of_rest)
         metric = replace(metric, heavy=a.metric.heavy, of_rest=of_rest)
     if isinstance(sums, ResampledSums):
@@ -119,7 +119,8 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     ``compact(n_replicates=...)`` the covariance is that of their replicates, in which
     every cluster counts as often for both, and degrees of freedom are those of `a`.
     Rare events of other groups, which a small group may lack, make tests and intervals
-    of means of rows wider: see the notes of `GroupEstimates.confidence_interval`.
+    of means and rates of rows wider: see the notes of
+    `GroupEstimates.confidence_interval`.
 
     References
     ----------

@@ -131,12 +131,11 @@ class MadeMetric:
 
         sums = sums_of_rows(rows, sums_over)
         gap = minus_rest(self.metric.finalize, len(supports))
-        heavy = not self.metric.share
         metric = replace(
             self.metric,
             pooled=not rows.groups.overlapping,
-            heavy=heavy,
-            of_rest=gap.second if heavy else None,
+            heavy=not self.metric.share,
+            of_rest=gap.second,
             against_rest=gap,
         )
         return GroupEstimates(metric, sums, _taken(options), missing=rows.missing)
