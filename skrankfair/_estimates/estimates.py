@@ -179,7 +179,7 @@ class Estimates(ReadOnlyArrays):
                 promised = np.array([promised.all()])
         estimate, error = self.scale.estimate, self.scale.standard_error
         ratio = self.kind == "ratio" and bool((estimate > 0).all())
-        null_value = self.null_value or 0.0
+        null_value = self.null_value or (1.0 if self.kind == "ratio" else 0.0)
         return Pilot(
             names=self.names,
             standard_error=error / (estimate if ratio else 1.0),
@@ -319,7 +319,7 @@ class Estimate(Shown, PilotData):
             outside (0, 0.5), or if the estimate is no contrast.
         """
         if self.null_value is None:
-            raise ValueError(f"{self.name} is no contrast, so it has no margin.")
+            raise ValueError(f"{self.name} is no contrast that has a fair value.")
         return self._estimates.equivalence_test(margin, alpha)
 
     def minimum_detectable(
@@ -467,7 +467,8 @@ def contrasts_of(
         sides = shares.take(first, side_df), shares.take(second, side_df)
         of_shares = RatioScale if kind == "ratio" else DifferenceScale
         scale = of_shares(value, error, *sides, correlation_of(shared, one, other))
-    null_value = 1.0 if kind == "ratio" else 0.0
+    fair = 1.0 if kind == "ratio" else 0.0
+    null_value = None if result.metric.differing else fair
     skewness = np.nan_to_num(quotient(third, error**3)) if kind == "difference" else 0.0
     return Estimates(tuple(names), scale, df, null_value, kind, origin, skewness)
 

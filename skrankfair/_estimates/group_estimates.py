@@ -729,6 +729,8 @@ class GroupEstimates(AddsUp, PilotData):
         Returns
         -------
         Estimate
+            Without a p-value where groups of unequal sizes differ in fair rankings too,
+            as distances do, which chance makes larger in smaller groups.
 
         Raises
         ------

@@ -321,7 +321,8 @@ def list_estimates(
     finalize: Finalize = kernel.of_values
     support: Finalize = ColumnSum(1, 2)
     first_pass: dict[str, Any] = {}
-    if kernel.average == "representation":
+    by_list = kernel.average != "representation"
+    if not by_list:
         finalize, support, first_pass = kernel.of_means(data)
     if parameters.get("target") == "equal":
         first_pass = {**first_pass, "groups": data.groups.labels}
@@ -341,6 +342,7 @@ def list_estimates(
             fair_value=0.0,
             disparity="max_abs",
             test_method=test_method,
+            differing=by_list and test_method == "permutation",
         ),
         sums=ClusterSums.from_rows(kernel.labels(lists.groups), rows, [support]),
         parameters=parameters,

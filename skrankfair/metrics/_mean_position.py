@@ -72,6 +72,7 @@ def position_estimates(
         breakdown=breakdown_of_strata if first_pass else None,
         positive=True,
         pooled=not data.groups.overlapping,
+        differing=gap is None,
         better="low",
     )
     sums = _position_sums(data, comparison, clicked)
@@ -98,7 +99,8 @@ def mean_position(
     The position of an item is 1 plus the number of items of its query that are ranked
     above it; tied items count one half. Fairness is equality: `test` and the p-values
     compare each group with the rest. Positions among one side depend on its size, so
-    that "intra" and "inter" have no p-values: `pairwise_accuracy` has.
+    that "intra" and "inter" have no p-values, of groups or of contrasts:
+    `pairwise_accuracy` has.
 
     Parameters
     ----------
