@@ -550,6 +550,30 @@ def test_rare_events_in_a_small_sample_are_no_change_but_many_are():
     assert (shares[1] > 0.8).all()
 
 
+@pytest.mark.parametrize(("n_rows", "rate"), [(8, 0.8), (16, 0.9), (10, 0.5)])
+def test_gaps_of_shares_near_an_end_have_not_changed(n_rows, rate):
+    """A small group of which all are chosen by chance; a large gap is found."""
+    found = []
+    for rng in generators(200, 12):
+        weeks, tests = [], []
+        for size, rates in (
+            ((200, 200), (rate, rate)),
+            ((64, n_rows), (rate, rate)),
+            ((600, 200), (0.9, 0.6)),
+            ((600, 200), (0.9, 0.9)),
+        ):
+            group = np.repeat([0, 1], size)
+            chosen = rng.random(group.size) < np.array(rates)[group]
+            weeks.append(selection_rate(None, chosen, sensitive_features=group))
+        for a, b in (weeks[:2], weeks[2:]):
+            gaps = compare_independent(a.against_rest(), b.against_rest())
+            tests += [gaps.pvalue[1], compare_independent(a, b).contrast(0, 1).pvalue]
+        found.append(tests)
+    shares = (np.array(found) < 0.05).mean(axis=0)
+    assert (shares[:2] < 0.05 + tolerance(0.05, 200)).all()
+    assert (shares[2:] > 0.9).all()
+
+
 @pytest.mark.parametrize(
     ("n_rows", "risks"),
     [(100, (0.002, 0.01)), (100, (0.01, 0.03)), (300, (0.02, 0.05))],

@@ -26,7 +26,7 @@ from .._inputs.validation import (
 )
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
-from .finalize import NOTHING, Finalize, quotient, shares_of
+from .finalize import NOTHING, Finalize, PairedDifference, quotient, shares_of
 from .leverage import (
     SMALL,
     contrast_degrees,
@@ -402,11 +402,14 @@ def estimates_of(result: GroupEstimates) -> Estimates:
 
 def _scale_of_share(
     sums: ClusterSums, share: Finalize, df: Array | None = None
-) -> ShareScale | MeanScale:
-    """Return a share, or the mean of two, on its scale; None: `df` of the share."""
+) -> ShareScale | DifferenceScale:
+    """Return a share, or the mean or difference of two; None: `df` of the share."""
+    estimate, error = sums.estimate(share), np.sqrt(sums.variance(share))
+    if isinstance(share, PairedDifference):
+        a, b = (_scale_of_share(sums, side, df) for side in share.parts)
+        return DifferenceScale(estimate, error, a, b, correlation_in(error, a, b))
     own_df, effective = degrees_of_freedom(sums, share)
     df = own_df if df is None else df
-    estimate, error = sums.estimate(share), np.sqrt(sums.variance(share))
     if not (shares := shares_of(share)):
         return ShareScale(estimate, error, effective, df)
     first, second = (_scale_of_share(sums, each) for each in shares)
@@ -462,7 +465,8 @@ def contrasts_of(
     df = np.where(np.isnan(one + other), np.nan, df)
     scale = LogScale(value, error) if kind == "ratio" else PlainScale(value, error)
     shares = result.as_estimates.scale
-    if isinstance(shares, ShareScale | MeanScale) and not same.any():
+    sided = ShareScale | (MeanScale if kind == "ratio" else DifferenceScale)
+    if isinstance(shares, sided) and not same.any():
         side_df = None if result.variance == "item" else df
         sides = shares.take(first, side_df), shares.take(second, side_df)
         of_shares = RatioScale if kind == "ratio" else DifferenceScale

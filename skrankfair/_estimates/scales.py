@@ -113,7 +113,7 @@ class PlainScale(ReadOnlyArrays):
         The sides of the estimates are scales, and have this method as arrays do.
         """
         some = {name: part.take(rows) for name, part in self._parts.items()}
-        if side_df is not None:
+        if side_df is not None and "side_df" in some:
             some["side_df"] = side_df
         return type(self)(**some)
 
@@ -310,19 +310,19 @@ class DifferenceScale(PlainScale):
     Attributes
     ----------
     estimate, standard_error : ndarray
-    first, second : ShareScale or MeanScale
+    first, second : ShareScale, MeanScale or DifferenceScale
     correlation : ndarray
         Correlation of the two estimates.
     """
 
-    first: ShareScale | MeanScale
-    second: ShareScale | MeanScale
+    first: ShareScale | DifferenceScale
+    second: ShareScale | DifferenceScale
     correlation: Array
     bounds = (-1.0, 1.0)
 
     @property
     def regular(self) -> Array:
-        """Whether both shares are inside (0, 1)."""
+        """Whether all shares are inside (0, 1)."""
         return self.first.regular & self.second.regular
 
     def ends(self, reach: Array, df: Any) -> Ends:

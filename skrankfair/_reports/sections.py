@@ -501,7 +501,7 @@ def _mean_gap(
     mean = np.array([share @ gaps.scale.estimate[rows] - (gaps.null_value or 0.0)])
     error = np.sqrt(np.maximum([share @ between @ share], 0.0))
     scale = PlainScale(mean, error)
-    if isinstance(gaps.scale, DifferenceScale):
+    if isinstance(gaps.scale, DifferenceScale) and result.metric.fair_value is None:
         means = []
         for cells, covariance, n in zip(sides, own, effective, strict=True):
             value = (share * result.estimate[cells]).sum() / share.sum()

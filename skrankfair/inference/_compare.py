@@ -43,15 +43,19 @@ def _difference(
     """Return ``a - b`` from the sums of both, the columns of `b` behind.
 
     The supports of `b` follow those of `a`, but replicates have none of `b`. The
-    interval of the difference of two independent shares is made of their intervals.
+    interval of the difference of two independent shares is made of their intervals, and
+    that of two independent gaps of shares of the intervals of all four.
     Each of two independent means has at least the variance that the other shows, and so
     has each side of two independent gaps.
     """
     size = a.sums.by_group.shape[1], a.sums.shared.size
 
-    def beside(of: Finalize, second: bool) -> Beside:
+    def beside(of: Finalize, second: bool) -> Beside | PairedDifference:
         before = len(a.sums.supports) if second else 0
         needs = tuple(before + number for number in needs_of(of))
+        if isinstance(of, PairedDifference):
+            first, last = (beside(part, second) for part in of.parts)
+            return PairedDifference(first, last, needs)
         return Beside(of, *size, second=second, needs=needs)
 
     def minus(one: Finalize, other: Finalize) -> PairedDifference:
@@ -64,16 +68,16 @@ def _difference(
     support = Beside(a.metric.support, *size)
     metric = a.metric.as_difference(f"{a.name}_difference", difference, support)
     of_a, of_b = (m.sides or m.parts or (m.finalize,) for m in (a.metric, b.metric))
-    if independent and a.metric.share:
+    if independent and (a.metric.share or a.metric.parts):
         metric = replace(metric, parts=difference.parts)
     elif independent and (a.metric.heavy or a.metric.sides):
         sides = [beside(of, False) for of in of_a] + [beside(of, True) for of in of_b]
         metric = replace(metric, sides=tuple(sides))
-    elif not independent and len(of_a) > 1 and (a.metric.sides or a.metric.of_rest):
+    elif len(of_a) > 1 and (a.metric.sides or a.metric.of_rest):
         metric = replace(metric, sides=tuple(map(minus, of_a, of_b)))
     else:
         of_rest = None
-        if not independent and a.metric.of_rest and b.metric.of_rest:
+        if a.metric.of_rest and b.metric.of_rest:
             of_rest = minus(a.metric.of_rest, b.metric.of_rest)
         metric = replace(metric, heavy=a.metric.heavy, of_rest=of_rest)
     if isinstance(sums, ResampledSums):
@@ -208,11 +212,12 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     The variance is the sum of the variances of both, by the jackknife over the clusters
     of both samples, and degrees of freedom are Satterthwaite's, from the leverages of
     both. Shares have the interval of the difference of two independent shares (Zou and
-    Donner 2008). Of two means of rows, such as losses, each has at least the variance
-    that as many rows of the other would show, where few of these would make most of it:
-    a small sample may lack the rare events of a larger one. Where the same users are in
-    both samples their results are mostly alike, and the interval of the difference is
-    then too wide rather than too narrow.
+    Donner 2008), and so have their gaps, from the intervals of all four shares. Of two
+    means of rows, such as losses, each has at least the variance that as many rows of
+    the other would show, where few of these would make most of it: a small sample may
+    lack the rare events of a larger one. Where the same users are in both samples their
+    results are mostly alike, and the interval of the difference is then too wide rather
+    than too narrow.
 
     To compare gaps, pass ``a.against_rest()`` and ``b.against_rest()``.
 

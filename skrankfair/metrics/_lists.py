@@ -333,6 +333,7 @@ def list_estimates(
     lists = Lists.of(data)
     rows = averaged_rows(data, table_of(kernel, lists), kernel.average, means_of_lists)
     clusters = data.cluster_of_query if kernel.average == "clusters" else None
+    weight = data.query_weight
     result = GroupEstimates(
         metric=Metric(
             name,
@@ -349,9 +350,7 @@ def list_estimates(
         first_pass=first_pass,
         permutation=Permutation(
             lists,
-            np.ones(lists.n_queries)
-            if data.query_weight is None
-            else data.query_weight,
+            np.ones(lists.n_queries) if weight is None else weight,
             kernel,
             "two-sided" if kernel.signed else "greater",
             clusters,

@@ -45,9 +45,7 @@ def _position_sums(data: RankedData, comparison: str, clicked: Array) -> QuerySu
     shared = np.stack([clicked * position, clicked], axis=1)
     shared = np.add.reduceat(shared, ranking.starts[:-1], axis=2, dtype=float)
     by_cell = np.stack([value, number, -of_all, -number])
-    return QuerySums(
-        members.cells, by_cell.transpose(2, 0, 1), shared.transpose(2, 1, 0)
-    )
+    return QuerySums(members.cells, by_cell.transpose(2, 0, 1), shared.T)
 
 
 def position_estimates(
