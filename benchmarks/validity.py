@@ -1962,8 +1962,10 @@ that are everybody) miss some 7% to 8%. Where the tail of real outcomes is longe
 group (lognormal, σ = 1 beside 0.5), parity tests reject 9% to 13% of equal curves,
 tests of marginal outcomes 8%, and outcome inequality tests 17% of fair rankings, and
 more where it is longer still. By users alone, a label of items is accused in up to half
-of fair catalogues. And an interval of a smoothed curve is not one of the curve
-itself."""
+of fair catalogues. A line through matched pairs at `epsilon="mse"` rejects 9% to 11% of
+equal groups in 20 to 120 queries of eight items with real outcomes, and a parabola 6%
+to 7%, as the bandwidth is chosen from the outcomes. And an interval of a smoothed curve
+is not one of the curve itself."""
 
 PREFACE = """# How far to trust the numbers
 

@@ -490,7 +490,10 @@ def matched_pair_calibration(
     to half of them, and takes the one with the smallest sum of the variance of the
     local linear value and of its squared difference from the local quadratic one, less
     the variance of that difference. Variances are those of the result, over clusters or
-    items. A `position_weight` does not change the choice.
+    items. A `position_weight` does not change the choice. The bandwidth is chosen from
+    the outcomes, which errors do not count: with 20 to 120 queries of eight items a
+    line at this bandwidth rejects 9% to 11% of equal groups at 5%, and
+    ``estimator="local_quadratic"`` 6% to 7%.
 
     References
     ----------
