@@ -662,3 +662,30 @@ def test_memory_of_a_curve_is_not_for_each_threshold(monkeypatch):
         np.testing.assert_allclose(
             one.standard_error, all_rows.standard_error, rtol=0.05
         )
+
+
+def with_prices(seed, n_queries):
+    """Columns in which the group is cheap, and the outcome falls with the price."""
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(n_queries), 12)
+    group, score = rng.permutation(query.size) % 2, rng.random(query.size)
+    price = rng.random(query.size) - 0.5 * group
+    y = score - price + 0.1 * group + rng.normal(0, 0.2, query.size)
+    return y, score, price, {"sensitive_features": group, "qid": query}
+
+
+def test_the_truth_at_equal_prices():
+    """A group of lower prices seems to be undervalued by more than it is."""
+    hidden, found, covered = [], [], []
+    for seed in range(40):
+        y, score, price, who = with_prices(seed, 100)
+        plain = matched_pair_calibration(y, score, direction="both", epsilon=0.1, **who)
+        r = matched_pair_calibration(y, score, covariates=price, epsilon=0.1, **who)
+        hidden.append(plain.estimate[1])
+        found.append(r.estimate[1])
+        low, high = r.confidence_interval()
+        # Prices of matched items differ by what their densities make of them.
+        covered.append(low[1] < 0.1 < high[1])
+    assert np.mean(hidden) > 0.5
+    assert abs(np.mean(found) - 0.1) < 4 * np.std(found) / np.sqrt(40) + 0.005
+    assert sum(covered) >= 33  # 38 are expected, 4 standard deviations are 5.5

@@ -286,8 +286,8 @@ def monotonicity_test(
         Independent units that contain whole queries, such as users with several
         queries. None makes each query its own unit.
     k : int or None, default=None
-        How many positions count, from the top: from 2 to 1000. None takes
-        those that at least half of the rankings have.
+        How many positions count, from the top. They may be 2 to 1000. None takes those
+        that at least half of the rankings have.
     method : {"bootstrap", "chi2"}, default="bootstrap"
         "bootstrap" resamples clusters of rankings under the fitted monotone model.
         "chi2" is the paper's: the upper tail of a chi-square distribution with

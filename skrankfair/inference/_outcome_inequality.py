@@ -344,8 +344,8 @@ def outcome_inequality_test(
         Whether only neighbouring positions have moments, instead of all pairs of
         positions.
     k : int or None, default=10
-        How many positions count, from the top: 2 or more. None takes as many as the
-        longest query has.
+        How many positions count, from the top. They must be at least 2. None takes as
+        many as the longest query has.
     confidence_level : float, default=0.95
         One minus the size of the test, to which the critical value belongs.
     n_resamples : int, default=10000

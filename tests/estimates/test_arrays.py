@@ -47,7 +47,7 @@ def result_of_many(n_groups=1200, n_rows=5000):
     score = np.full(n_rows, 0.5)
     result = mean_squared_error(y, score, sensitive_features=g, cluster=cluster)
     # Without what rows of larger groups say of the variance of the smaller ones.
-    return replace(result, metric=replace(result.metric, heavy=False))
+    return replace(result, metric=replace(result.metric, heavy=False, of_rest=None))
 
 
 def test_results_of_many_groups_make_no_table_of_all_pairs(monkeypatch):
