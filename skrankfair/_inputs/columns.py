@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype
 
-from .groups import Codes, Groups, as_columns, as_groups, encode
+from .groups import Codes, Groups, as_columns, as_groups, encode, mark_members
 from .validation import (
     Array,
     as_numbers,
@@ -57,9 +56,7 @@ def _with_labels(values: Any, missing: str) -> tuple[Any, Array]:
     lacking = np.any(absent, axis=0)
     if not lacking.any():
         return values, lacking
-    member = names is not None and all(
-        infer_dtype(array, skipna=True) == "boolean" for array in arrays
-    )
+    member = names is not None and mark_members(arrays, skipna=True)
     if member and missing == "group":
         raise ValueError(
             "missing must be 'drop' for a membership matrix, whose rows have no "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
@@ -296,6 +296,11 @@ def as_columns(values: Any, name: str) -> tuple[list[Array], list[Hashable] | No
     return list(array.T), list(range(array.shape[1]))
 
 
+def mark_members(columns: Iterable[Array], skipna: bool = False) -> bool:
+    """Return whether all columns hold truth values, each of the members of a group."""
+    return all(infer_dtype(column, skipna=skipna) == "boolean" for column in columns)
+
+
 def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
     """Read group labels, several label columns, or a boolean membership matrix.
 
@@ -307,7 +312,7 @@ def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
         return Groups.of_labels(encode(arrays[0], name))
     if not arrays:
         raise ValueError(f"{name} must have at least one column; it has none.")
-    if all(infer_dtype(array, skipna=False) == "boolean" for array in arrays):
+    if mark_members(arrays):
         if len(set(names)) < len(names):
             raise ValueError(
                 f"{name} must have distinct column names; got {tuple(names)}."

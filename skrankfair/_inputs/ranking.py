@@ -231,7 +231,7 @@ class Places:
 class Ranking(Places):
     """Rows by query and decreasing score: the best item of a query comes first."""
 
-    order: Array  # shape (n,), int64: row of the input at each ranked row
+    order: Array  # shape (n,), int64: number of the given row at each ranked row
     score: Array  # shape (n,): scores in ranked order
     #: Places of the ranked rows in the lists as shown; None: the order of the rows.
     shown: ShownPlaces | None = None
@@ -447,7 +447,7 @@ class RankedData:
     outcome: Array | None  # shape (n,) or None: outcomes in ranked order
     groups: Groups  # in ranked order
     query_labels: Array  # shape (n_queries,): the caller's label of each query
-    #: Clusters of the *input* rows, dense codes; None when each query is its own.
+    #: Clusters of the rows `input_rows`, dense codes; None: each query is its own.
     cluster: Codes | None
     #: Shape (n_queries,) or None. Importance of each query, which multiplies its sums.
     query_weight: Array | None
@@ -460,7 +460,7 @@ class RankedData:
     item_weight: Array | None = None
     #: How many rows lacked a value, as `GroupEstimates.missing`.
     missing: Mapping[str, int] = field(default_factory=dict)
-    #: Items of the *input* rows that recur among the clusters, dense codes.
+    #: Items of the rows `input_rows` that recur among the clusters, dense codes.
     item: Codes | None = None
     #: Intermediate results that several metrics of one audit share.
     cache: dict[str, Any] = field(default_factory=dict)

@@ -321,9 +321,9 @@ def unique_rows(rows: Array) -> tuple[Array, Array]:
     for column in rows.T:
         distinct, code = np.unique(column, return_inverse=True)
         place = np.unique(place * distinct.size + code, return_inverse=True)[1]
-    first = np.empty(int(place.max(initial=-1)) + 1, dtype=np.int64)
-    first[place] = np.arange(len(rows))
-    return rows[first], place
+    row = np.empty(int(place.max(initial=-1)) + 1, dtype=np.int64)
+    row[place] = np.arange(len(rows))
+    return rows[row], place
 
 
 def weighted_quantile(values: Array, levels: Any, weight: Array | None) -> Array:

@@ -235,13 +235,14 @@ class AuditReport(exports.Formats):
         -------
         DataFrame
             Columns metric, group, estimate, standard_error, ci_low, ci_high, support,
-            pvalue and pvalue_corrected. The correction is Holm's, over the groups of
-            the metric; two groups that are each the rest of the other are one test. Of
-            an audit with a margin also pvalue_margin and pvalue_margin_corrected, that
-            the group is within it. Then difference (from the fair value, or from the
-            rest; NaN where nothing is tested), side ("worse" or "better", "lower" or
-            "higher" where neither is known to be bad, "" if nothing is shown) and
-            verdict, the same in words ("" where there is no test).
+            pvalue and pvalue_corrected. The correction is that of the report, over the
+            groups of the metric; two groups that are each the rest of the other are one
+            test. Of an audit with a margin also pvalue_margin and
+            pvalue_margin_corrected, that the group is within it. Then difference (from
+            the fair value, or from the rest; NaN where nothing is tested), side
+            ("worse" or "better", "lower" or "higher" where neither is known to be bad,
+            "" if nothing is shown) and verdict, the same in words ("" where there is no
+            test).
         """
         margins = ("pvalue_margin", "pvalue_margin_corrected") if self.margin else ()
         columns = ["metric", "group", "estimate", "standard_error", "ci_low", "ci_high"]
@@ -391,10 +392,17 @@ class AuditReport(exports.Formats):
         Who is selected? Selected less often: f (100 of 500, 20.0%; 250 of 500 of the
         rest, 50.0%).
         """
-        metrics = chosen_metrics([*results], k=1)
+        metrics = chosen_metrics([*results], k=1)  # some are chosen with a k alone
         options = AuditOptions(
-            *(task, favorable, None, None, [*results]),
-            *(confidence_level, correction, margin, False),
+            task=task,
+            favorable=favorable,
+            threshold=None,
+            k=None,
+            metrics=[*results],
+            confidence_level=confidence_level,
+            correction=correction,
+            margin=margin,
+            impact_ratio=False,
         )
         given = [(m, results[m.name].parameters.get("threshold")) for m in metrics]
         shared = [t for t in tasks() if all(m.is_of(t, at) for m, at in given)]

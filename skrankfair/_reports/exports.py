@@ -241,7 +241,8 @@ def report_of_json(text: Any, kind: type[AuditReport]) -> AuditReport:
             raise TypeError("unknown metrics, or others than the numbers")
         if not all(isinstance(section, ReportSection) for section in report.sections):
             raise TypeError("sections that are none")
-        repr(report), report.to_dict()  # as reports do
+        # Parts of wrong types fail here, and not later where they are read.
+        repr(report), report.to_dict()
     return report
 
 

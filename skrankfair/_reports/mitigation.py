@@ -47,7 +47,7 @@ _HEADER = ("group", "before", "after", "change")
 class Change(NamedTuple):
     """One metric before and after, and the paired difference."""
 
-    #: For a disparity this is its difference from what is fair.
+    #: Of a disparity what the audit tests: its fair value is `fair_value`, or else 0.
     before: GroupEstimates
     after: GroupEstimates
     change: GroupEstimates  # after minus before, on the same clusters
@@ -62,7 +62,8 @@ class MitigationReport(Formats):
     audit_before, audit_after : AuditReport
         All metrics of both scores.
     disparities : dict of Change
-        The disparities by metric that the audits test; fair is 0.
+        What the audits test, by metric: the values of groups where they have a fair
+        value, and else their gaps from the rest.
     costs : dict of Change
         "ndcg" where the audits have it, "auc" of two outcomes, and "log_loss" or
         "mean_squared_error", of all rows.

@@ -13,7 +13,7 @@ import pandas as pd
 from .._estimates import formatting as fmt
 from .._estimates.scales import check_level
 from .._inputs.columns import OneWayError, users_of
-from .._inputs.groups import Groups, as_groups, encode, frame_columns
+from .._inputs.groups import Groups, as_groups, encode, frame_columns, mark_members
 from .._inputs.ranking import RankedData, ranked_data
 from .._inputs.validation import (
     Array,
@@ -27,7 +27,7 @@ from ..metrics import GroupEstimates
 from .catalog import FAVORABLE, AuditMetric, note, tasks, without_unfit
 from .findings import CORRECTION_NAMES
 
-#: Columns by which rows are not ordered.
+#: Columns that do not go with the order of the rows, or may be other lists for it.
 _NOT_ORDERED = ("qid", "engagement", "within")
 
 
@@ -300,7 +300,7 @@ def _labels_by_name(groups: Any) -> dict[str, Any]:
     """
     columns, names = frame_columns(groups) or ([], [])
     arrays = [to_numpy(column, "sensitive_features") for column in columns]
-    if len(arrays) < 2 or all(array.dtype.kind == "b" for array in arrays):
+    if len(arrays) < 2 or mark_members(arrays):
         name = getattr(groups, "name", None)
         return {"" if name is None else fmt.label(name): groups}
     by_name = {fmt.label(name): a for name, a in zip(names, arrays, strict=True)}

@@ -86,7 +86,7 @@ def made_section(
     answer : str
         What the answers of the report say of it.
     by : str
-        Name of the grouping that it is about.
+        Text that stands for ``{by}`` in the words, such as ", by sex".
     **values : dict
         What the words leave open, such as ``p``.
     """

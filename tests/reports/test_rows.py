@@ -244,10 +244,11 @@ class TestCross:
         assert by == ["by region", "by sex"]
 
     def test_needs_several_columns(self, berkeley):
-        with pytest.raises(
-            ValueError, match="cross must be True unless .*; got 'both'"
-        ):
-            of_decisions(berkeley, cross="both")
+        # Columns of truth values mark members, of whatever type the columns are.
+        members = pd.get_dummies(berkeley["sex"]).astype(object)
+        for groups in (berkeley["sex"], members):
+            with pytest.raises(ValueError, match="cross must be True.*; got 'both'"):
+                of_decisions(berkeley, sensitive_features=groups, cross="both")
         with pytest.raises(ValueError, match="cross must be"):
             crossed(berkeley, "all")
 

@@ -290,7 +290,8 @@ def have_pairs(exact: Array, n_columns: int) -> Array:
     """Return whether sums have a pair, shape (..., blocks, B), from unweighted sums.
 
     The numbers of pairs in unweighted sums are exact. In weighted sums rounding can
-    leave a remnant where there is no pair, which would be taken for data.
+    leave a remnant where there is no pair, which would be taken for data. Of a placebo
+    the second column is a distance: where it is 0, all pairs are tied and add nothing.
     """
     numbers = exact[..., 1::n_columns, :]
     return np.repeat(numbers != 0, n_columns, axis=-2)

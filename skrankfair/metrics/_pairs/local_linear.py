@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._estimates.storage import stored
+from ..._inputs.groups import starts_of_runs
 from ..._inputs.ranking import Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import times
@@ -197,7 +198,7 @@ class _PrefixSums(NamedTuple):
         """Return the prefix sums of the values of rows."""
         sums, lost = np.zeros((2, values.size + 1))
         np.cumsum(values, out=sums[1:])
-        # The errors of `two_sum`, whose totals are known, in few arrays.
+        # The rounding error of each addition, as Knuth's TwoSum has it, in few arrays.
         before, error = sums[:-1], lost[1:]
         added = sums[1:] - before
         np.subtract(sums[1:], added, out=error)
@@ -240,8 +241,8 @@ class _RangeSums:
             cell, ends = np.zeros(score.size), ranking.score[ranking.starts[:-1]]
             middle = ((ends + ranking.score[ranking.starts[1:] - 1]) / 2)[query]
         distance = (score - middle) / unit
-        new = np.flatnonzero((query[1:] != query[:-1]) | (cell[1:] != cell[:-1])) + 1
-        starts = np.concatenate([[0], new, [score.size]])
+        of_queries = np.append(starts_of_runs(query), score.size)
+        starts = np.append(starts_of_runs(cell, of_queries), score.size)
         y, weight = pairs.y[rows], pairs.item_weight
         weight = None if weight is None else weight[rows]
         power = _powers(distance, pairs.degree)

@@ -10,7 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._estimates.arrays import check_memory
-from ..._inputs.groups import Groups, rows_of_ranges, stable_order
+from ..._inputs.groups import (
+    Groups,
+    rows_of_ranges,
+    stable_order,
+    starts_of_runs,
+)
 from ..._inputs.ranking import Memberships, RankedData, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import Pairs, QuerySums, sums_between, times
@@ -100,7 +105,7 @@ class MatchedPairs(NearPairs):
 
     #: Factors from the columns of a pair (i, j) to those of (j, i): 1 or -1.
     mirror = np.array([-1.0, 1.0])
-    #: Columns of the pairs of one group that are shared.
+    #: Numbers of the columns that are also summed over the pairs within a group.
     placebo: ClassVar[tuple[int, ...]] = ()
 
     def cell_sums(self, members: Memberships) -> Array:
@@ -223,9 +228,7 @@ class MatchedPairs(NearPairs):
         out = np.zeros((members.sizes.size, self.n_columns, n_positions))
         if rows.size:
             low, high = ranking.place_bounds(rows)
-            new = np.ones(rows.size, dtype=bool)
-            new[1:] = (cell[1:] != cell[:-1]) | (low[1:] != low[:-1])
-            first = np.flatnonzero(new)
+            first = starts_of_runs(low, np.append(starts_of_runs(cell), cell.size))
             size = (high - low)[first]
             columns = np.add.reduceat(columns, first, axis=1) / size
             times_there = np.clip(n_positions - low[first], 0, size)

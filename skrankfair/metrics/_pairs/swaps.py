@@ -25,8 +25,8 @@ class SwapRule:
 
     visits: Array  # weights of the positions, which do not increase
     tie_cost: float  # how much a pair of equal outcomes counts
-    #: {"inter", "all", "against"}. j is a partner of any other group, any partner, or a
-    #: partner where the partners are one other group.
+    #: "inter": j is outside the group; "all": j is any item; "against": j is of the one
+    #: group that `partner` marks.
     comparison: str
     divisor: str | None  # "pairs" for their number, else the largest sum of any ranking
     partner: Array  # shape (n,): whether a ranked row may be the j of a pair
