@@ -200,14 +200,16 @@ def accuracy_estimates(
         )
 
     shared_weight = 0.0 if comparison == "inter" else 1.0
+    fair = k is None or average == "pairs"  # see the notes of `pairwise_accuracy`
     metric = Metric(
         name=name,
         finalize=MeanOfRatios(n_buckets),
         support=support_columns(average, 4, n_buckets),
-        against_rest=ratios_minus_rest(n_buckets, shared_weight),
+        against_rest=ratios_minus_rest(n_buckets, shared_weight) if fair else None,
         breakdown=breakdown_of_strata if first_pass else None,
         share=True,
         pooled=not data.groups.overlapping,
+        differing=not fair,
         better="high",
     )
     result = GroupEstimates(
@@ -327,6 +329,11 @@ def pairwise_accuracy(
     clusters with data of the group, θ_(-q) the estimate without cluster q. With
     ``variance="item"`` it is DeLong's: each item is left out with all its pairs, and
     the items of the group and all others are two samples, whose sums are added.
+
+    With `k` an item among the first places has more pairs than one below them, which
+    loses all of its pairs. The mean over queries or clusters counts both alike, and is
+    then smaller for a group of few items in fair rankings too: with `k` only
+    ``average="pairs"`` has p-values and gaps from the rest.
 
     References
     ----------
@@ -487,14 +494,18 @@ def cross_estimates(
     )
     if of_scores and by_row is None:
         data = data.among_those_left()  # as it needs no outcomes
+    # Among pairs of unlike outcomes, or with an item in the first places, an item has
+    # the more pairs the more of them it wins, or loses.
+    alike = average == "pairs" or (of_scores and by_row is None and k is None)
     metric = Metric(
         name,
         MeanOfRatios(n_buckets),
         support_columns(average, 2, n_buckets),
-        fair_value=0.5 if of_scores else None,
-        disparity="max_abs" if of_scores else "difference",
+        fair_value=0.5 if of_scores and alike else None,
+        disparity="max_abs" if of_scores and alike else "difference",
         breakdown=breakdown_of_strata if first_pass else None,
         share=True,
+        differing=not alike,
     )
 
     def make_pairs(data: RankedData) -> ScorePairs | CrossPairs:
@@ -591,7 +602,7 @@ def pairwise_exposure(
     Returns
     -------
     GroupEstimates
-        One row per group, fair value 1/2.
+        One row per group, fair value 1/2 (see Notes).
 
     Raises
     ------
@@ -613,6 +624,11 @@ def pairwise_exposure(
     Notes
     -----
     The variance is that of `pairwise_accuracy`, over these pairs.
+
+    With `k`, or with `engagement`, the number of pairs of an item depends on how many
+    of them it wins. The mean over queries or clusters counts all items alike, so that
+    it is not 1/2 in fair rankings, and differs with the size of the group: then only
+    ``average="pairs"`` has a fair value and p-values.
 
     References
     ----------
@@ -722,7 +738,10 @@ def pairwise_preference(
 
     Notes
     -----
-    The variance is that of `pairwise_accuracy`, over these pairs.
+    The variance is that of `pairwise_accuracy`, over these pairs. A group with one item
+    in a query has 1 or 0 there, by the outcome alone. So means over queries or clusters
+    depend on the size of the group, and only ``average="pairs"`` has contrasts with
+    p-values.
 
     References
     ----------

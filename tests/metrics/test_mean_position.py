@@ -46,8 +46,7 @@ def test_estimates_and_errors_are_those_of_loops(comparison):
         expected = covariance_of(seen, own, "query")
         assert_covariance(r.covariance, expected, seed)
         if comparison == "all":  # of one side they depend on its size
-            gaps, sides = difference(pairs)
-            gap = r.against_rest()
+            gap, (gaps, sides) = r.against_rest(), difference(pairs)
             assert_close(gap.estimate, estimates_of(seen, pairs, estimates=gaps), 1e-11)
             expected = covariance_of(seen, pairs, "query", "pairs", gaps, sides)
             assert_covariance(gap.covariance, expected, seed)

@@ -95,6 +95,8 @@ def test_estimate_and_covariance_against_the_rest(unit, seeds):
             pairs = own_and_rest(seen, comparison)
             gaps, sides = difference(pairs)
             options = {"average": average, **UNITS[unit](p), **given}
+            if "k" in given and average != "pairs":
+                continue  # such means have no gap
             r = ACCURACY[comparison].measure(p, **options).against_rest()
             hint = (seed, comparison, given)
             expected = estimates_of(seen, pairs, average, gaps, **how)
@@ -230,13 +232,23 @@ class TestGapsByEngagement:
         assert "hides gaps" in r._repr_html_()
         assert r.compact().hidden_gaps == r.hidden_gaps
 
+    def test_means_over_queries_of_pairs_by_who_wins_have_no_pvalue(self):
+        columns, options = self.data(0.0, 0.0)
+        for average, k in itertools.product(("pairs", "queries"), (None, 3)):
+            options |= {"k": k, "average": average}
+            for measure in (pairwise_accuracy, pairwise_exposure):
+                r = measure(*columns, **options)
+                told = average == "pairs" or (k is None and "accuracy" in r.name)
+                assert r.has_pvalue == told == np.isfinite(r.contrast("f", "m").pvalue)
+
     @pytest.mark.parametrize("low", [0.0, -0.6])
     def test_it_says_nothing_where_the_mean_hides_nothing(self, low):
         columns, options = self.data(low, low)
         r = pairwise_accuracy(*columns, **options)
         r.test()
         assert "hides" not in repr(r)
-        preference = pairwise_preference(*columns, **options)
+        preference = pairwise_preference(*columns, **options, average="queries")
+        assert np.isnan(preference.contrast("f", "m").pvalue)
         assert "gap" not in preference.breakdown()
         assert not preference.hidden_gaps
 
@@ -253,8 +265,8 @@ def test_edges_are_quantiles_of_the_preferred(seeds):
         compared += 1
         # Engagement is not needed where an item is better than no other.
         z = [p.z[i] if i in preferred else np.nan for i in range(len(p.z))]
-        edges = np.quantile(of_preferred, [0, 0.5, 1], method="inverted_cdf")
-        edges = np.unique(edges)
+        levels = [0, 0.5, 1]
+        edges = np.unique(np.quantile(of_preferred, levels, method="inverted_cdf"))
         r = ACCURACY["all"].measure(p, engagement=z, bins=2, variance="cluster")
         np.testing.assert_array_equal(r.first_pass["engagement_edges"], edges)
         strata, means, _ = by_stratum(p, ACCURACY["all"].all_pairs(p), edges)
