@@ -96,11 +96,12 @@ class AuditReport(exports.Formats):
     title : str
         The title of the HTML report.
     sections : tuple of ReportSection
-        Further sections, which the HTML report shows below the metrics.
+        Further sections, which reports show below the metrics.
     by : str
         Names of the columns that are crossed to form the groups; "" if none are.
     rates : GroupEstimates or None
-        Selection or scoring rates by group, of an audit with impact ratios.
+        Selection or scoring rates by group, of an audit with impact ratios; where low
+        is favorable, those of not being selected.
     references : dict of hashable to hashable
         By group the one that it is compared with; empty where that is the rest.
     provenance : dict of str to str
@@ -748,14 +749,14 @@ def audit(
         "pairwise_exposure", "pairwise_preference", "matched_pair_calibration",
         "calibration_in_the_large", "calibration_error", "ndcg", "brier_score",
         "log_loss", "selection_rate", "true_positive_rate", "false_positive_rate" and
-        "precision"; with `k` also
-        "share_at_k", "precision_at_k" and "recall_at_k". On request a ranking has also
-        "dips", "exposure_gap", "ndkl", "normalized_discounted_difference",
-        "normalized_discounted_ratio" and "normalized_discounted_kl", with `k` also
-        "skew_at_k". Also metrics of outcomes and scores that `make_metric` made. None
-        takes those of the task; "all" takes those on request too and adds, to a
-        ranking, the curve of matched pairs and the tests of outcome inequality and of
-        monotonicity. What is then not defined for the data is left out, with a note.
+        "precision"; with `k` also "share_at_k", "precision_at_k" and "recall_at_k". On
+        request a ranking has also "dips", "exposure_gap", "ndkl",
+        "normalized_discounted_difference", "normalized_discounted_ratio" and
+        "normalized_discounted_kl", with `k` also "skew_at_k". Also metrics of outcomes
+        and scores that `make_metric` made. None takes those of the task; "all" takes
+        those on request too and adds, to a ranking, the curve of matched pairs and the
+        tests of outcome inequality and of monotonicity. What is then not defined for
+        the data is left out, with a note.
     confidence_level : float, default=0.95
         Confidence level of the intervals and the verdicts.
     correction : {"holm", "fdr_bh"}, default="holm"
@@ -806,7 +807,10 @@ def audit(
     ValueError
         If columns have different lengths, values are not finite, labels are missing, a
         query is in two clusters, a metric is unknown or takes no `item_weight` that is
-        given, the level is outside (0, 1), or a margin is not positive.
+        given, the level is outside (0, 1), or a margin is not positive. For a `k` or an
+        engagement that no metric takes, for decisions other than 0 and 1, a `reference`
+        that is no group, a `cross` of one column, and for more than 500 levels of
+        `within`.
 
     Warns
     -----

@@ -102,9 +102,9 @@ def audit_cv(
         users) if there are any, shuffled, always in the same way, each with its share
         of every group, and of both classes of a classifier. Else as in
         `cross_validate`; splits may be given as numbers of rows or masks.
-    groups : str or array-like of shape (n_samples,), default=None
-        Groups for the splitter: a column of X or the values. None with an integer `cv`
-        takes the clusters, or the queries.
+    groups : str, callable or array-like of shape (n_samples,), default=None
+        Groups for the splitter: a column of X, a function of X or the values. None with
+        an integer `cv` takes the clusters, or the queries.
     task : {"ranking", "risk", "decision"} or None, default=None
         What the scores are for, as in `audit`.
     favorable : {"high", "low"} or None, default=None
@@ -114,8 +114,8 @@ def audit_cv(
         models.
     k : int or None, default=None
         How many positions of a query count, from the top, as in `audit`.
-    metrics : str, sequence of str or None, default=None
-        As in `audit`.
+    metrics : str, function, sequence of them, or None, default=None
+        As in `audit`, but for metrics that `make_metric` made.
     response_method : str or sequence of str, default="auto"
         "auto": the positive class of `predict_proba`, else `decision_function`, else
         `predict`. A note says which it was.
@@ -134,8 +134,7 @@ def audit_cv(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are. The
-        estimator is fitted on all rows, those too.
+        warning say how many there are. The estimator is fitted on all rows, those too.
     impact_ratio : bool, default=False
         Whether to add the impact ratios of the four-fifths rule, as in `audit`.
     reference : hashable, dict or None, default=None
@@ -157,8 +156,9 @@ def audit_cv(
     Raises
     ------
     ValueError
-        If a column is missing or has another length, a query is in two clusters or a
-        metric is unknown, and where `audit` raises. Errors of `fit` are not caught.
+        If a column is missing or has another length, a query is in two clusters, a
+        metric is unknown or `k` is given without `qid`, and where `audit` raises.
+        Errors of `fit` are not caught.
 
     Warns
     -----

@@ -378,7 +378,7 @@ def mitigation_report(
         Score from which the decision on a row is 1, as in `skrankfair.audit`.
     k : int or None, default=None
         How many positions count, from the top, as in `skrankfair.audit`.
-    metrics : str, sequence of str or None, default=None
+    metrics : str, function, sequence of them, or None, default=None
         The metrics of the audits, as in `skrankfair.audit`. To those that are named
         NDCG is added, where there are queries and no negative outcomes.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
@@ -406,7 +406,8 @@ def mitigation_report(
     ------
     ValueError
         If columns have different lengths, values are not finite, a metric is unknown,
-        or estimators or names of columns are given without `X`.
+        `goal` is unknown or its metrics are not among `metrics`, or estimators or names
+        of columns are given without `X`.
 
     Warns
     -----
