@@ -200,11 +200,12 @@ def accuracy_estimates(
         )
 
     shared_weight = 0.0 if comparison == "inter" else 1.0
+    support = support_columns(average, 4, n_buckets)
     fair = k is None or average == "pairs"  # see the notes of `pairwise_accuracy`
     metric = Metric(
         name=name,
         finalize=MeanOfRatios(n_buckets),
-        support=support_columns(average, 4, n_buckets),
+        support=support,
         against_rest=ratios_minus_rest(n_buckets, shared_weight) if fair else None,
         breakdown=breakdown_of_strata if first_pass else None,
         share=True,
@@ -494,13 +495,14 @@ def cross_estimates(
     )
     if of_scores and by_row is None:
         data = data.among_those_left()  # as it needs no outcomes
+    support = support_columns(average, 2, n_buckets)
     # Among pairs of unlike outcomes, or with an item in the first places, an item has
     # the more pairs the more of them it wins, or loses.
     alike = average == "pairs" or (of_scores and by_row is None and k is None)
     metric = Metric(
         name,
         MeanOfRatios(n_buckets),
-        support_columns(average, 2, n_buckets),
+        support,
         fair_value=0.5 if of_scores and alike else None,
         disparity="max_abs" if of_scores and alike else "difference",
         breakdown=breakdown_of_strata if first_pass else None,
