@@ -100,8 +100,9 @@ def search_error(cv_results: Mapping[str, Any], key: str) -> tuple[Array, Array]
         return np.sqrt(total) / variance.shape[1], df
     splits = fold_scores(cv_results, key)
     n_splits = splits.shape[1]
-    squares = np.sum((splits - splits.mean(axis=1, keepdims=True)) ** 2, axis=1)
-    squares[np.ptp(splits, axis=1) == 0] = np.nan
+    with np.errstate(invalid="ignore"):  # of infinite scores
+        squares = np.sum((splits - splits.mean(axis=1, keepdims=True)) ** 2, axis=1)
+        squares[np.ptp(splits, axis=1) == 0] = np.nan
     error = np.sqrt(squares / n_splits / max(n_splits - 1, 1))
     return error, np.full_like(error, n_splits - 1)
 
