@@ -101,8 +101,8 @@ def contrast_degrees(
     sums: ClusterSums, finalize: Finalize, first: Array, second: Array
 ) -> Array:
     """Return degrees of freedom of differences of two groups, given by number."""
-    (some, pairs), df = sums.of_pairs(first, second), []
-    a, b = pairs
+    some, pairs = sums.of_pairs(first, second)
+    (a, b), df = pairs, []
     with np.errstate(divide="ignore", invalid="ignore"):
         for way in some.ways:
             _, trace, of_groups = _moments(way, finalize)

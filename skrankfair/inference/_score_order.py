@@ -118,8 +118,7 @@ def _in_ranges(rows: ScoreRows, n_bins: int) -> tuple[Array, Array, Array, Array
             low.append(rows.x[member].min())
             high.append(rows.x[member].max())
             members.append(member)
-    ends_of_all = np.array(low), np.array(high)
-    return np.array(groups), *ends_of_all, np.stack(members, axis=1)
+    return np.array(groups), np.array(low), np.array(high), np.stack(members, axis=1)
 
 
 def order_of_scores(

@@ -10,12 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._estimates.arrays import check_memory
-from ..._inputs.groups import (
-    Groups,
-    rows_of_ranges,
-    stable_order,
-    starts_of_runs,
-)
+from ..._inputs.groups import Groups, rows_of_ranges, stable_order, starts_of_runs
 from ..._inputs.ranking import Memberships, RankedData, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import Pairs, QuerySums, sums_between, times
