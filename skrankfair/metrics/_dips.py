@@ -174,11 +174,14 @@ def dips(
     other rows among the places that they hold.
 
     With ``position_weight="uniform"`` fairness is equality, and `GroupEstimates.test`
-    and the p-values compare the group with the rest. Otherwise there is no test: where
-    later ranks are worth less, a random ranking dissatisfies a small group more than
-    the rest, whose worst rankings have the few items of the group at the top. The value
-    of a random ranking is that of a constant score, and `skrankfair.inference.compare`
-    gives the distance from it.
+    and the p-values compare the group with the rest. Otherwise there is no test, and no
+    p-value of a contrast: where later ranks are worth less, a random ranking
+    dissatisfies a small group more than the rest, whose worst rankings have the few
+    items of the group at the top. Nor is there one with ``comparison="all"``: of a pair
+    within the group either item may have the reason, and the divisor counts it once, so
+    that a large group has more of them with `tie_cost` or ``divisor="pairs"``. The
+    value of a random ranking is that of a constant score, and
+    `skrankfair.inference.compare` gives the distance from it.
 
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
@@ -240,7 +243,8 @@ def dips_estimates(
         means_of_units(units.by_cell[:, :4, None], 2)
         return units
 
-    # With decreasing weights even a random ranking is not equal for all groups.
+    # Otherwise even a random ranking is not equal for all groups: later ranks are worth
+    # less, and the divisor has a pair within the group once, whoever has the reason.
     tested = weight.model == "uniform" and comparison == "inter"
     finalize, support = _SIDES["group"]
     metric = Metric(
@@ -251,6 +255,7 @@ def dips_estimates(
         breakdown=_both_directions if comparison == "inter" else None,
         share=True,
         better="low",
+        differing=not tested,
     )
     parameters = {**weight.parameters, **options}
     return query_estimates(data, metric, sums, parameters, _SUPPORTS, means)
