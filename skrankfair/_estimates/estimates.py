@@ -517,9 +517,10 @@ class _Tests(ReadOnlyArrays):
         Returns
         -------
         ndarray of shape (G,)
-            NaN where a group has no p-value; such groups do not count as tests.
+            NaN where a group has no p-value; such groups do not count as tests. Two
+            groups, each the rest of the other, have one test, which is not corrected.
         """
-        return correct(self.pvalue, method)
+        return corrected_pvalues(self.pvalue, method)
 
     def to_frame(self, correction: str = "holm") -> pd.DataFrame:
         """Return one row per group.
@@ -776,4 +777,5 @@ def one_test(pvalues: Array) -> bool:
 
 def corrected_pvalues(pvalues: Array, method: str = "holm") -> Array:
     """Return what `correct` does, where two groups may have one test (`one_test`)."""
-    return pvalues.copy() if one_test(pvalues) else correct(pvalues, method)
+    corrected = correct(pvalues, method)
+    return pvalues.copy() if one_test(pvalues) else corrected
