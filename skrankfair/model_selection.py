@@ -330,12 +330,12 @@ def fairness_constrained(
     Notes
     -----
     With ``scoring=with_errors({...})`` a disparity is that of all folds together: the
-    value of each group is the mean of the folds by their supports, which is the ratio
-    of its sums where the metric is one. Without it the disparity is the mean of those
-    of the folds. It is too large for small groups, since chance makes the groups of
-    every fold differ, so that a bound may seem out of reach. The best of many
-    candidates is still lucky: compare its disparity, and the standard error of it in
-    ``table_``, with a test set.
+    value of each group is the ratio of its sums, weights included, where the metric is
+    one, and else the mean of the folds by their supports. Without it the disparity is
+    the mean of those of the folds. It is too large for small groups, since chance makes
+    the groups of every fold differ, so that a bound may seem out of reach. The best of
+    many candidates is still lucky: compare its disparity, and the standard error of it
+    in ``table_``, with a test set.
 
     In a confidence bound of scores `with_errors` the variances of the folds add up, and
     Student's t has Satterthwaite's degrees of freedom. Other scores bring no errors:

@@ -191,16 +191,16 @@ class TestFoldsTogether:
         data = Data(80, n_groups=4)
         X, y = data.X.copy(), (data.y > 0).astype(int)
         X["group"] = X["group"].map({"a": 1, "b": "1", "c": "c", "d": "d"})
-        scorers = {n: get_scorer(n, sensitive_features="group") for n in self.NAMES}
+        X["weight"] = 1.0 + X["query"] % 5  # each fold has weights of its own
+        who = {"sensitive_features": "group", "sample_weight": "weight"}
+        scorers = {name: get_scorer(name, **who) for name in self.NAMES}
+        fitted = [Threshold(candidate).fit(X, y) for candidate in CUTS["candidate"]]
         found = cut_results(scorers, data, X, y)
         for name, scorer in scorers.items():
             side, bound = ("at_most", 1) if "difference" in name else ("at_least", -1)
             choose = fairness_constrained(name, **{side: {name: bound}})
             choose(found)
-            expected = [
-                scorer(Threshold(candidate).fit(X, y), X, y)
-                for candidate in CUTS["candidate"]
-            ]
+            expected = [scorer(model, X, y) for model in fitted]
             pooled = choose.table_[name].abs()
             assert pooled.to_numpy() == pytest.approx(np.abs(expected), rel=1e-12)
         pooled = fairness_constrained("impact_ratio", at_most={self.NAMES[0]: 1})

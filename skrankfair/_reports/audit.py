@@ -890,8 +890,8 @@ def audit(
     ... )
     Fairness audit: 3,000 rows, 300 queries, 300 clusters, 13,500 pairs, 2 groups
     Read as a ranking of the items of each query; high scores are good for them.
-    Who suffers the mistakes? Beaten by worse items more often: f (71.7%; 93.2% of the
-    rest).
+    Who suffers the mistakes? Ranked above worse items less often: f (71.7%; 93.2% of
+    the rest).
     <BLANKLINE>
     Who suffers the mistakes?
     <BLANKLINE>
@@ -899,7 +899,7 @@ def audit(
     group  estimate      95% interval  vs rest  pairs       p  p (Holm)
     f        0.7167  [0.6839, 0.7472]  -0.2151  1,747  <0.001    <0.001
     m        0.9318  [0.9130, 0.9468]   0.2151  1,569  <0.001    <0.001
-    => Beaten by worse items more often: f (-21.5 points [-25.1, -18.0]).
+    => Ranked above worse items less often: f (-21.5 points [-25.1, -18.0]).
     """
     options = AuditOptions.of(locals())
     columns = {"y_true": y_true, "y_score": y_score, "qid": qid, "cluster": cluster}

@@ -208,8 +208,8 @@ def audit_cv(
     ...     metrics="inter_group_accuracy",
     ... )
     >>> print(report.headline)
-    Who suffers the mistakes? Beaten by worse items more often: north (71.7%; 93.2% of
-    the rest).
+    Who suffers the mistakes? Ranked above worse items less often: north (71.7%; 93.2%
+    of the rest).
     """
     options = AuditOptions.of(locals())
     if k is not None and qid is None:

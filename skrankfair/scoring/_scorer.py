@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from .. import metrics
 from .._estimates.estimates import contrasts_of
+from .._estimates.finalize import MeanOfRatios
 from .._estimates.simultaneous import KINDS, MOST_TOGETHER
 from .._inputs.by_name import ColumnSpec, check_spec, column_of
 from .._inputs.sklearn_private import (
@@ -689,11 +690,14 @@ def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
 
     Each group has its support, and its support times its estimate. The estimate is
     minus the fair value where the disparity is a distance from it, and negated where
-    the worst group has the largest value.
+    the worst group has the largest value. The support of a ratio is its denominator,
+    which has the weights of rows, or counts queries where their mean is taken.
     """
     sums = {}
     for rate in rates_of(result):
-        value, support = rate.estimate, rate.support
+        value, support, ratio = rate.estimate, rate.support, rate.metric.finalize
+        if isinstance(ratio, MeanOfRatios) and ratio.n_buckets == 1:
+            support = ratio.by_bucket(*rate.sums.totals)[1][:, 0]
         if kind in ("max_abs", "l1"):
             value = value - rate.metric.fair_value
         elif kind == "worst" and rate.metric.better == "low":

@@ -51,7 +51,7 @@ class TestRecommender:
         *lines, written = capsys.readouterr().out.splitlines()
         assert written.startswith("Written:")
         assert len(lines) <= 40
-        assert "Beaten by worse items more often: little-known (" in lines[-2]
+        assert "Ranked above worse items less often: little-known (" in lines[-2]
         assert lines[-1].startswith("Who gets the places? Ranked lower: little-known (")
         found = fetch_movielens().ratings
         train = split_by_time(found)

@@ -77,7 +77,7 @@ SAID = {
     "ranking": {
         "pairwise_accuracy": both("ranked {} accurately"),
         "intra_group_accuracy": both("ranked {} accurately within the group", **WITHIN),
-        "inter_group_accuracy": both("beaten by worse items {} often", "more", "less"),
+        "inter_group_accuracy": both("ranked above worse items {} often"),
         "recall_at_k": both("good items shown {} often"),
         "pairwise_exposure": both("ranked {}", "lower", "higher"),
         "exposure_gap": both("shown {} than its outcomes merit"),
@@ -88,12 +88,12 @@ SAID = {
         "pairwise_accuracy": both("has its higher outcomes recognised {} often"),
         "intra_group_accuracy": both("scored {} accurately within the group", **WITHIN),
         "inter_group_accuracy": both(
-            "scored below people with lower outcomes {} often", "more", "less"
+            "scored above people with lower outcomes {} often"
         ),
         "pairwise_exposure": both("scored {}", "lower", "higher"),
         **dict.fromkeys(
             ("calibration_in_the_large", "matched_pair_calibration"),
-            both("scored {} than others for its outcomes", "lower", "higher"),
+            both("has {} outcomes than others for its scores", "higher", "lower"),
         ),
         **SELECTED,
     },

@@ -115,7 +115,7 @@ class TestRankings:
     def test_names_who_is_worse_off_and_by_how_much(self, report):
         mistakes, places, equal = report.answers
         assert mistakes[0] == "Who suffers the mistakes?"
-        assert re.search("Beaten by worse items more often: f", mistakes[1])
+        assert re.search("Ranked above worse items less often: f", mistakes[1])
         assert re.fullmatch(
             r"Ranked lower: f \(\d\d.\d%; 50% would be equal\).", places[1]
         )
@@ -124,7 +124,7 @@ class TestRankings:
         difference = report.results[INTER].against_rest()
         low, high = difference.confidence_interval()
         assert findings[INTER].verdict == (
-            "Beaten by worse items more often: f "
+            "Ranked above worse items less often: f "
             f"({100 * difference.estimate[0]:+.1f} points "
             f"[{100 * low[0]:+.1f}, {100 * high[0]:+.1f}])."
         )
@@ -216,7 +216,7 @@ class TestRisks:
         assert sides <= {"", "lower", "higher"}
         matched = by_name(neutral)["matched_pair_calibration"]
         assert matched.verdict.startswith(
-            "Scored higher than others for its outcomes: b (-"
+            "Has lower outcomes than others for its scores: b (-"
         )
 
     def test_nobody_is_on_a_side_of_what_is_not_tested(self, neutral):
@@ -303,7 +303,7 @@ class TestMargins:
 
     def test_the_three_verdicts_are_in_words(self, within):
         (finding,) = within.findings
-        assert re.search(r"items more often: a \(-\d", finding.verdict)
+        assert re.search(r"items less often: a \(-\d", finding.verdict)
         assert "Shown to be within 6 points of the rest: b, c, d." in finding.verdict
         assert "3 of 5 groups are shown to be within the margin" in within.headline
         few = three(n_queries=40, bias=0.0, margin=0.06)
@@ -331,7 +331,7 @@ class TestMargins:
         report = audit(**data(n_queries=4000, bias=0.1), metrics=INTER, margin=0.1)
         sides = ["worse off, within the margin", "better off, within the margin"]
         assert report.to_frame()["verdict"].tolist() == sides
-        assert "Beaten by worse items more often: f" in report.headline
+        assert "Ranked above worse items less often: f" in report.headline
         assert "Every group is shown to be within the margin" in report.headline
 
     def test_the_headline_wants_every_metric_of_outcomes(self):
