@@ -482,7 +482,9 @@ def contrasts_of(
         of_shares = RatioScale if kind == "ratio" else DifferenceScale
         scale = of_shares(value, error, *sides, correlation_of(shared, one, other))
     fair = 1.0 if kind == "ratio" else 0.0
-    null_value = None if result.metric.differing else fair
+    # Two gaps that are 0 have no ratio.
+    unknown = result.metric.differing or (fair and result.fair_value == 0)
+    null_value = None if unknown else fair
     skewness = np.nan_to_num(quotient(third, error**3)) if kind == "difference" else 0.0
     return Estimates(tuple(names), scale, df, null_value, kind, origin, skewness)
 

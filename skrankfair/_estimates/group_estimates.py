@@ -444,7 +444,8 @@ class GroupEstimates(AddsUp, PilotData):
         Returns
         -------
         GroupEstimates
-            It has fair value 0, and the same intervals, tests and sums.
+            It has fair value 0, and the same intervals, tests and sums; no fair value
+            where groups of unequal sizes differ in fair rankings too.
 
         Raises
         ------
@@ -459,6 +460,8 @@ class GroupEstimates(AddsUp, PilotData):
             f"{self.name}_against_rest", self.metric.against_rest
         )
         both = self.metric.against_rest.parts
+        if self.metric.differing:
+            metric = replace(metric, fair_value=None)
         if self.metric.share:
             metric = replace(metric, parts=both, of_rest=self.metric.of_rest)
         elif self.metric.heavy:
@@ -474,7 +477,14 @@ class GroupEstimates(AddsUp, PilotData):
         """
         metric, slope = self.metric, self.metric.slope
         if slope is None:
-            return self if self.fair_value is not None else self.against_rest()
+            if self.fair_value is not None:
+                return self
+            if metric.differing:
+                raise ValueError(
+                    f"{self.name} with these options has no value that is fair: groups "
+                    "of unequal sizes differ in fair rankings too."
+                )
+            return self.against_rest()
         tested = PairedDifference(metric.finalize, slope, needs_of(metric.finalize))
         gap = metric.as_difference(f"{self.name}_without_slope", tested)
         return replace(self, metric=replace(gap, base=metric.finalize))
@@ -881,8 +891,13 @@ class GroupEstimates(AddsUp, PilotData):
     @property
     def has_pvalue(self) -> bool:
         """Whether there is a p-value without shuffling labels."""
-        fair = self.fair_value is not None or self.metric.against_rest is not None
-        return fair and self.usual_test == "t"
+        return self.says_fair and self.usual_test == "t"
+
+    @property
+    def says_fair(self) -> bool:
+        """Whether the metric says what is fair: a value, or equality with the rest."""
+        equal = self.metric.against_rest is not None and not self.metric.differing
+        return equal or self.fair_value is not None
 
     @cached_read_only
     def pvalue(self) -> Array:
@@ -971,12 +986,14 @@ class GroupEstimates(AddsUp, PilotData):
         )
 
     def compact(self, n_replicates: int = 0, random_state: int = 0) -> GroupEstimates:
-        """Return the same result without the table of clusters.
+        """Return the same result without the table of clusters and their labels.
 
-        Estimates, standard errors and sums stay; the bootstrap and paired comparisons
-        need the table or replicates, permutations the table. Beyond 6,000 groups, and
-        for metrics of more than three sums by group, few rows without a rare event no
-        longer have the error that as many rows of other groups would show.
+        The labels of items stay where errors are over users and items, as items of
+        several results recur. Estimates, standard errors and sums stay; the bootstrap
+        and paired comparisons need the table or replicates, permutations the table.
+        Beyond 6,000 groups, and for metrics of more than three sums by group, few rows
+        without a rare event no longer have the error that as many rows of other groups
+        would show.
 
         Parameters
         ----------
@@ -1048,7 +1065,8 @@ class GroupEstimates(AddsUp, PilotData):
 
         It is the result after `compact` in a documented schema of strict JSON: the
         metric with its options, the labels of the groups with their types, and the
-        sums, every number exact. It holds no labels of clusters.
+        sums, every number exact. It holds no labels of clusters, but those of items
+        (see `compact`).
 
         Returns
         -------
@@ -1061,15 +1079,12 @@ class GroupEstimates(AddsUp, PilotData):
             those of `make_metric` or a `position_weight` (pass an array), or labels of
             an unusual type.
         """
-        sums = self.sums.compact()
-        nameless = replace(sums.rows, labels=np.arange(sums.rows.n_rows))
-        sums = replace(sums, rows=nameless)
         return storage.to_text(
             {
                 "metric": self.metric,
                 "parameters": dict(self.parameters),
                 "first_pass": dict(self.first_pass),
-                "sums": sums,
+                "sums": self.sums.compact(),
                 "missing": dict(self.missing),
             }
         )

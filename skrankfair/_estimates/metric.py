@@ -58,7 +58,7 @@ class Metric:
     #: Why groups have no contrast, where noise alone makes the estimates differ.
     not_compared: str | None = None
     #: Whether fair rankings make the estimates of groups differ, as those of a distance
-    #: do by chance, so that there is no null value of their contrasts.
+    #: do by chance, so that contrasts and differences from the rest have no null value.
     differing: bool = field(default=False, compare=False)
     #: Why two models have no comparison, where what is chosen from the outcomes of each
     #: makes the estimates differ.

@@ -369,7 +369,7 @@ class ClusterSums:
         Rows with a large share of the data of a group stay as they are, so that errors
         and degrees of freedom are those of the whole. The other rows are folded into
         sums, as the first order is accurate for rows so small. Where there is no room
-        for all large rows, those with the largest shares stay.
+        for all large rows, those with the largest shares stay. Their labels go.
         """
         kept = self.replicates if replicates is None else replicates
         return replace(self.compact_among(1), replicates=kept, refit=None)
@@ -396,7 +396,7 @@ class ClusterSums:
             others = rows.take(np.delete(np.arange(rows.n_rows), leading))
             more = Remainder.of(others, self.supports, MOST_PRODUCTS // n_results)
             remainder = more if remainder is None else remainder + more
-        kept = rows.take(leading)
+        kept = replace(rows.take(leading), labels=np.arange(leading.size))
         return replace(self, rows=kept, compacted=True, remainder=remainder)
 
     def bootstrap_table(self) -> Rows:

@@ -105,14 +105,19 @@ def wild_scale(scale: PlainScale, df: Array, origin: Origin) -> PlainScale:
     if type(sums) is not ClusterSums or sums.kind != "cluster":
         return scale
     # Shares of counted rows are not the leverages of a metric that a user made.
-    if sums.supports[needs_of(finalize)[0]] is last_column:
+    if (support := sums.supports[needs_of(finalize)[0]]) is last_column:
         return scale
-    number = sums.active(finalize)[:, 0].min(axis=0)[sides].min(axis=1)
+    active = sums.active(finalize)[:, 0]
+    # Of single rows with weights, those of one outcome may be light by chance, and
+    # their signs then show too little.
+    several = (sums.counted(support) > active[0])[sides].any(axis=1)
+    number = active.min(axis=0)[sides].min(axis=1)
     with np.errstate(invalid="ignore"):
         chosen = np.flatnonzero(
             (df < np.minimum(_UNEQUAL * (number - 1), _MOST_DF))
             & (number >= _FEWEST)
             & (scale.standard_error > 0)
+            & several
             & scale.regular
         )
     if not chosen.size:

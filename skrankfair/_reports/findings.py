@@ -146,9 +146,7 @@ class MetricFinding:
     @property
     def tested(self) -> bool:
         """Whether the metric says what is fair."""
-        result = self.result
-        fair = result.fair_value is not None or result.metric.against_rest is not None
-        return fair and not self.metric.untested
+        return self.result.says_fair and not self.metric.untested
 
     @property
     def directed(self) -> bool:

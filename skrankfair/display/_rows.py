@@ -176,7 +176,8 @@ class GroupEstimatesDisplay:
         frame = result.to_frame(confidence_level)
         difference = None
         metric = result.metric
-        if metric.against_rest is not None or metric.slope is not None:
+        other = metric.against_rest is not None or metric.slope is not None
+        if result.says_fair and other:
             difference = result.as_gap().estimate - (result.fair_value or 0.0)
         display = cls(
             result.groups,

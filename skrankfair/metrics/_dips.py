@@ -173,15 +173,16 @@ def dips(
     without an outcome or ranks of `position` are left out, that ranking is one of the
     other rows among the places that they hold.
 
-    With ``position_weight="uniform"`` fairness is equality, and `GroupEstimates.test`
-    and the p-values compare the group with the rest. Otherwise there is no test, and no
-    p-value of a contrast: where later ranks are worth less, a random ranking
-    dissatisfies a small group more than the rest, whose worst rankings have the few
-    items of the group at the top. Nor is there one with ``comparison="all"``: of a pair
-    within the group either item may have the reason, and the divisor counts it once, so
-    that a large group has more of them with `tie_cost` or ``divisor="pairs"``. The
-    value of a random ranking is that of a constant score, and
-    `skrankfair.inference.compare` gives the distance from it.
+    By default fairness is equality, and `GroupEstimates.test` and the p-values compare
+    the group with the rest. With other options there is no test, and no p-value of a
+    contrast, as a random ranking is not equal for all groups. Where later ranks are
+    worth less it dissatisfies a small group more than the rest, whose worst rankings
+    have the few items of the group at the top. With ``comparison="all"`` the divisor
+    counts a pair within the group once, though either item may have the reason. With
+    ``divisor="pairs"`` a group of better outcomes has more reasons; and means over
+    queries or clusters are over those that have the group. The value of a random
+    ranking is that of a constant score, and `skrankfair.inference.compare` gives the
+    distance from it.
 
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
@@ -244,14 +245,15 @@ def dips_estimates(
         return units
 
     # Otherwise even a random ranking is not equal for all groups: later ranks are worth
-    # less, and the divisor has a pair within the group once, whoever has the reason.
-    tested = weight.model == "uniform" and comparison == "inter"
+    # less, the divisor counts pairs that are no reason, and a mean has other lists.
+    equal = weight.model == "uniform" and comparison == "inter"
+    tested = equal and divisor == "maximum" and average == "pairs"
     finalize, support = _SIDES["group"]
     metric = Metric(
         name="dips",
         finalize=finalize,
         support=support,
-        against_rest=_DIFFERENCE if tested else None,
+        against_rest=_DIFFERENCE if equal else None,
         breakdown=_both_directions if comparison == "inter" else None,
         share=True,
         better="low",

@@ -149,7 +149,10 @@ def share_estimates(
     check_choice(average, "average", ("queries", "clusters", "amortized"))
     sums, of_rows = _share_sums(data, weight, target)
     parameters = {**weight.parameters, "average": average}
-    metric = Metric("exposure", Share(), item_count, unit="items", share=True)
+    # The shares of groups are as unlike as their sizes.
+    metric = Metric(
+        "exposure", Share(), item_count, unit="items", share=True, differing=True
+    )
     if target is not None:
         parameters = {"target": target, **parameters}
         metric = Metric(

@@ -378,7 +378,8 @@ def matched_pair_calibration(
         is given, it is 0.01, the paper's "first percentile".
     direction : {"below", "both"}, default="below"
         "below": the group's item has the lower or equal score (Definition 1).
-        "both": ``|s_j - s_i| <= epsilon`` (§4.1.3), where the slope cancels.
+        "both": ``|s_j - s_i| <= epsilon`` (§4.1.3), where the slope cancels if scores
+        of groups are distributed alike; else take a small `epsilon` or "local_linear".
     adjacent : bool, default=False
         Only neighbours in the ranking, whichever of the two is above (so `direction`
         is "both"; §4.1.3), tied items in the order of the rows. `n_pairs` and

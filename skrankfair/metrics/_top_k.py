@@ -39,7 +39,14 @@ def top_share_estimates(
     # Places of all groups: a part of the data without a group also has places.
     places = np.minimum(ranking.lengths, k).astype(float)[:, None]
     sums = QuerySums(members.cells, np.stack([top, members.sizes], axis=1), places)
-    metric = Metric("share_at_k", Share(), ColumnSum(1, 2), unit="items", share=True)
+    metric = Metric(
+        name="share_at_k",
+        finalize=Share(),
+        support=ColumnSum(1, 2),
+        unit="items",
+        share=True,
+        differing=True,  # as unlike as the sizes of the groups
+    )
     supports = None if average == "items" else [has_items]
     parameters = {"k": k, "average": average}
     return query_estimates(data, metric, sums, parameters, supports, means_of_shares)
@@ -74,6 +81,7 @@ def top_estimates(
         against_rest=against_rest,
         share=True,
         pooled=average == "items" and not data.groups.overlapping,
+        differing=against_rest is None,  # as other lists have a rare group
         better="high",
     )
     sums = QuerySums(members.cells, by_cell, shared)
@@ -164,6 +172,8 @@ def precision_at_k(
     -----
     The value is a ratio of two sums over queries, and its variance that of the
     jackknife over queries or clusters; intervals are those of shares, inside [0, 1].
+    A random ranking is not equal for groups of unlike outcomes, whose items in the
+    first places are then as unlike.
 
     Examples
     --------

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -806,7 +806,9 @@ def _day(when: Any, name: str = "when") -> str:
     time: Any = None
     if isinstance(when, str | date | np.datetime64):
         with suppress(ValueError, TypeError, OverflowError):
-            time = pd.Timestamp(when)
+            # pandas would read 05.12. and 16.12. as May and December.
+            day = datetime.fromisoformat(when) if isinstance(when, str) else when
+            time = pd.Timestamp(day)
     if pd.isna(time):
         raise ValueError(
             f"{name} must be a day such as '2026-11-21', or a time; got {when!r}."

@@ -79,7 +79,7 @@ def test_ratio_of_two_shares(accuracy):
 
 def test_ratio_of_two_means():
     # The interval and the test are those of the logarithm.
-    result = result_of(2 + np.random.default_rng(0).normal(size=(40, 2)))
+    result = result_of(2 + np.random.default_rng(0).normal(size=(40, 2)), None)
     contrast = result.contrast("a", "b", kind="ratio")
     log_error = contrast.standard_error / contrast.estimate
     statistic = np.log(contrast.estimate) / log_error
@@ -150,7 +150,7 @@ def test_contrast_of_a_group_with_itself(accuracy):
 def test_ratio_at_zero_and_below(x, y):
     # No logarithm; without a denominator no error, and no other warning.
     values = np.random.default_rng(0).integers(1, 9, (25, 2))
-    result = result_of(np.array([x, y]) + np.concatenate([values, -values]))
+    result = result_of(np.array([x, y]) + np.concatenate([values, -values]), None)
     contrast = result.contrast("a", "b", kind="ratio")
     interval = contrast.confidence_interval()
     if y == 0:
@@ -314,7 +314,7 @@ class TestContrast:
     def test_one_sided_is_non_inferiority(self):
         values = 2 + np.random.default_rng(0).normal(size=(60, 2)) - [0, 2]
         for kind, inner in (("difference", 0.5), ("ratio", 1.2)):
-            contrast = result_of(values).contrast("a", "b", kind)
+            contrast = result_of(values, None).contrast("a", "b", kind)
             assert contrast.equivalence_test((-0.5, np.inf)).pvalue[0] < 1e-3
             assert contrast.equivalence_test((-np.inf, inner)).pvalue[0] > 0.99
 

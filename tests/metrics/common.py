@@ -338,7 +338,7 @@ def without_groups(data):
     return {k: v for k, v in data.items() if k != "sensitive_features"}
 
 
-def result_of(values) -> GroupEstimates:
+def result_of(values, fair_value=0.0) -> GroupEstimates:
     """Return the means of the columns, one row per cluster: the simplest metric."""
     values = np.asarray(values, dtype=float)
     n, n_groups = values.shape
@@ -347,7 +347,7 @@ def result_of(values) -> GroupEstimates:
     support = ColumnSum(1, 2)
     groups = tuple("abcdefgh"[:n_groups]) if n_groups <= 8 else tuple(range(n_groups))
     return GroupEstimates(
-        Metric("mean", MeanOfRatios(), support, fair_value=0.0),
+        Metric("mean", MeanOfRatios(), support, fair_value=fair_value),
         ClusterSums.from_rows(groups, table, [support]),
     )
 
