@@ -476,7 +476,7 @@ def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
             warn_user(
                 f"The power of {name} cannot be promised where {why}: in "
                 f"{fmt.some(groups)}. Where such pilots promised 80%, the power was "
-                "67% to 87%; use a larger pilot.",
+                "68% to 87%; use a larger pilot.",
                 SmallSampleWarning,
             )
     return ~(few | uneven)

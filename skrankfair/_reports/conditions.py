@@ -65,7 +65,7 @@ class Checked:
         """Whether the condition is met, in words."""
         if np.isnan([self.low, self.high]).any():
             return "cannot tell"
-        return "fails" if self.fails else "not beyond chance"
+        return "met beyond chance" if self.fails else "not met beyond chance"
 
     @property
     def says(self) -> str:
@@ -205,7 +205,7 @@ def _of_groups(
 def conditions_section(numbers: Sequence[Checked]) -> ReportSection:
     """Return the numbers that conditions are about, as a section of the report."""
     verdicts = [number.verdict for number in numbers]
-    failed, unknown = map(verdicts.count, ("fails", "cannot tell"))
+    failed, unknown = map(verdicts.count, ("met beyond chance", "cannot tell"))
     rows = []
     for number, verdict in zip(numbers, verdicts, strict=True):
         value, ends = fmt.number(number.value), fmt.interval(number.low, number.high)

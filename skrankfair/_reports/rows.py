@@ -82,6 +82,12 @@ def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
             f"y_score must be 0 or 1 for task='decision'; got {other[0]:g}. Scores "
             "with a threshold are task='risk' with threshold=."
         )
+    threshold = 1.0 if options.threshold is None else options.threshold
+    if task == "decision" and not 0 < threshold <= 1:
+        raise ValueError(
+            "threshold must be in (0, 1] for decisions of 0 or 1, which it would make "
+            f"all alike; got {threshold:g}."
+        )
     if k is not None and task != "ranking":
         raise ValueError(
             f"k must be None for task={task!r}, which has no places; got {k}."

@@ -279,6 +279,7 @@ class TestMissing:
         ({"metrics": []}, r"metrics must be among .*; got none"),
         ({"metrics": [["ndcg"]]}, r"metrics must be among .*; got \['ndcg'\]"),
         ({"confidence_level": 95}, "confidence_level must be a number"),
+        ({"y_score": [0, 1] * 750, "qid": None, "threshold": 0}, r"threshold .* got 0"),
         ({"correction": "none"}, "correction must be"),
         ({"y_true": None}, "y_true must be given"),
         ({"y_score": np.full(1500, np.nan)}, "y_score must be finite"),
