@@ -19,6 +19,7 @@ from skrankfair.metrics import (
     mean_squared_error,
     pairwise_accuracy,
     pairwise_exposure,
+    selection_rate,
 )
 from skrankfair.planning import draw_pairs
 from tests.estimates.test_simultaneous import make_covariance, with_fair_value
@@ -134,6 +135,20 @@ def test_equivalence_is_wrong_at_most_at_its_level(clusters):
             tests.append(contrast.equivalence_test(0.5).equivalent[0])
     assert np.mean(rejected[0.5]) < 0.05 + tolerance(0.05, 300)
     assert np.mean(rejected[0.0]) > (0.6 if clusters == 10 else 0.99)
+
+
+def test_rows_with_unequal_weights_keep_the_level():
+    """A few rows weigh most of their group, and an event is rare."""
+    pvalues, rare = [], np.arange(300) < 60
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        weight = np.where(rare, rng.lognormal(size=300), 1.0)
+        chosen = (rng.random(300) < 0.1).astype(int)
+        who = {"sensitive_features": rare, "sample_weight": weight}
+        r = selection_rate(None, chosen, **who)
+        pvalues.append([r.pvalue[0], r.contrast(False, True).pvalue])
+    rejected = np.mean(np.array(pvalues) < 0.05, axis=0)
+    assert (rejected < 0.05 + tolerance(0.05, 400)).all()
 
 
 @pytest.mark.parametrize(
