@@ -170,9 +170,11 @@ class GroupCalibrator(CalibratesByGroup):
     """Replace a score by the expected outcome at that score in its group.
 
     ``t(s, g) = f̂_g(s)`` is an estimate of ``E[Y | S = s, G = g]``. After it equal
-    scores mean equal outcomes in all groups, which is predictive parity. X holds the
-    column of scores (several columns are each calibrated on their own); columns of X
-    named by `sensitive_features` or `cluster` are taken out of it first.
+    scores mean equal outcomes in all groups, up to its error, which is predictive
+    parity; scores that were fair are less so by that error, so test them first, with
+    `skrankfair.inference.predictive_parity_test` on new rows. X holds the column of
+    scores (several columns are each calibrated on their own); columns of X named by
+    `sensitive_features` or `cluster` are taken out of it first.
 
     Parameters
     ----------

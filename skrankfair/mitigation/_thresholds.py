@@ -353,12 +353,14 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             default="overall_positive_rate"
         "overall_positive_rate" and None give all groups the same expected outcome. With
         ``adjust="both"``, "overall_positive_rate" keeps the share of positives among
-        all rows, up to one row (what eq. 4 means), and None takes the outcome of all
-        rows together at the threshold. The others give all groups another rate in place
-        of that outcome: the share of positives among their rows ("demographic_parity"),
-        among their good outcomes ("equal_opportunity"), or the mean of those among good
-        and among bad outcomes ("equalized_odds"). "both" keeps the share of positives,
-        "raise" takes the lowest rate of a group and "lower" the highest.
+        all rows, up to one row or the rows of one score (what eq. 4 means), and None
+        takes the outcome of all rows together at the threshold. The others give all
+        groups another rate in place of that outcome: the share of positives among their
+        rows ("demographic_parity"), among their good outcomes ("equal_opportunity"), or
+        the mean of those among good and among bad outcomes ("equalized_odds"). A rate p
+        of n rows is known to about ``sqrt(p (1 - p) / n)``, and a smaller gap is made
+        no better. "both" keeps the share of positives, "raise" takes the lowest rate of
+        a group and "lower" the highest.
     randomize : bool, default=False
         Whether thresholds are drawn at random, which makes both rates of
         "equalized_odds" equal in expectation, at the least expected cost (see Notes).
