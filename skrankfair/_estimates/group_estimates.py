@@ -461,7 +461,7 @@ class GroupEstimates(AddsUp, PilotData):
         )
         both = self.metric.against_rest.parts
         if self.metric.differing:
-            metric = replace(metric, fair_value=None)
+            metric = replace(metric, fair_value=None, differing=True)
         if self.metric.share:
             metric = replace(metric, parts=both, of_rest=self.metric.of_rest)
         elif self.metric.heavy:
