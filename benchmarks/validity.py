@@ -1955,17 +1955,18 @@ only. Means of heavy tails miss up to 15% where all rows are one group: no sampl
 lognormal values (σ = 2) shows its tail, and a `SmallSampleWarning` says so (*italics*).
 Beside others a group is taken to have the rare events that as many of their rows would
 show. Of 100 rows with a risk of 1% a third has no event at all; intervals of such
-groups miss 2% to 4%, and tests of their gaps, of margins, of two models and of changes
-between two samples keep to 5%. Where the other groups have no such events either,
-nothing can tell. Means of ten units (the NDCG of ten queries, the log loss of ten rows
-that are everybody) miss some 7% to 8%. Where the tail of real outcomes is longer in one
-group (lognormal, σ = 1 beside 0.5), parity tests reject 9% to 13% of equal curves,
-tests of marginal outcomes 8%, and outcome inequality tests 17% of fair rankings, and
-more where it is longer still. By users alone, a label of items is accused in up to half
-of fair catalogues. A line through matched pairs at `epsilon="mse"` rejects 9% to 11% of
-equal groups in 20 to 120 queries of eight items with real outcomes, and a parabola 6%
-to 7%, as the bandwidth is chosen from the outcomes. And an interval of a smoothed curve
-is not one of the curve itself."""
+groups miss 2% to 4%, and tests of their gaps, of two models and of changes between two
+samples keep to 5%; those of a margin are wrong in up to 7% at its very end. Where the
+other groups have no such events either, nothing can tell. Means of ten units (the NDCG
+of ten queries, the log loss of ten rows that are everybody) miss some 7% to 8%. Where
+the tail of real outcomes is longer in one group (lognormal, σ = 1 beside 0.5), parity
+tests reject 9% to 13% of equal curves, tests of marginal outcomes 8%, and outcome
+inequality tests 17% of fair rankings, and more where it is longer still. By users
+alone, a label of items is accused in up to half of fair catalogues. A line through
+matched pairs at `epsilon="mse"` rejects 9% to 11% of equal groups in 20 to 120 queries
+of eight items with real outcomes, and a parabola 6% to 7%, as the bandwidth is chosen
+from the outcomes. And an interval of a smoothed curve is not one of the curve
+itself."""
 
 PREFACE = """# How far to trust the numbers
 
