@@ -346,10 +346,8 @@ def test_compact_of_many_groups_is_small_and_near():
 def test_parts_keep_the_rows_that_the_whole_keeps():
     rows = design(2000, 2)
     rows.shared[7] *= 50.0
-    parts = [
-        sums_of(rows.take(some)).compact()
-        for some in np.array_split(np.arange(2000), 6)
-    ]
+    sixths = np.array_split(np.arange(2000), 6)
+    parts = [sums_of(rows.take(some)).compact() for some in sixths]
     total, whole = sum(parts[1:], parts[0]), sums_of(rows).compact()
     # Without its label, which may be the name of a person.
     assert total.rows.labels.tolist() == whole.rows.labels.tolist() == [0]

@@ -83,7 +83,9 @@ class TestUpdates:
         monitor.update(decisions(0), when=when)
         assert monitor.when == (name,)
 
-    @pytest.mark.parametrize("when", [None, 5, "05.12.2026", "", float("nan"), pd.NaT])
+    NO_DAYS = (None, 5, "yesterdays", "05.12.2026", "", float("nan"), pd.NaT)
+
+    @pytest.mark.parametrize("when", NO_DAYS)
     def test_what_is_no_day_is_refused(self, when):
         with pytest.raises(ValueError, match="when must be a day"):
             Monitor().update(decisions(0), when=when)
