@@ -476,18 +476,18 @@ class GroupEstimates(AddsUp, PilotData):
         slope term of pairs that lie to one side (`matched_pair_calibration`).
         """
         metric, slope = self.metric, self.metric.slope
-        if slope is None:
-            if self.fair_value is not None:
-                return self
-            if metric.differing:
-                raise ValueError(
-                    f"{self.name} with these options has no value that is fair: groups "
-                    "of unequal sizes differ in fair rankings too."
-                )
-            return self.against_rest()
-        tested = PairedDifference(metric.finalize, slope, needs_of(metric.finalize))
-        gap = metric.as_difference(f"{self.name}_without_slope", tested)
-        return replace(self, metric=replace(gap, base=metric.finalize))
+        if slope is not None:
+            tested = PairedDifference(metric.finalize, slope, needs_of(metric.finalize))
+            gap = metric.as_difference(f"{self.name}_without_slope", tested)
+            return replace(self, metric=replace(gap, base=metric.finalize))
+        if self.fair_value is not None:
+            return self
+        if metric.differing:
+            raise ValueError(
+                f"{self.name} with these options has no value that is fair: groups of "
+                "unequal sizes differ in fair rankings too."
+            )
+        return self.against_rest()
 
     @property
     def slope_term(self) -> Array:
@@ -546,13 +546,13 @@ class GroupEstimates(AddsUp, PilotData):
         -----
         Where clusters are unequal Student's t is safe but finds next to nothing. With
         less than a third of the degrees of freedom of equal clusters, fewer than 30,
-        and at least eight clusters with data of the group, p-values and intervals are
-        those of a wild cluster bootstrap: the signs of the clusters' influences are
-        drawn at random with the null value imposed, and residuals are divided by one
-        minus the leverage. The draws have a fixed seed and do not depend on the order
-        of the data, the labels of clusters, or the number of parts. Means that are to
-        reckon with rare events (see `confidence_interval`) keep Student's t, as no
-        sign of a cluster that lacks an event shows it.
+        and at least eight clusters with data of the group that are more than single
+        rows, p-values and intervals are those of a wild cluster bootstrap: the signs of
+        the clusters' influences are drawn at random with the null value imposed, and
+        residuals are divided by one minus the leverage. The draws have a fixed seed and
+        do not depend on the order of the data, the labels of clusters, or the number of
+        parts. Means that are to reckon with rare events (see `confidence_interval`)
+        keep Student's t, as no sign of a cluster that lacks an event shows it.
 
         References
         ----------

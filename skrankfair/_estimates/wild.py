@@ -104,8 +104,9 @@ def wild_scale(scale: PlainScale, df: Array, origin: Origin) -> PlainScale:
     # The errors of other sums do not follow from the influences of their rows.
     if type(sums) is not ClusterSums or sums.kind != "cluster":
         return scale
+    support = sums.supports[needs_of(finalize)[0]]
     # Shares of counted rows are not the leverages of a metric that a user made.
-    if (support := sums.supports[needs_of(finalize)[0]]) is last_column:
+    if support is last_column:
         return scale
     active = sums.active(finalize)[:, 0]
     # Of single rows with weights, those of one outcome may be light by chance, and

@@ -300,7 +300,8 @@ class AuditReport(exports.Formats):
 
         It is what `to_dict` returns, for other programs, and in ``stored`` the rest of
         the report in a documented schema, with results as `GroupEstimates.to_json`
-        writes them: every number exact, and no labels of clusters.
+        writes them: every number exact, and of labels only those of groups, and of
+        items where errors are over users and items.
 
         Parameters
         ----------

@@ -244,9 +244,9 @@ def dips_estimates(
         means_of_units(units.by_cell[:, :4, None], 2)
         return units
 
+    equal = weight.model == "uniform" and comparison == "inter"
     # Otherwise even a random ranking is not equal for all groups: later ranks are worth
     # less, the divisor counts pairs that are no reason, and a mean has other lists.
-    equal = weight.model == "uniform" and comparison == "inter"
     tested = equal and divisor == "maximum" and average == "pairs"
     finalize, support = _SIDES["group"]
     metric = Metric(
