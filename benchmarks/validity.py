@@ -157,6 +157,9 @@ def results_of(design: Design, rows: Rows) -> dict[str, Any]:
         found["inter, by query"] = pairwise_accuracy(
             y, score, comparison="inter", average="queries", **who
         )
+        found["inter, each alike"] = pairwise_accuracy(
+            y, score, comparison="inter", **each_alike(who)
+        )
         if not overlapping:
             found["share of exposure"] = exposure(None, score, **who)
         if binary and not overlapping:
@@ -173,15 +176,24 @@ def results_of(design: Design, rows: Rows) -> dict[str, Any]:
     return found
 
 
+def each_alike(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns with weights that let clusters of pairs count alike."""
+    query = columns["qid"]
+    unit = columns.get("cluster", query)
+    pairs = np.bincount(unit, np.bincount(query)[query])[unit]
+    return columns | {"sample_weight": columns.get("sample_weight", 1.0) / pairs}
+
+
 #: Tests of a true null hypothesis: the group against the fair value or the rest.
 TESTED = (
-    *("all", "intra", "inter", "inter, by query", "exposure", "matched"),
+    *("all", "intra", "inter", "inter, each alike", "exposure", "matched"),
     *("matched, 5%", "matched, neighbours", "exposure gap"),
     *("compare, accuracy", "compare, ndcg"),
 )
 #: Intervals whose truth is the value in a very large sample.
 COVERED = (
-    *("all", "intra", "inter", "inter, by query", "exposure", "preference"),
+    *("all", "intra", "inter", "inter, by query", "inter, each alike"),
+    *("exposure", "preference"),
     *("share of exposure", "ndcg", "log loss", "squared error"),
 )
 
@@ -1295,7 +1307,7 @@ def rankings_found(rows: Rows) -> dict[str, list[float]]:
     results = {
         "inter": (
             pairwise_accuracy(y, score, comparison="inter", **who),
-            pairwise_accuracy(y, score, comparison="inter", average="queries", **who),
+            pairwise_accuracy(y, score, comparison="inter", **each_alike(who)),
         ),
         "exposure": (
             pairwise_exposure(None, score, **who),
@@ -1915,11 +1927,17 @@ KINDS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "Rankings of many queries",
         _LISTS,
-        f"^(?!.*(by query|bootstrap|{_SHUFFLED}))",
+        f"^(?!.*(by query|each alike|bootstrap|{_SHUFFLED}))",
         "quer.*: (inter|exposure|matched)$",
         "wide where few queries weigh most",
     ),
-    ("the same, each alike", _LISTS, "by query", "each alike", "another estimand"),
+    (
+        "the same, each alike",
+        _LISTS,
+        "by query|each alike",
+        "each alike",
+        "another estimand",
+    ),
     ("Bootstrap intervals", _LISTS, "bootstrap", "", "few data sets"),
     (
         "The same items for many users",
@@ -1948,11 +1966,11 @@ KINDS: tuple[tuple[str, str, str, str, str], ...] = (
 #: What does not hold, in words.
 HOLDS = """
 **What does not hold.** Where few clusters weigh most, a pooled estimate shows a quarter
-to two thirds of what could be found; `average="clusters"`, which lets each count alike,
-shows nearly all of it, and asks another question. With 20 users of whom few have most
-of the queries, tests reject some 7% to 10%. Tests of marginal outcomes find large gaps
-only. Means of heavy tails miss up to 15% where all rows are one group: no sample of 120
-lognormal values (σ = 2) shows its tail, and a `SmallSampleWarning` says so (*italics*).
+to two thirds of what could be found; weights that let each count alike show nearly all
+of it, and ask another question. With 20 users of whom few have most of the queries,
+tests reject some 7% to 10%. Tests of marginal outcomes find large gaps only. Means of
+heavy tails miss up to 15% where all rows are one group: no sample of 120 lognormal
+values (σ = 2) shows its tail, and a `SmallSampleWarning` says so (*italics*).
 Beside others a group is taken to have the rare events that as many of their rows would
 show. Of 100 rows with a risk of 1% a third has no event at all; intervals of such
 groups miss 2% to 4%, and tests of their gaps, of two models and of changes between two
@@ -2005,7 +2023,9 @@ a cell above its limit after 1000 data sets were drawn on, to 2,500 or 3,000.
 - **Few effective clusters.** One query with 30% of the rows holds most of the pairs.
   Random signs with the null hypothesis imposed (a wild bootstrap) keep the level there,
   by intervals that are up to 1.7 times as wide as they would have to be.
-  `average="clusters"`, which lets every cluster count alike, has no such loss.
+  A `sample_weight` of 1 over the pairs of a cluster lets each count alike ("each
+  alike" in the tables; of exposure and matched pairs `average="queries"`), and has no
+  such loss.
 - **Many equal clusters cost next to nothing.** On 200 equal queries the intervals are
   at most 2% wider than with the linearised variance and one less than the number of
   clusters as degrees of freedom.

@@ -637,6 +637,30 @@ def test_groups_of_few_events_are_accused_rarely_and_worse_ones_found():
     assert shares[1] > 0.8
 
 
+@pytest.mark.parametrize("comparison", ["all", "inter"])
+def test_users_count_alike_in_tests_by_their_weights(comparison):
+    """The means over queries of a rare group and of others differ in fair rankings."""
+    pvalues, apart = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        size = rng.integers(2, 41, 1000)
+        query = np.repeat(np.arange(1000), size)
+        y, user = rng.lognormal(size=query.size), query // 5
+        who = {"sensitive_features": rng.random(query.size) < 0.1, "qid": query}
+        options = {**who, "cluster": user, "comparison": comparison}
+        data = y, y + rng.normal(size=query.size)
+        pairs = np.bincount(user, size[query])[user]
+        pvalues.append(
+            pairwise_accuracy(*data, **options, sample_weight=1 / pairs).pvalue[0]
+        )
+        mean = pairwise_accuracy(*data, **options, average="queries")
+        assert np.isnan(mean.pvalue).all()
+        low, high = mean.contrast(0, 1).confidence_interval()
+        apart.append(not low < 0 < high)
+    assert_level(np.array(pvalues))
+    assert np.mean(apart) > 0.2
+
+
 # Memory
 
 

@@ -167,9 +167,9 @@ def warn_small(result: GroupEstimates) -> None:
             f"The errors of {result.name} rest on fewer than {fmt.FEW_EFFECTIVE} "
             f"effective {fmt.units(result.variance)} in {fmt.some(few)}: intervals are "
             "wide and tests can hardly reject. Larger groups or more clusters help; "
-            "where a few clusters hold most of the data, so does average='clusters', "
-            "the mean over clusters of the value of each, which is another estimand: "
-            "that of a typical cluster.",
+            "where a few clusters hold most of the data, so does a sample_weight of 1 "
+            "over the rows or pairs of the cluster, which asks another question: what "
+            "is true of a typical cluster.",
             SmallSampleWarning,
         )
     extreme = result.metric.heavy and not result.metric.positive

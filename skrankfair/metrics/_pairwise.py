@@ -201,7 +201,6 @@ def accuracy_estimates(
 
     shared_weight = 0.0 if comparison == "inter" else 1.0
     support = support_columns(average, 4, n_buckets)
-    fair = k is None or average == "pairs"  # see the notes of `pairwise_accuracy`
     metric = Metric(
         name=name,
         finalize=MeanOfRatios(n_buckets),
@@ -210,7 +209,7 @@ def accuracy_estimates(
         breakdown=breakdown_of_strata if first_pass else None,
         share=True,
         pooled=not data.groups.overlapping,
-        differing=not fair,
+        differing=average != "pairs",  # see the notes of `pairwise_accuracy`
         better="high",
     )
     result = GroupEstimates(
@@ -331,15 +330,12 @@ def pairwise_accuracy(
     ``variance="item"`` it is DeLong's: each item is left out with all its pairs, and
     the items of the group and all others are two samples, whose sums are added.
 
-    A mean over queries or clusters is over those that have the group. A rare group is
-    mostly in long lists or in those with many good items, which a ranker may order less
-    well, and of several grades its single items are easier or harder to tell apart: so
-    the means of groups differ in fair rankings too. Their tests suppose that nearly all
-    queries have items of the group: of a group of 10% in lists of 2 to 40 items they
-    rejected 34% to 74% of fair rankings, and up to 19% by cluster, while those of
-    ``average="pairs"`` keep the level. With `k` an item among the first places has more
-    pairs than one below them, which loses all of its pairs, and only "pairs" has
-    p-values.
+    A mean over queries or clusters counts the ratio of each alike, however few pairs it
+    has. The one item of a rare group has 1 pair or 20, by its place, and is mostly in
+    long lists, or in those with many good items, which a ranker may order less well:
+    the means differ with the size of the group in fair rankings too. So only
+    ``average="pairs"`` has p-values. There, let queries or clusters count alike by a
+    `sample_weight` of 1 over their numbers of pairs (or of rows, squared).
 
     References
     ----------

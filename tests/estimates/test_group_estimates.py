@@ -60,7 +60,7 @@ def test_against_rest_is_the_contrast_with_the_complement(comparison, average):
     options = {"comparison": comparison, "average": average}
     result = pairwise_accuracy(**data, **options)
     rest = result.against_rest()
-    assert rest.fair_value == 0
+    assert rest.fair_value == (0 if average == "pairs" else None)
     letters = data.pop("sensitive_features")
     for i, g in enumerate(result.groups):
         data["sensitive_features"] = np.stack([letters == g, letters != g], axis=1)
@@ -70,7 +70,8 @@ def test_against_rest_is_the_contrast_with_the_complement(comparison, average):
         # (n - 1) / n is that of the larger side here, and of each side there.
         assert rest.standard_error[i] == pytest.approx(error, rel=0.03)
         assert rest.df[i] == pytest.approx(contrast.df)
-        assert result.test().pvalue[i] == pytest.approx(contrast.pvalue, abs=0.02)
+        pvalue = pytest.approx(contrast.pvalue, abs=0.02, nan_ok=average != "pairs")
+        assert result.pvalue[i] == pvalue
         low, high = rest.confidence_interval()
         assert (low[i], high[i]) == pytest.approx(
             contrast.confidence_interval(), abs=0.1 * error
