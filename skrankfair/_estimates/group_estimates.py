@@ -740,7 +740,9 @@ class GroupEstimates(AddsUp, PilotData):
         -------
         Estimate
             Without a p-value where groups of unequal sizes differ in fair rankings too,
-            as distances do, which chance makes larger in smaller groups.
+            as distances do, which chance makes larger in smaller groups. A ratio to
+            what may be negative has neither error nor p-value where the 95% interval of
+            b holds 0.
 
         Raises
         ------

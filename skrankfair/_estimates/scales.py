@@ -26,6 +26,8 @@ from .arrays import ReadOnlyArrays, cached_read_only
 
 # Sizes of |t| between which a p-value is searched, and the steps of `crossing`.
 _SMALLEST_T, _LARGEST_T, _HALVINGS, _LINES = 1e-6, 1e6, 12, 4
+# Levels at which intervals are asked whether they hold a null value.
+_USUAL_LEVELS = (0.01, 0.05, 0.1, 0.3)
 # What changes with the errors, and by which power of them.
 _POWERS_OF_ERRORS = {"standard_error": 1.0, "skewness": 1.0, "n_effective": -2.0}
 # Standard errors between estimates and the null value of plans.
@@ -363,10 +365,18 @@ class DifferenceScale(PlainScale):
 
         with np.errstate(invalid="ignore"):
             side = np.sign(self.estimate - null_value)
-        # The largest reach at which the interval still excludes the null value.
+        # The largest reach at which the interval still excludes the null value; where
+        # it shrinks again with the reach, below the first usual level that holds it.
         shape = np.broadcast(side, df).shape
-        ends = np.full(shape, _SMALLEST_T), np.full(shape, _LARGEST_T)
-        t = crossing(excess, *ends, _HALVINGS)
+        least, most = np.full(shape, _SMALLEST_T), np.full(shape, _LARGEST_T)
+        t = crossing(excess, least, most, _HALVINGS)
+        for level in _USUAL_LEVELS:
+            reach = quantile_of(level / 2, df)
+            with np.errstate(invalid="ignore"):
+                most = np.where((reach < t) & (excess(reach) <= 0), reach, most)
+        if (most < _LARGEST_T).any():
+            first = crossing(excess, least, most, _HALVINGS)
+            t = np.where(most < _LARGEST_T, first, t)
         low, _ = self.ends(np.zeros(t.shape), df)
         unknown = np.isnan(low) | ~(np.asarray(df) > 0)
         statistic = np.where(unknown, np.nan, np.where(side == 0, 0.0, side * t))

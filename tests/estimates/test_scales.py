@@ -13,6 +13,7 @@ from skrankfair import metrics
 from skrankfair._estimates.finalize import ColumnSum, MeanOfRatios
 from skrankfair._estimates.metric import Metric
 from skrankfair._estimates.rows import Rows
+from skrankfair._estimates.scales import DifferenceScale, ShareScale
 from skrankfair._estimates.sums import ClusterSums
 from skrankfair.exceptions import SmallSampleWarning
 from tests.metrics.common import columns, result_of
@@ -69,6 +70,17 @@ def test_intervals_of_shares_stay_inside_and_agree_with_the_test(clusters):
             assert 0 <= low <= result.estimate[0] <= high <= 1
             assert low < high
             assert (not low <= 0.3 <= high) == (pvalue < level)
+
+
+def test_a_difference_is_in_doubt_where_its_interval_shrinks_again():
+    # Of two shares of five clusters that are nearly the same function of them.
+    df, rho = np.array([4.0]), np.array([0.95])
+    both = ShareScale(*np.array([[0.8, 0.4], [0.2, 0.1], [5, 5], [4, 4]]))
+    sides = (both.take([side], df) for side in (0, 1))
+    scale = DifferenceScale(np.array([0.4]), np.sqrt([0.012]), *sides, rho)
+    (low, _), (far, _) = (scale.ends(np.array([t]), df) for t in (2.8, 1e3))
+    assert low < 0 < far
+    assert 0.05 < scale.test(0.0, df)[1] < 0.1
 
 
 @pytest.mark.parametrize("n", [5, 12])

@@ -118,8 +118,7 @@ def test_comparisons():
     expected = users + np.maximum(items - crossed, 0)
     assert_allclose(compare(a, b).standard_error ** 2, expected)
     # Samples of one catalogue have its items in common.
-    apart = compare_independent(a, b)
-    assert (apart.standard_error > 0).all()
+    assert (compare_independent(a, b).standard_error > 0).all()
 
 
 def test_a_catalogue_without_recurrence_changes_nothing():

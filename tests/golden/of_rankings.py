@@ -83,9 +83,7 @@ def design(name, n_groups):
 matched = partial(metrics.matched_pair_calibration, epsilon=0.3)
 RANKED = {
     "accuracy": metrics.pairwise_accuracy,
-    "inter-queries": partial(
-        metrics.pairwise_accuracy, comparison="inter", average="queries"
-    ),
+    "inter": partial(metrics.pairwise_accuracy, comparison="inter"),
     "intra": partial(metrics.pairwise_accuracy, comparison="intra"),
     "top3": partial(metrics.pairwise_accuracy, k=3, comparison="inter"),
     "exposure": metrics.pairwise_exposure,
@@ -210,7 +208,7 @@ STEPS = {
     },
 }
 DONE_WITH = ("equal10", "power40", "rare", "users", "weights", "overlap", "list50_20")
-BATTERY = ("accuracy", "inter-queries", "exposure", "matched", "shares", "skew")
+BATTERY = ("accuracy", "inter", "exposure", "matched", "shares", "skew")
 
 
 def steps():

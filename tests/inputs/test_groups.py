@@ -68,8 +68,7 @@ def test_groups():
 @pytest.mark.parametrize("n_labels", [2, 3000])
 def test_any_number_of_columns_is_crossed_exactly(n_labels):
     """65 columns of two labels, or of 3000, have more combinations than an int64."""
-    rng = np.random.default_rng(0)
-    columns = rng.integers(0, n_labels, (3000, 65))
+    columns = np.random.default_rng(0).integers(0, n_labels, (3000, 65))
     groups = as_groups(columns)
     assert labels_of_rows(groups) == list(map(tuple, columns.tolist()))
     assert list(groups.labels) == sorted(set(map(tuple, columns.tolist())))
@@ -104,8 +103,7 @@ TOKYO = pl.Series([dt.datetime(2020, 1, 1), dt.datetime(2021, 6, 1)] * 2)
     ids=str,
 )
 def test_times_stay_times(column, first):
-    groups = as_groups(column)
-    label = groups.labels[0]
+    label = as_groups(column).labels[0]
     assert label == first
     assert hash(label) == hash(first)
     assert getattr(label, "tzinfo", None) is None or str(label.tzinfo) == str(

@@ -45,8 +45,7 @@ def test_boost_value_is_the_mean_difference_of_values(monkeypatch, weight, norma
 
 
 def test_value_is_that_of_scikit_learn():
-    rng = np.random.default_rng(0)
-    y, s = rng.random((2, 30, 8))
+    y, s = np.random.default_rng(0).random((2, 30, 8))
     given = {"qid": np.repeat(np.arange(30), 8), "normalize": False}
     r = ndcg(y.ravel(), s.ravel(), **given)
     assert r.estimate[0] == pytest.approx(dcg_score(y, s))

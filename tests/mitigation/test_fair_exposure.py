@@ -145,8 +145,7 @@ class TestAmortized:
         score = FunctionTransformer(lambda table: table[["score"]])
         model = make_pipeline(score, LinearRegression())
         for make in (amortized, in_draws):
-            fair = make(model).fit(X, y)
-            assert fair.predict(X).shape == (len(X),)
+            assert make(model).fit(X, y).predict(X).shape == (len(X),)
         books = amortized(model).fit(X, y).partial_fit(X)
         assert set(books.attention_) == {"a", "b"}
 

@@ -177,8 +177,7 @@ class TestAudit:
         assert "composite" in repr(audit)
         assert "composite" in audit._repr_html_()
         assert "before: click" in audit.summary()
-        display = audit.plot()
-        assert len(display.arrows_) == 3
+        assert len(audit.plot().arrows_) == 3
         plt.close("all")
 
     def test_of_one_outcome_there_is_no_before(self):

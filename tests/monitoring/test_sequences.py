@@ -83,8 +83,7 @@ def test_is_the_definition(change, margin, monkeypatch):
 
 
 def test_means_are_weighted_and_their_variances_too():
-    rng = np.random.default_rng(1)
-    value, variance, weight = rng.random((3, 6)) + 0.5
+    value, variance, weight = np.random.default_rng(1).random((3, 6)) + 0.5
     mean, var, df = blocks(value, variance, weight, df=10.0).means()
     some = slice(2, 5)
     assert mean[2, 4] == pytest.approx(np.average(value[some], weights=weight[some]))
