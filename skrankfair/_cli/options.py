@@ -50,7 +50,10 @@ class Parser(argparse.ArgumentParser):
 
 def _character(text: str) -> str:
     """Return a separator, which may be called tab."""
-    return "\t" if text in ("tab", "\\t") else text
+    character = "\t" if text in ("tab", "\\t") else text
+    if len(character) != 1:
+        raise argparse.ArgumentTypeError(f"it must be one character; got {text!r}")
+    return character
 
 
 def _metrics(text: str) -> str | list[str]:
@@ -181,7 +184,8 @@ def _file() -> Parser:
     _add(it, "positive", "X", "outcome that counts as 1, such as hired (others: 0)")
     text = "separator of a CSV file (default: recognised)"
     _add(it, "sep", "X", text, type=_character)
-    _add(it, "decimal", "X", "decimal mark of a CSV file (default: recognised)")
+    text = "decimal mark of a CSV file (default: recognised)"
+    _add(it, "decimal", "X", text, type=_character)
     text = "refuse more distinct groups (default: 1000)"
     _add(it, "max-groups", "N", text, type=int)
     text = (

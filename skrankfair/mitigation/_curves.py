@@ -94,8 +94,10 @@ def fit_curve(
     even = np.linspace(score.min(), score.max(), _KNOTS)
     curve: Curve
     if calibrator == "isotonic":
-        steps = IsotonicRegression().fit(score, outcome, rows.share)
-        curve = Line(steps.X_thresholds_, steps.y_thresholds_)
+        # By rank, as scikit-learn takes scores within 1e-15 of each other for one.
+        distinct, rank = np.unique(score, return_inverse=True)
+        steps = IsotonicRegression().fit(rank, outcome, rows.share)
+        curve = Line(distinct[steps.X_thresholds_.astype(int)], steps.y_thresholds_)
     elif calibrator == "platt":
         end = half_step(score) if log_odds else np.nan
         links = link_of(score, end)[:, None]

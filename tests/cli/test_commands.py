@@ -120,7 +120,7 @@ class TestAudit:
             (["--confidence-level", "95"], "confidence_level must be"),
             (["--margin", "small"], "invalid _margin value: 'small'"),
             (["--margin", "0"], "margin must hold 0 inside its bounds"),
-            (["--sep", ";;"], "cannot be read as CSV"),
+            (["--sep", ";;"], "--sep: it must be one character; got ';;'"),
             (["--nothing", "x"], "unrecognized arguments"),
             (["--cluster", "code"], "cluster must be constant within a query"),
             (["--fail-if", "inter_group_accuracy"], "such as impact_ratio<0.8"),
