@@ -665,7 +665,7 @@ def one_audit(key: str, truth: dict[str, float], seed: int) -> Found:
     out: Found = {"size the headline": [float(named), np.inf]}
     for finding in report.findings:
         if finding.tested:
-            wrong = bool(finding.on("worse") or finding.on("better"))
+            wrong = bool(finding.groups_on("worse") or finding.groups_on("better"))
             out[f"size verdict, {finding.metric.name}"] = [float(wrong), np.inf]
     return out
 

@@ -34,7 +34,9 @@ def test_the_headline_names_a_group_of_noise_in_few_audits(key):
         for finding in report.findings:
             if finding.tested:
                 of_metric = verdicts.setdefault(finding.metric.name, [])
-                of_metric.append(bool(finding.on("worse") or finding.on("better")))
+                of_metric.append(
+                    bool(finding.groups_on("worse") or finding.groups_on("better"))
+                )
     bound = 0.05 + tolerance(0.05, times)
     assert named / times <= bound
     assert max(map(np.mean, verdicts.values())) <= bound

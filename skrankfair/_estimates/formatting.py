@@ -1,4 +1,4 @@
-"""Results as text and HTML tables: small numbers of rows, no dependency."""
+"""Numbers, labels and small tables of results, as text and as HTML."""
 
 from __future__ import annotations
 

@@ -1119,7 +1119,7 @@ class GroupEstimates(AddsUp, PilotData):
         return result
 
     def _check_parts(self) -> None:
-        """Raise an error unless a result that was read can do what results do."""
+        """Raise an error unless what was read is a whole and consistent result."""
         if not (
             isinstance(self.metric, Metric)
             and isinstance(self.sums, ClusterSums)

@@ -47,7 +47,7 @@ _ROUNDING = 1e-9
 # A larger share h counts as this one. The degrees of freedom are close to 1 for both,
 # and next to a larger ``1 / (1 - h)⁴`` the other rows would be lost in rounding.
 _LARGEST_SHARE = 0.999
-# The traces are made of sums of these products; `_shares` says what the letters mean.
+# The traces are sums of these products; `_shares` says what the letters stand for.
 _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 
 #: With fewer effective clusters than this an event of one in a thousand is seen at most

@@ -74,7 +74,7 @@ class ChangeReport(AuditReport):
         counts = {"count": len(changed), "number": number, "titles": titles}
         said = note("changed" if changed else "unchanged", **counts)
         for side, words in CHANGES.items():
-            if rows := [row for f in changed for row in f.on(side)]:
+            if rows := [row for f in changed for row in f.groups_on(side)]:
                 labels = {row.group: row.label for row in rows}.values()
                 said += f" Now {words}: {fmt.some([*labels])}."
         also = " also" if changed else ""

@@ -25,9 +25,9 @@ from .._inputs.validation import Array
 from ..metrics import GroupEstimates
 from .catalog import EQUAL_SCORES, MISTAKES, AuditMetric, note
 
-#: More groups than this, and a table shows those that matter.
+#: More groups than this, and a table shows those that matter, and the first ones.
 MANY_GROUPS = 30
-_FIRST_SHOWN = 10
+FIRST_SHOWN = 10
 #: Numbers of a group with the ends of their intervals.
 VALUE = ("estimate", "ci_low", "ci_high")
 DIFFERENCE = ("difference", "difference_low", "difference_high")
@@ -306,18 +306,18 @@ class MetricFinding:
         if len(rows) <= MANY_GROUPS:
             return rows
         judged = [row for row in rows if not row.missing]
-        first = {id(row) for row in judged[:_FIRST_SHOWN]}
+        first = {id(row) for row in judged[:FIRST_SHOWN]}
         return tuple(row for row in rows if row.side or id(row) in first)
 
-    def on(self, side: str, n_metrics: float = 1) -> tuple[GroupFinding, ...]:
+    def groups_on(self, side: str, n_metrics: float = 1) -> tuple[GroupFinding, ...]:
         """Return the groups on a side beyond chance, the furthest first.
 
         Those, too, after a correction for this number of metrics.
         """
         limit = (1 - self.confidence_level) / n_metrics
         rows = self.ordered if side in ("worse", "lower") else reversed(self.ordered)
-        on = (row for row in rows if row.side == side)
-        return tuple(row for row in on if row.pvalue_corrected < limit)
+        found = (row for row in rows if row.side == side)
+        return tuple(row for row in found if row.pvalue_corrected < limit)
 
     @cached_property
     def conclusions(self) -> tuple[tuple[str, str, tuple[GroupFinding, ...]], ...]:
@@ -330,7 +330,7 @@ class MetricFinding:
         for side in ("worse", "better", "lower", "higher"):
             rows = tuple(
                 row
-                for row in self.on(side)
+                for row in self.groups_on(side)
                 if not any(is_rest(row, other) for other in said)
             )
             if rows:
@@ -345,7 +345,7 @@ class MetricFinding:
             return self.conclusions[0][0]
         return "within" if self.all_within else "none"
 
-    def named(
+    def sentences(
         self,
         n_metrics: float = 1,
         amount: Callable[[GroupFinding], str] | None = None,
@@ -356,12 +356,12 @@ class MetricFinding:
         `amount` says how far a group is; None says it by the values of group and rest.
         Words and groups of `but` have been said.
         """
-        said = []
+        said, text_of = [], amount or self.values_of
         for side, words, concluded in self.conclusions:
-            on = [row for row in self.on(side, n_metrics) if row in concluded]
-            if rows := [row for row in on if (words, row.group) not in but]:
-                says = amount or self.values_of
-                groups = [f"{self.called(r)} ({says(r)})" for r in rows[:_MOST_NAMED]]
+            found = [row for row in self.groups_on(side, n_metrics) if row in concluded]
+            if rows := [row for row in found if (words, row.group) not in but]:
+                first = rows[:_MOST_NAMED]
+                groups = [f"{self.called(row)} ({text_of(row)})" for row in first]
                 more = len(rows) - len(groups)
                 tail = f", and {more} more" if more > 0 else ""
                 said.append(
@@ -402,7 +402,7 @@ class MetricFinding:
     def verdict(self) -> str:
         """What the metric found, in words."""
         if self.tested:
-            said = self.named(amount=self.effect) or [self.silence]
+            said = self.sentences(amount=self.effect) or [self.silence]
             said.append(self.margin_verdict)
         else:
             said = [self.metric.untested]
@@ -499,23 +499,23 @@ class MetricFinding:
 
     def effect(self, row: GroupFinding) -> str:
         """Return how far a group is from fair, with the interval."""
-        return f"{self.says(row.difference)} {self.reach(row)}"
+        return f"{self.gap_text(row.difference)} {self.interval_text(row)}"
 
-    def says(self, value: float) -> str:
+    def gap_text(self, value: float) -> str:
         """Return a difference with its sign and its unit; a dash for NaN."""
-        return self.signed(value) + ("" if np.isnan(value) else self.points)
+        return self.signed_number(value) + ("" if np.isnan(value) else self.points)
 
-    def reach(self, row: GroupFinding) -> str:
+    def interval_text(self, row: GroupFinding) -> str:
         """Return the interval of how far a group is from fair; empty without one."""
-        low, high = row.difference_low, row.difference_high
-        return "" if np.isnan(low) else f"[{self.signed(low)}, {self.signed(high)}]"
+        ends = map(self.signed_number, (row.difference_low, row.difference_high))
+        return "" if np.isnan(row.difference_low) else f"[{', '.join(ends)}]"
 
     @property
     def points(self) -> str:
         """The unit of a difference, to be put behind the number."""
         return " points" if self.metric.share else ""
 
-    def signed(self, value: float) -> str:
+    def signed_number(self, value: float) -> str:
         """Return a difference with its sign, in percentage points for shares."""
         if np.isnan(value):
             return "–"
@@ -595,11 +595,11 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
         sentences: list[str] = []
         known = set[tuple[str, Hashable]]()  # two metrics may find the same
         for f in asked:
-            more = f.named(len(tested), but=known)
+            more = f.sentences(len(tested), but=known)
             known |= {
                 (words, row.group)
                 for side, words, _ in f.conclusions
-                for row in f.on(side, len(tested))
+                for row in f.groups_on(side, len(tested))
             }
             undirected |= bool(more and f.metric.worse and not f.metric.favorable)
             sentences += more
@@ -649,7 +649,7 @@ def conflicts(findings: Iterable[MetricFinding]) -> list[str]:
     for f in findings:
         if f.directed and f.metric.merit and not f.metric.is_change:
             rows = worse.setdefault(f.metric.topic, set())
-            rows |= {row.label for row in f.on("worse")}
+            rows |= {row.label for row in f.groups_on("worse")}
     both = {MISTAKES, EQUAL_SCORES} <= worse.keys()
     alone = sorted(worse[MISTAKES] - worse[EQUAL_SCORES]) if both else []
     return [note("conflict", groups=fmt.some(alone))] if alone else []

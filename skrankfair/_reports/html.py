@@ -30,6 +30,7 @@ from .findings import (
     CHANGES,
     CORRECTION_NAMES,
     DIFFERENCE,
+    FIRST_SHOWN,
     MANY_GROUPS,
     VALUE,
     VERDICTS,
@@ -51,8 +52,6 @@ _COLORS = {
     "": look.UNCLEAR,
 }
 _MINUS = re.compile(r"(?<!\w)-(?=\d)")
-# If there are many groups, this many are in the overview whatever was found.
-_FIRST = 10
 _WIDTH, _ROW, _TOP, _BOTTOM, _FONT = 400.0, 22.0, 8.0, 44.0, 11.0
 _WIDEST_LABEL = 0.5 * _WIDTH
 
@@ -139,7 +138,7 @@ def _overview(tested: list[MetricFinding]) -> list[list[GroupFinding]]:
 
     ordered = [rows[group] for group in sorted(rows, key=rank)]
     # The verdicts say how many groups are left out, and why.
-    first = _FIRST if len(ordered) > MANY_GROUPS else len(ordered)
+    first = FIRST_SHOWN if len(ordered) > MANY_GROUPS else len(ordered)
     rest = [group for group in ordered[first:] if any(row.side for row in group)]
     return ordered[:first] + rest
 
@@ -159,7 +158,7 @@ def _value(finding: MetricFinding, value: float) -> str:
     if not np.isfinite(value):
         return "–"
     if finding.metric.is_change:
-        return finding.says(value)
+        return finding.gap_text(value)
     if finding.metric.share:
         return f"{100 * value:.1f}%"
     return fmt.number(value)

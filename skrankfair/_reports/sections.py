@@ -408,12 +408,15 @@ def within_section(
             lines = [(replace(row, group="as it is"), ""), (whole, fmt.pvalue(p))]
             lines += [(gap, fmt.pvalue(next(of_level))) for gap in of_levels]
             for gap, said in lines:
-                size = finding.says(gap.difference), finding.reach(gap) or "–"
+                size = (
+                    finding.gap_text(gap.difference),
+                    finding.interval_text(gap) or "–",
+                )
                 names = metric.short, row.label, gap.label
                 cells.append((*names, *size, fmt.count(gap.support), said))
             known |= not np.isnan(p)
             if p < (1 - finding.confidence_level) / len(tested):  # as in all answers
-                size_of = f"{metric.title}, {finding.says(whole.difference)}"
+                size_of = f"{metric.title}, {finding.gap_text(whole.difference)}"
                 remaining.append(f"{row.label} ({size_of})")
     words = {"by": by, "groups": fmt.some(remaining)}
     shown = bool(remaining) if known else None

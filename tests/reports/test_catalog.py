@@ -212,7 +212,7 @@ def test_a_metric_of_ones_own_is_tested_and_reported_beside_the_others():
     assert finding.tested
     assert finding.metric.title == "Profit per person"
     assert finding.rows[0].pvalue_corrected < 1e-6
-    assert [row.group for row in finding.on("worse")] == ["f"]
+    assert [row.group for row in finding.groups_on("worse")] == ["f"]
     assert "=> Lower: f" in repr(report)
     assert "Fair is the value 0." in report.to_dict()["metrics"][2]["meaning"]
 

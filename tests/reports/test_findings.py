@@ -156,7 +156,7 @@ class TestRankings:
 
     def test_a_single_metric_names_nobody_in_the_headline(self):
         report = audit(**data(bias=0.12, seed=4, n_queries=100))
-        hints = {f.metric.question for f in report.findings if f.on("worse")}
+        hints = {f.metric.question for f in report.findings if f.groups_on("worse")}
         assert hints
         tested = sum(finding.tested for finding in report.findings)
         hinted = (
@@ -177,7 +177,7 @@ class TestRankings:
         low = np.isin(columns["sensitive_features"], list("abcde"))
         columns["y_score"] = columns["y_score"] - 2.0 * low
         (finding,) = audit(**columns, metrics="pairwise_exposure").findings
-        assert len(finding.on("worse")) == 5
+        assert len(finding.groups_on("worse")) == 5
         assert ", and 2 more." in finding.verdict
 
     def test_three_hundred_sellers_of_noise_are_a_short_table(self):
