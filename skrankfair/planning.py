@@ -525,8 +525,7 @@ class PowerCurve(ReadOnlyArrays):
         DataFrame
             Columns group, gap, n_clusters and power.
         """
-        shape = self.power.shape
-        group, gap, point = (index.ravel() for index in np.indices(shape))
+        group, gap, point = (index.ravel() for index in np.indices(self.power.shape))
         labels = pd.Series(list(self.groups), dtype=object).to_numpy()
         return pd.DataFrame(
             {

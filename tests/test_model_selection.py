@@ -234,12 +234,12 @@ class TestConfidence:
         refit = constrain(0.1 if ratio else 9.0, ratio=ratio, confidence_level=0.9)
         search(SMALL, refit, scorer)
         for candidate in GRID["candidate"]:
-            sums, variance, spread = np.zeros((2, 2)), 0.0, 0.0
+            sums, variance, spread, total = np.zeros((2, 2)), 0.0, 0.0, 0.0
             for _, rows in SMALL.splits():
                 model = Candidate(candidate).fit(SMALL.X, SMALL.y)
                 score = scorer(model, SMALL.X.iloc[rows], SMALL.y[rows])
-                kind, least = "ratio" if ratio else None, 0.0
-                of_groups = score.estimates
+                kind, of_groups = "ratio" if ratio else None, score.estimates
+                least = of_groups.standard_error[np.abs(of_groups.estimate).argmax()]
                 bound, df = of_groups.disparity_bound(0.95, kind), of_groups.df.max()
                 if name != "calibration":
                     one = of_groups.contrast("a", "b", kind=kind or "difference")
@@ -247,9 +247,11 @@ class TestConfidence:
                 sums += of_groups.support * [of_groups.estimate, np.ones(2)]
                 margin = np.log(bound / score) * score if ratio else bound - abs(score)
                 error = np.maximum(np.abs(margin) / t.ppf(0.95, df), least)
+                error *= of_groups.support.sum()
+                total += of_groups.support.sum()
                 variance += error**2
                 spread += error**4 / df
-            margin = t.ppf(0.9, variance**2 / spread) * np.sqrt(variance) / 4
+            margin = t.ppf(0.9, variance**2 / spread) * np.sqrt(variance) / total
             values = sums[0] / sums[1]
             gap = {
                 "gap": np.ptp(values),
@@ -260,7 +262,9 @@ class TestConfidence:
             table = refit.table_.loc[candidate]
             assert table["gap"] == pytest.approx(gap, rel=1e-12)
             assert table["gap_bound"] == pytest.approx(expected, rel=1e-9)
-            assert table["gap_standard_error"] == pytest.approx(np.sqrt(variance) / 4)
+            assert table["gap_standard_error"] == pytest.approx(
+                np.sqrt(variance) / total
+            )
 
     def test_a_score_of_one_value_has_a_bound(self):
         data = Data(40)

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import check_scoring
 
@@ -75,3 +77,62 @@ def test_a_lower_bound_holds_where_folds_have_few_rows(
         choose(results_of(scoring, model, X, y, folds))
         held += not choose.table_["gap_bound"][0] > truth
     assert held / times >= level - tolerance(level, times), held / times
+
+
+class Given(RegressorMixin, BaseEstimator):
+    """A model that predicts a column."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return X["s"].to_numpy()
+
+
+def decisions_of_markets(rng):
+    """Decisions of five markets, which are folds; the rows of one weigh 20 times."""
+    market, group = np.repeat(np.arange(5), 300), rng.random(1500) < 0.5
+    chosen = rng.random(1500) < np.where(group, 0.4, 0.3)
+    weight = np.where(market == 0, 20.0, 1.0)
+    frame = pd.DataFrame({"s": chosen.astype(int), "group": group, "w": weight})
+    return frame, [np.flatnonzero(market == m) for m in range(5)]
+
+
+def long_lists_and_short_ones(rng):
+    """Queries of 60 and of 6 items with effects of their own, in five folds."""
+    length = np.repeat([60, 6], [6, 240])
+    query, group = np.repeat(np.arange(246), length), rng.random(1800) < 0.4
+    effect = (0.25 + 0.6 * rng.normal(size=246))[query]
+    score = rng.normal(size=1800) + group * effect
+    frame = pd.DataFrame({"s": score, "group": group, "query": query})
+    return frame, [np.flatnonzero(query % 5 == k) for k in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("draw", "name", "options", "truth"),
+    [
+        (
+            decisions_of_markets,
+            "neg_demographic_parity_difference",
+            {"sample_weight": "w"},
+            0.1,
+        ),
+        (
+            long_lists_and_short_ones,
+            "neg_pairwise_exposure",
+            {"qid": "query"},
+            norm.cdf(0.25 / np.sqrt(2.36)) - 0.5,
+        ),
+    ],
+)
+def test_a_bound_holds_where_folds_count_unlike(draw, name, options, truth):
+    """A heavy fold makes most of the error, one of a long list has one df or so."""
+    scorer = get_scorer(name, sensitive_features="group", **options)
+    scoring, failed = with_errors({"gap": scorer}), 0
+    for seed in range(200):
+        X, folds = draw(np.random.default_rng(seed))
+        results = results_of(scoring, Given(), X, X["s"].to_numpy(), folds)
+        choose = constrain(9, confidence_level=0.95)
+        choose(results)
+        failed += choose.table_["gap_bound"][0] < truth
+    assert failed / 200 < 0.05 + tolerance(0.05, 200)

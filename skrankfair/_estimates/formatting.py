@@ -192,7 +192,7 @@ def _footer(result: GroupEstimates) -> str:
         return f"{text}; fair value {result.fair_value:g} plus slope"
     if result.fair_value is not None:
         return f"{text}; fair value {result.fair_value:g}"
-    return f"{text}; fair: equal to the rest" if result.metric.against_rest else text
+    return f"{text}; fair: equal to the rest" if result.says_fair else text
 
 
 def described_estimates(result: GroupEstimates) -> tuple[str, ...]:

@@ -160,8 +160,7 @@ class GroupEstimates(AddsUp, PilotData):
         """
         labelled = table_of_sums(table, groups, labels, counted=support is None)
         if support is not None:
-            last = labelled.n_columns - 1
-            check_number(support, "support", 0, last, integer=True)
+            check_number(support, "support", 0, labelled.n_columns - 1, integer=True)
         metric = metric_of_totals(
             finalize, name, unit, support, fair_value, share, better
         )
@@ -462,6 +461,7 @@ class GroupEstimates(AddsUp, PilotData):
         both = self.metric.against_rest.parts
         if self.metric.differing:
             metric = replace(metric, fair_value=None, differing=True)
+            metric = replace(metric, disparity="difference")
         if self.metric.share:
             metric = replace(metric, parts=both, of_rest=self.metric.of_rest)
         elif self.metric.heavy:
@@ -740,9 +740,9 @@ class GroupEstimates(AddsUp, PilotData):
         -------
         Estimate
             Without a p-value where groups of unequal sizes differ in fair rankings too,
-            as distances do, which chance makes larger in smaller groups. A ratio to
+            as distances do, which chance makes larger in smaller groups. A ratio of
             what may be negative has neither error nor p-value where the 95% interval of
-            b holds 0.
+            a or b holds 0.
 
         Raises
         ------
@@ -876,7 +876,8 @@ class GroupEstimates(AddsUp, PilotData):
             An upper bound; for "ratio" and "worst" a lower one. It is the worst of the
             one-sided limits of all pairs of groups, or of all groups: the pair that is
             truly the farthest apart is within its own limit with this confidence, so
-            that a maximum needs no correction for the number of pairs.
+            that a maximum needs no correction for the number of pairs. NaN for a ratio
+            of what may be negative, where the 95% interval of a group holds 0.
         """
         check_level(confidence_level)
         kind = self.metric.disparity if kind is None else kind

@@ -94,7 +94,8 @@ def disparity_bound(
         return float(np.maximum(high, -low).max())
     low, high = result.ends(quantile_of(tail / 2 if between else tail, result.df))
     if kind == "ratio":
-        low = np.maximum(low, 0.0)
+        signed = not (result.metric.share or result.metric.positive)
+        low = np.where(low < 0, np.nan if signed else 0.0, low)
     return disparity(low, high, result.metric, kind)
 
 

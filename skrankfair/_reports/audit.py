@@ -418,7 +418,8 @@ class AuditReport(exports.Formats):
             results[metric.name].groups for metric in metrics if metric.by_group
         ]
         counted = {**dict.fromkeys(chain(*by_group)), **(group_rows or {})}
-        missing = missing_said(next(iter(results.values())).missing)
+        lacking = (result.missing for result in results.values())
+        missing = missing_said(max(lacking, key=lambda rows: rows.get("dropped", 0)))
         samples = [
             f"{metric.title}: {fmt.sample_words(sample)}."
             for metric in metrics

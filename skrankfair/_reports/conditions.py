@@ -18,7 +18,7 @@ from ..metrics import GroupEstimates
 from ..metrics._disparities import Disparity
 from .catalog import table
 from .findings import DIFFERENCE, VALUE
-from .sections import ReportSection, made_section
+from .sections import SMALL, ReportSection, made_section
 
 if TYPE_CHECKING:
     from .audit import AuditReport
@@ -149,15 +149,21 @@ def _disparities(
 ) -> list[Checked]:
     """Return by grouping the smallest value over the largest, or their difference.
 
-    Of impact ratios rows without a category are left out, as of their tables.
+    Of impact ratios rows without a category are left out, and small categories are
+    never the highest, as of their tables.
     """
     level, numbers = 1 - (1 - level) / max(1, len(sides)), []
     counted = list(result.groups)
     if condition.metric == IMPACT_RATIO:
         counted = [g for g in counted if _has_category(g, bool(sides))]
     for names in sides or [counted]:
-        of_side = [g in counted and g in names for g in result.groups]
-        part = replace(result, sums=result.sums.of_groups(np.flatnonzero(of_side)))
+        in_side = [g in names for g in result.groups]
+        large = result.support >= SMALL * result.support[in_side].sum()
+        some = np.flatnonzero([g in counted and g in names for g in result.groups])
+        if condition.metric == IMPACT_RATIO and large[some].any():
+            highest = np.nanmax(result.estimate[some][large[some]])
+            some = some[large[some] | (result.estimate[some] <= highest)]
+        part = replace(result, sums=result.sums.of_groups(some))
         value = Disparity(condition.metric, part, condition.kind)
         low, high = map(fmt.label, (value.lowest, value.highest))
         name = f"{low} / {high}" if condition.kind == "ratio" else f"{high} - {low}"

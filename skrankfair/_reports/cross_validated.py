@@ -226,8 +226,7 @@ def audit_cv(
     columns = resolved_columns(X, {**given, "groups": groups, "within": within}, y=y)
     lengths = {name: len(values) for name, values in columns.items()}
     check_lengths(X=n_rows_of(X), y=len(y), **lengths)
-    split_by = columns.pop("groups", None)
-    splits = _splits(cv, X, y, columns, split_by, estimator)
+    splits = _splits(cv, X, y, columns, columns.pop("groups", None), estimator)
     if not isinstance(response_method, list | tuple):
         check_choice(response_method, "response_method", ("auto", *AUDITED_RESPONSES))
         auto = response_method == "auto"

@@ -38,7 +38,7 @@ from .rows import AuditOptions, AuditRows, of_input
 #: and 5,000 rows the 1,225 pairs take 25 s, the 50 comparisons 3 s.
 _MOST_IN_PAIRS = 32
 #: Of impact ratios: a category with a smaller share of the rows may be left out.
-_SMALL = 0.02
+SMALL = 0.02
 _FOUR_FIFTHS = 0.8
 _SHOWN = 5  # thresholds of a curve, or pairs of places, in their tables
 _RESAMPLES = 999
@@ -326,8 +326,8 @@ def _impact_table(
     # Groups that do not overlap have shares of all their rows.
     share = rates.support / max(min(rates.support.sum(), size), 1)
     large = known & ~np.isnan(rates.estimate)
-    if (large & (share >= _SMALL)).any():
-        large &= share >= _SMALL
+    if (large & (share >= SMALL)).any():
+        large &= share >= SMALL
     unknown = rates.support[~known].sum()
     said = [note("no_category", count=fmt.count(unknown))] if unknown else []
     if not large.any():
@@ -353,7 +353,7 @@ def _impact_table(
             clear = high[i] < _FOUR_FIFTHS
             remarks.append(f"below four fifths{' beyond chance' if clear else ''}")
             beyond += [f"{name} ({ratio[i]:.3f})"] if clear else []
-        if share[i] < _SMALL:
+        if share[i] < SMALL:
             remarks.append(f"small ({share[i]:.1%} of the rows)")
         number, rate = fmt.count(rates.support[i]), fmt.number(rates.estimate[i])
         of_ratio = "" if i == best else fmt.interval(low[i], high[i])

@@ -239,7 +239,7 @@ class FairnessTradeoffDisplay:
         """
         front = pareto_front(cv_results, [objective, disparity])
         worth = np.asarray(cv_results[f"mean_test_{objective}"], dtype=float)
-        scores = search_scores(cv_results, disparity)
+        scores, _ = search_scores(cv_results, disparity)
         if not larger_is_fairer:
             check_negated(disparity, scores)
         name = ""

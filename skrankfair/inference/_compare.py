@@ -112,7 +112,7 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     ValueError
         If the metrics, options, strata, groups or clusters differ, if rows that are
         paired are of different groups, after `compact` without replicates, or for the
-        calibration error of a sweep.
+        calibration error of a sweep or with ``bandwidth="cv"``.
 
     Notes
     -----

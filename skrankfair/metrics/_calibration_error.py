@@ -36,8 +36,8 @@ _NOT_COMPARED = (
     "would be told apart by. Use skrankfair.inference.predictive_parity_test."
 )
 _NOT_PAIRED = (
-    "the numbers of bins of a sweep are chosen from the outcomes, which equally well "
-    "calibrated scores would be told apart by. Use method='smooth' or 'binned'."
+    "bins of a sweep and bandwidths of 'cv' are chosen from the outcomes, which tell "
+    "equally well calibrated scores apart. Use method='binned', or another bandwidth."
 )
 # Numbers of a group's columns: the sum of squares, the mass that it is divided by, the
 # number of rows, and the sum of squares over narrow bins.
@@ -490,7 +490,8 @@ def calibration_error(
     bandwidth : {"rule_of_thumb", "undersmooth", "cv"}, float or mapping of group to \
             float, default="rule_of_thumb"
         For "smooth", in units of the score; a rule (see
-        `skrankfair.smoothing.nadaraya_watson`) is applied to each group.
+        `skrankfair.smoothing.nadaraya_watson`) is applied to each group. Two models
+        have no comparison with "cv", which chooses from the outcomes.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="gaussian"
         Weight of a row by its distance in the score. Only "smooth" uses it.
@@ -642,7 +643,7 @@ def calibration_error(
         support,
         unit="rows",
         not_compared=_NOT_COMPARED,
-        not_paired=_NOT_PAIRED if method == "sweep" else None,
+        not_paired=_NOT_PAIRED if method == "sweep" or bandwidth == "cv" else None,
         better="low",
         noise=noise,
         narrow=narrow,

@@ -280,6 +280,12 @@ def positive_rate_shift(
     16% and 10% of 400 data sets (groups of 1,400 and 600 rows), and percentiles in 4%
     and 3%. Take a threshold between the scores, or ``method="percentile"``.
 
+    Where the scores of a group span little more than the errors of its curve, noise
+    moves more decisions than resamples show, and all intervals miss too often: of
+    calibrated scores between 0.10 and 0.25 and the threshold 0.18 they did so in 26% to
+    36% of data sets (80 and 200 rows of a group, beside nine times as many). Believe a
+    shift only where scores, and the curve, are spread well beyond the curve's errors.
+
     The sign is that of the definition in §7.2; Theorem 5 prints the other.
 
     References
@@ -477,7 +483,10 @@ def rank_shift(
     Noise in the curves shuffles items, and moves the items of a group towards the ranks
     where most of the others are. This bias is largest where a curve is flat. Resamples
     show about half of it: where all outcomes near a score are equal, those of a
-    resample are equal too. So the errors are ``var(θ*) + 4 (mean(θ*) - θ)²``.
+    resample are equal too. So the errors are ``var(θ*) + 4 (mean(θ*) - θ)²``. Where the
+    scores span little more than the errors of the curves, that is too little: of
+    calibrated scores between 0.10 and 0.25, tests rejected in 10% to 19% of data sets
+    of 800 to 4,000 rows (0% between 0 and 1).
 
     References
     ----------

@@ -343,7 +343,7 @@ def list_estimates(
             fair_value=0.0,
             disparity="max_abs",
             test_method=test_method,
-            differing=by_list and test_method == "permutation",
+            differing=test_method == "permutation" and (by_list or not kernel.signed),
         ),
         sums=ClusterSums.from_rows(kernel.labels(lists.groups), rows, [support]),
         parameters=parameters,

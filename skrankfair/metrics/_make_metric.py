@@ -322,7 +322,8 @@ def make_metric(
     support : int or None, default=None
         Number of the column that counts what the estimate rests on, if that is not all
         rows (or queries): the positives of a true positive rate. It must not be
-        negative.
+        negative. Name the denominator of a mean of rows in clusters of unequal sizes:
+        with random signs its tests find a gap far more often.
     share : bool, default=False
         Whether the values are shares, so that intervals stay inside [0, 1].
     better : {"high", "low"} or None, default=None

@@ -188,6 +188,7 @@ def _boost_estimates(
         unit="queries",
         fair_value=0.0,
         disparity="max_abs",
+        differing=True,  # as a boost of more items moves more of the others
     )
     options = {"boost": float(boost), "k": k, "gain": gain}
     parameters = {**options, **weight.parameters, "normalize": normalize}

@@ -27,8 +27,7 @@ from ._position_weights import DCG
 
 def _or_minus_infinity(values: Array, nobody: Array) -> Array:
     """Return the values, or -inf, without a derivative, where there is nobody."""
-    complex_ = np.iscomplexobj(values)
-    lowest = complex(-np.inf, np.nan) if complex_ else -np.inf
+    lowest = complex(-np.inf, np.nan) if np.iscomplexobj(values) else -np.inf
     return np.where(nobody, lowest, values)
 
 

@@ -173,8 +173,7 @@ def exposure_mixture(
             break
         ranks.append(rank)
         shared = np.bincount(cell, amount * exposure)
-        whole = np.bincount(of, shared)[of]
-        gaps = np.vstack([gaps, shared - share * whole])
+        gaps = np.vstack([gaps, shared - share * np.bincount(of, shared)[of]])
         gains = np.vstack([gains, np.bincount(query, gain * exposure)])
         chances = np.vstack([chances, np.zeros(n_queries)])
         some = active[of]

@@ -208,8 +208,7 @@ def shortage(lists: QueryLists, order: Array, k: int, plan: Plan) -> Array:
     for place in range(k):
         some = np.flatnonzero(place < lists.lengths)
         count[some, lists.group[order[lists.starts[some] + place]]] += 1
-        missing = plan.missing(place, count)
-        most[some] = np.maximum(most, missing)[some]
+        most[some] = np.maximum(most, plan.missing(place, count))[some]
     return most
 
 

@@ -447,8 +447,8 @@ class Monitor(Shown):
             )
         if not result.has_pvalue:
             raise ValueError(
-                f"{result.name} has no gap to monitor: it has neither a fair value nor "
-                "one of the rest, or is tested by permutation."
+                f"{result.name} has no gap to monitor, which is one that Student's t "
+                "tests, from a fair value or from the rest."
             )
         text = result.to_json()
         with nullcontext() if self.path is None else _locked(self.path):

@@ -717,8 +717,8 @@ def standard_error(result: Result, kind: str) -> tuple[float, float]:
     By Student's t they give the disparity's confidence bound, that of a ratio on the
     scale of the logarithm. On the side of the bound the interval of a small share or
     ratio is the short one, which over the folds would add up to too little: the error
-    of a worst group or of a difference is at least that of the group's estimate or of
-    the contrast, and a ratio of 0 has that of its upper limit.
+    of a worst or furthest group, or of a difference, is at least that of the group's
+    estimate or of the contrast, and a ratio of 0 has that of its upper limit.
     For several contrasts the degrees of freedom are the most of any of them, which is
     conservative: the errors of folds then shrink least when they are combined.
     """
@@ -734,12 +734,15 @@ def standard_error(result: Result, kind: str) -> tuple[float, float]:
         margin = abs(bound - value)
         if kind == "ratio" and bound > 0:
             margin = value * np.log(value / bound)
-        elif kind == "ratio":
+        elif kind == "ratio" and not np.isnan(bound):
             _, high = result.confidence_interval(2 * _LEVEL - 1)
             margin = np.asarray(high)[estimate.argmin()] / estimate.max() - value
         elif kind == "worst":
             loss = -estimate if result.metric.better == "high" else estimate
             least = result.standard_error[loss.argmax()]
+        elif kind == "max_abs":
+            distance = np.nan_to_num(np.abs(estimate - result.fair_value))
+            least = result.standard_error[distance.argmax()]
         elif kind == "difference" and result.metric.not_compared is None:
             order = estimate.argsort()
             widest = contrasts_of(result, order[-1:], order[:1], kind)

@@ -120,8 +120,7 @@ def _flat_top_table() -> Any:
 
     The trapezoidal rule is exact up to the kernel a period away, which is below 1e-14.
     """
-    period = 4 * _FLAT_TOP_REACH
-    step = 2 * np.pi / period
+    step = 2 * np.pi / (4 * _FLAT_TOP_REACH)
     frequency = np.arange(step, 1, step)
     amplitude = np.full(frequency.size, step / np.pi)
     falling = frequency > _FLAT
@@ -282,8 +281,7 @@ def exact_sums(
         while stop > start + 1 and (rows.stop - rows.start) * (stop - start) > _CHUNK:
             stop = (start + stop + 1) // 2
             rows = slice(first[start:stop].min(), last[start:stop].max())
-        some = points[start:stop, None]
-        weights = kernel_values(x[rows], some, bandwidth, kernel)
+        weights = kernel_values(x[rows], points[start:stop, None], bandwidth, kernel)
         sums[:, start:stop] = columns[:, rows] @ weights.T
         start = stop
     return sums[:, place]

@@ -97,7 +97,7 @@ class TestLabels:
 
     @pytest.mark.parametrize("words", [("False", "True"), ("no", "yes"), ("0", "1")])
     def test_of_groups_that_overlap_are_crossed_by_a_column(
-        self, words, file, tmp_path
+        self, words, file, tmp_path, capsys
     ):
         data = frame()
         expected = {
@@ -113,6 +113,14 @@ class TestLabels:
         content = numbers(["audit", file, *SCORED, *options], tmp_path)
         rows = {tuple(row["group"]): row["n_rows"] for row in content["groups"]}
         assert (rows, content["by"]) == (expected, "group × region")
+        data["region"] = np.where(np.arange(len(data)) % 9, data["region"], "")
+        data.to_csv(file, index=False)
+        lacking = complaint(["audit", file, *SCORED, *options], capsys)
+        assert "must not have missing labels" in lacking
+        content = numbers(
+            ["audit", file, *SCORED, *options, "--missing=drop"], tmp_path
+        )
+        assert content["n_rows"] == (data["region"] != "").sum()
 
     @pytest.mark.parametrize(
         ("options", "says"),

@@ -90,8 +90,7 @@ def test_groups_are_chosen_or_made_one(name, metric):
     member = rows.member
     if member is not None:
         member = member.reshape(rows.n_rows, -1)[:, chosen]
-    columns = rows.by_group[:, chosen]
-    fewer = Rows.of_all(columns, rows.shared, rows.labels, member)
+    fewer = Rows.of_all(rows.by_group[:, chosen], rows.shared, rows.labels, member)
     for sums in (sums_of(rows), sums_of(entries_of(rows)).compact()):
         check(sums.of_groups(chosen), moments(fewer, finalize), finalize)
     if rows.member is None and metric in ("ratio", "squared"):
@@ -302,8 +301,7 @@ def test_rows_without_a_group_are_small_enough_for_first_order():
     dense = sums_of(Rows.of_all(table.by_group, table.shared, table.labels))
     sparse, first, second = sums_of(table), np.zeros(40, dtype=int), np.arange(1, 41)
     # The rest of the first group is in few rows, which are looked at exactly.
-    exact = sparse.exact_rows
-    assert (exact.group == 0).sum() == (table.group == 0).sum() + 5
+    assert (sparse.exact_rows.group == 0).sum() == (table.group == 0).sum() + 5
     for finalize in (RATIO, REST, entropy):
         assert_allclose(sparse.variance(finalize), dense.variance(finalize), rtol=0.01)
         (df, n), (df_all, n_all) = (

@@ -190,8 +190,7 @@ def audits():
         yield f"audits/{name}", partial(skrankfair.audit, **make(), **options)
     X, y = table()
     who = {"sensitive_features": X["group"], "qid": X["query"]}
-    model = Given(), X[["score"]], y
-    cv = partial(skrankfair.audit_cv, *model, cv=KFold(3), **who)
+    cv = partial(skrankfair.audit_cv, Given(), X[["score"]], y, cv=KFold(3), **who)
     yield "audits/cv/ranking", cv
     yield "audits/mitigation/ranking", mitigated, np.arange(480) // 8
     yield "audits/mitigation/risk", mitigated, None

@@ -154,8 +154,7 @@ def of_rows(name, n_groups, metric):
     """Return a metric of rows, in clusters where there are queries."""
     rows, columns = design(name, n_groups)
     if "qid" in columns:
-        query = columns["qid"]
-        columns = {"cluster": query, **columns}
+        columns = {"cluster": columns["qid"], **columns}
         columns = {key: value for key, value in columns.items() if key != "qid"}
     outcome = (rows["y_true"] > np.median(rows["y_true"])).astype(float)
     chance = 1 / (1 + np.exp(-rows["y_score"]))

@@ -213,8 +213,7 @@ def test_different_clusters_groups_and_types_raise():
 def one_list(n, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.random(n) < 0.4
-    common = rng.normal(size=n) + y
-    a, b = common + 0.5 * rng.normal(size=(2, n))
+    a, b = rng.normal(size=n) + y + 0.5 * rng.normal(size=(2, n))
     return y, a, b
 
 

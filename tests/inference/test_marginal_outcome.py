@@ -88,8 +88,7 @@ def test_the_variance_is_at_least_that_of_outcomes_with_one_mean():
     np.testing.assert_allclose(t.outcomes, mean)
     np.testing.assert_allclose(t.effective_clusters, [600, 8])
     common = np.average(mean, weights=[600, 8])
-    least = common * (1 - common) / 8
-    assert t.standard_errors[1] == pytest.approx(np.sqrt(least))
+    assert t.standard_errors[1] == pytest.approx(np.sqrt(common * (1 - common) / 8))
     assert t.pvalue > 0.05
     low, high = t.outcome_interval()
     # Clopper and Pearson's interval of eight of eight, the tail that of Student's t.

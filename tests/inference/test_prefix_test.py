@@ -90,8 +90,7 @@ def test_tails_are_those_of_scipy():
     for place, tail in enumerate(finite.tails):
         members = np.arange(place + 2)
         for row, (size, total) in enumerate([(8, 30), (5, 10)]):
-            drawn = min(place + 1, total)
-            expected = hypergeom.cdf(members, total, size, drawn)
+            expected = hypergeom.cdf(members, total, size, min(place + 1, total))
             np.testing.assert_allclose(tail[row], expected, atol=1e-14)
 
 

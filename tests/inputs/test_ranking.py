@@ -96,8 +96,7 @@ def test_the_same_rows_by_another_score():
 def test_queries_in_parts():
     rng = np.random.default_rng(0)
     y, s = rng.normal(size=40), rng.integers(0, 4, 40) / 4
-    q = rng.integers(0, 5, 40)
-    data = ranked_data(y, s, qid=q)
+    data = ranked_data(y, s, qid=rng.integers(0, 5, 40))
     codes = 2 * data.ranking.query + rng.integers(0, 2, 40)
     rows = np.flatnonzero(rng.random(40) < 0.8)
     other = data.split_by(codes, rows)

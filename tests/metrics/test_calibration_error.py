@@ -164,9 +164,11 @@ def test_what_noise_would_tell_apart_is_not_compared(method):
     for contrast in (lambda: r.contrast("a", "b"), r.contrasts):
         with pytest.raises(ValueError, match="Use skrankfair.inference.predictive_par"):
             contrast()
-    if method == "sweep":
-        with pytest.raises(ValueError, match=r"Use method='smooth' or 'binned'"):
-            compare(r, measure((y, s**2, group, cluster), method=method))
+    options = {"method": method} | ({"bandwidth": "cv"} if method == "smooth" else {})
+    two = [measure((y, x, group, cluster), **options) for x in (s, s**2)]
+    if method != "binned":
+        with pytest.raises(ValueError, match=r"Use method='binned', or another bandw"):
+            compare(*two)
 
 
 class TestNoise:

@@ -198,8 +198,7 @@ def test_many_tied_scores_far_down_a_long_list():
     }.items():
         r = dips(y, s, sensitive_features=in_group, position_weight=position_weight)
         assert r.groups == (False, True)
-        last = np.arange(n - 4, n)
-        tied = (visit(last) * [3, 2, 1, 0]).sum() / 12
+        tied = (visit(np.arange(n - 4, n)) * [3, 2, 1, 0]).sum() / 12
         numerator = visit(np.arange(n - 4)).sum() + 3 * tied
         estimate = numerator / visit(np.arange(n - 1)).sum()
         assert r.estimate[1] == pytest.approx(estimate, rel=1e-13)

@@ -65,8 +65,7 @@ def test_estimate_and_covariance(seeds, position_weight):
             assert np.isnan(gap.disparity())  # There is nothing to compare it with.
         elif support.all():
             assert gap.disparity() == pytest.approx(np.abs(checked[0][1]).sum())
-        table = gap.breakdown()
-        assert_close(table[["exposure", "target"]], shares, 1e-10, hint)
+        assert_close(gap.breakdown()[["exposure", "target"]], shares, 1e-10, hint)
         if target != "relevance":
             checked.append((exposure(None, p.s, **options), shares[:, 0], 0.0))
         for r, estimate, of_target in checked:

@@ -130,8 +130,7 @@ class TestWhatCannotBeTested:
         assert r.permutation is None
         with pytest.raises(ValueError, match=r"kept until compact\(\); ndkl has none"):
             r.test()
-        whole = r + ndkl(**columns(3))
-        assert whole.permutation is None
+        assert (r + ndkl(**columns(3))).permutation is None
 
     def test_other_metrics(self):
         r = pairwise_accuracy(np.arange(48) % 3, **columns(6))

@@ -182,8 +182,7 @@ class TestPerQuery:
 
         def dcg(y_true, y_score, *, k=3):
             discount = 1 / np.log2(np.arange(2, 2 + k))
-            best = np.sort(y_true)[::-1]
-            ideal = (best[:k] * discount).sum()
+            ideal = (np.sort(y_true)[::-1][:k] * discount).sum()
             return (y_true[:k] * discount).sum() / ideal if ideal else 0.0, ideal > 0
 
         own = make_metric(dcg, ratio, name="own_ndcg", per="query", support=1)

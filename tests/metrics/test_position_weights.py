@@ -60,8 +60,7 @@ def test_no_metric_is_left_out():
 @pytest.mark.parametrize("case", NAMED)
 def test_name_function_and_array(metric, case):
     options, function = NAMED[case]
-    name = NAME_OF.get(case, case)
-    named = measure(metric, position_weight=name, **options)
+    named = measure(metric, position_weight=NAME_OF.get(case, case), **options)
     assert_same(measure(metric, position_weight=function), named)
     weights = function(np.arange(1, 15))
     assert_same(measure(metric, position_weight=weights), named)

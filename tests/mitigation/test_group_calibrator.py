@@ -264,8 +264,7 @@ def test_plot():
     plt = pytest.importorskip("matplotlib.pyplot")
     X, y, _ = scores(300, 0)
     model = GroupCalibrator(**GROUP).fit(X, y)
-    display = model.plot()
-    score, outcome = display.lines_[1].get_data()
+    score, outcome = model.plot().lines_[1].get_data()
     np.testing.assert_allclose(model.calibrators_["b"].predict(score), outcome)
     with pytest.raises(ValueError, match="column must be an integer"):
         model.plot(column=1)

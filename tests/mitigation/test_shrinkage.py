@@ -113,8 +113,7 @@ def test_real_outcomes_are_shifted_by_what_is_left():
     """Of lines with a common slope, and little data per group."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"score": rng.normal(size=600), "group": np.arange(600) % 20})
-    shift = rng.normal(0, 1, 20)
-    truth = 10 + 3 * X["score"] + shift[X["group"]]
+    truth = 10 + 3 * X["score"] + rng.normal(0, 1, 20)[X["group"]]
     y = truth + rng.normal(0, 2, 600)
     errors = {}
     for shrinkage in (None, "auto"):

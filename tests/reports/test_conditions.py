@@ -76,6 +76,12 @@ def test_groups_without_a_verdict_do_not_count():
     assert section.paragraphs[0].endswith("to tell for 1 of 3 numbers.")
 
 
+def test_a_small_category_is_not_the_highest():
+    group, chosen = np.repeat(["a", "b", "c"], [990, 980, 30]), np.arange(2000) % 2
+    report = audit(chosen, chosen | (group == "c"), sensitive_features=group)
+    assert not report.failures("impact_ratio<0.8")
+
+
 def test_scores_have_impact_ratios_on_request():
     rng = np.random.default_rng(0)
     sex = rng.choice(["f", "m"], 2000)

@@ -74,6 +74,8 @@ class TestNumbers:
         expected = abs(bound - value)
         ends = [result.groups[i] for i in result.estimate.argsort()[[-1, 0]]]
         errors = {"worst": result.standard_error[result.estimate.argmin()]}
+        furthest = np.abs(result.estimate - 0.5).argmax()
+        errors["max_abs"] = result.standard_error[furthest]
         errors["difference"] = result.contrast(*ends).standard_error
         expected = max(expected, errors.get(kind, 0.0) * t.ppf(0.95, scores["gap_df"]))
         assert margin == pytest.approx(expected)

@@ -84,8 +84,7 @@ def test_bandwidths_of_several_columns():
     assert h[2] == 1.0
     by_row = NadarayaWatsonRegressor().fit(X, y).bandwidth_
     under = NadarayaWatsonRegressor("undersmooth").fit(X, y).bandwidth_
-    n = len(y)
-    np.testing.assert_allclose(under[:2] / by_row[:2], n ** (1 / 7 - 1 / 6))
+    np.testing.assert_allclose(under[:2] / by_row[:2], len(y) ** (1 / 7 - 1 / 6))
 
 
 def test_cross_validation_leaves_clusters_out_of_several_columns():

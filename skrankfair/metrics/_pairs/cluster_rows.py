@@ -293,8 +293,7 @@ def have_pairs(exact: Array, n_columns: int) -> Array:
     leave a remnant where there is no pair, which would be taken for data. Of a placebo
     the second column is a distance: where it is 0, all pairs are tied and add nothing.
     """
-    numbers = exact[..., 1::n_columns, :]
-    return np.repeat(numbers != 0, n_columns, axis=-2)
+    return np.repeat(exact[..., 1::n_columns, :] != 0, n_columns, axis=-2)
 
 
 def cluster_sums(

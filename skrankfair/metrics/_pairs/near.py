@@ -357,8 +357,7 @@ class _Selection:
         count = ranges.weigh(self.weight.partner, rows)
         count = times(count, None if focal is None else focal[rows])
         members = self.matching.members
-        of_cells = members.sums(count)
-        return np.bincount(members.cells.group, of_cells, self.n_groups)
+        return np.bincount(members.cells.group, members.sums(count), self.n_groups)
 
     def thresholds(self) -> Array:
         """Return the thresholds of all groups, NaN for one without pairs."""
@@ -462,8 +461,7 @@ class _Selection:
         members, rows, places = self.matching.members, [], []
         sides = [(self.outer.low, self.inner.low), (self.inner.high, self.outer.high)]
         for begin, end in sides[: 2 if self.matching.direction == "both" else 1]:
-            count = np.maximum(end - begin, 0)
-            row, place = rows_of_ranges(begin, count)
+            row, place = rows_of_ranges(begin, np.maximum(end - begin, 0))
             other = ~members.contain(place, self.group[row])
             rows.append(row[other])
             places.append(place[other])
@@ -508,6 +506,5 @@ def weighted_rank(values: Array, weight: Array | None, rank: float) -> float:
         place = min(max(math.ceil(rank), 1), values.size) - 1
         return float(np.partition(values, place)[place])
     order = np.argsort(values)
-    mass = np.cumsum(weight[order])
-    place = int(np.searchsorted(mass, rank))
+    place = int(np.searchsorted(np.cumsum(weight[order]), rank))
     return float(values[order[min(place, values.size - 1)]])
