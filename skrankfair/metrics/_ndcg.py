@@ -415,7 +415,8 @@ def boost_value(
     group only swaps its items with others that scored up to `boost` more. Where scores
     are fair every boost lowers the value, by little if it is small, so that a negative
     value does not say that the group is overvalued: a positive one with a negative
-    `boost` does.
+    `boost` does. A boost of more items costs more, so that contrasts of groups have no
+    p-values.
 
     The differences of queries are one table, so errors are those of paired values: the
     variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
