@@ -93,9 +93,9 @@ def search_error(
 
     `with_errors` has stored the errors e of the folds, which count w (`search_scores`):
     the variance is ``Σ w² e² / (Σ w)²``, with Satterthwaite's degrees of freedom.
-    Without them the error is that of the mean of the
-    folds by their spread, with one degree of freedom less than there are folds. It is
-    NaN where all folds are equal, which do not tell it.
+    Without them the error is that of the mean of the folds by their spread, with one
+    degree of freedom less than there are folds. It is NaN where all folds are equal,
+    which do not tell it.
     """
     if f"mean_test_{key}_standard_error" in cv_results:
         share = weight / weight.sum(axis=1, keepdims=True)

@@ -447,8 +447,8 @@ class Monitor(Shown):
             )
         if not result.has_pvalue:
             raise ValueError(
-                f"{result.name} has no gap to monitor, which is one that Student's t "
-                "tests, from a fair value or from the rest."
+                f"{result.name} has no gap to monitor: none from a fair value or from "
+                "the rest is tested by Student's t."
             )
         text = result.to_json()
         with nullcontext() if self.path is None else _locked(self.path):
