@@ -23,6 +23,7 @@ from benchmarks.simulations.common import (
     slices,
     tolerance,
 )
+from benchmarks.validity import each_alike
 from skrankfair._estimates import sums
 from skrankfair.datasets import make_biased_rankings
 from skrankfair.metrics import (
@@ -649,10 +650,7 @@ def test_users_count_alike_in_tests_by_their_weights(comparison):
         who = {"sensitive_features": rng.random(query.size) < 0.1, "qid": query}
         options = {**who, "cluster": user, "comparison": comparison}
         data = y, y + rng.normal(size=query.size)
-        pairs = np.bincount(user, size[query])[user]
-        pvalues.append(
-            pairwise_accuracy(*data, **options, sample_weight=1 / pairs).pvalue[0]
-        )
+        pvalues.append(pairwise_accuracy(*data, **each_alike(options)).pvalue[0])
         mean = pairwise_accuracy(*data, **options, average="queries")
         assert np.isnan(mean.pvalue).all()
         low, high = mean.contrast(0, 1).confidence_interval()

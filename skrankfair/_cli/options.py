@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _character(text: str) -> str:
-    """Return a separator, which may be called tab."""
+    """Return a separator, which may be called tab, or a decimal mark."""
     character = "\t" if text in ("tab", "\\t") else text
     if len(character) != 1:
         raise argparse.ArgumentTypeError(f"it must be one character; got {text!r}")

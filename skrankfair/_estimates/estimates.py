@@ -469,9 +469,9 @@ def contrasts_of(
         variance = independent + 2 * u * v * shared
         error = np.sqrt(np.where(variance < NOTHING * independent, 0.0, variance))
     error = np.where(same, 0.0 * error, error)
-    if kind == "ratio" and not (result.metric.share or result.metric.positive):
+    if kind == "ratio" and result.metric.signed:
         # Of values whose signs are not known a ratio has none either.
-        reach = t_quantile(0.95, group_df[both]) * np.sqrt(of_groups[both])
+        reach = t_quantile(0.95, group_df[both]) * result.standard_error[both]
         known = (np.abs(estimates[both]) > reach).all(axis=1)
         error = np.where(known | same, error, np.nan)
     df = contrast_degrees(sums, finalize, first, second)

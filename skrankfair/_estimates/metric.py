@@ -88,6 +88,11 @@ class Metric:
     #: noise alone would make of it.
     narrow: tuple[Finalize, Finalize] | None = None
 
+    @property
+    def signed(self) -> bool:
+        """Whether estimates may be below 0."""
+        return not (self.share or self.positive)
+
     def as_difference(
         self, name: str, finalize: Finalize, support: Finalize | None = None
     ) -> Metric:

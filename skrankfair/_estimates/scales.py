@@ -375,8 +375,7 @@ class DifferenceScale(PlainScale):
             with np.errstate(invalid="ignore"):
                 most = np.where((reach < t) & (excess(reach) <= 0), reach, most)
         if (most < _LARGEST_T).any():
-            first = crossing(excess, least, most, _HALVINGS)
-            t = np.where(most < _LARGEST_T, first, t)
+            t = np.where(most < _LARGEST_T, crossing(excess, least, most, _HALVINGS), t)
         low, _ = self.ends(np.zeros(t.shape), df)
         unknown = np.isnan(low) | ~(np.asarray(df) > 0)
         statistic = np.where(unknown, np.nan, np.where(side == 0, 0.0, side * t))

@@ -94,8 +94,7 @@ def disparity_bound(
         return float(np.maximum(high, -low).max())
     low, high = result.ends(quantile_of(tail / 2 if between else tail, result.df))
     if kind == "ratio":
-        signed = not (result.metric.share or result.metric.positive)
-        low = np.where(low < 0, np.nan if signed else 0.0, low)
+        low = np.where(low < 0, np.nan if result.metric.signed else 0.0, low)
     return disparity(low, high, result.metric, kind)
 
 

@@ -18,7 +18,7 @@ from ..metrics import GroupEstimates
 from ..metrics._disparities import Disparity
 from .catalog import table
 from .findings import DIFFERENCE, VALUE
-from .sections import SMALL, ReportSection, made_section
+from .sections import ReportSection, large_ones, made_section
 
 if TYPE_CHECKING:
     from .audit import AuditReport
@@ -157,13 +157,14 @@ def _disparities(
     if condition.metric == IMPACT_RATIO:
         counted = [g for g in counted if _has_category(g, bool(sides))]
     for names in sides or [counted]:
-        in_side = [g in names for g in result.groups]
-        large = result.support >= SMALL * result.support[in_side].sum()
-        some = np.flatnonzero([g in counted and g in names for g in result.groups])
-        if condition.metric == IMPACT_RATIO and large[some].any():
-            highest = np.nanmax(result.estimate[some][large[some]])
-            some = some[large[some] | (result.estimate[some] <= highest)]
-        part = replace(result, sums=result.sums.of_groups(some))
+        side = np.array([g in names for g in result.groups])
+        chosen = side & [g in counted for g in result.groups]
+        if condition.metric == IMPACT_RATIO:
+            share = result.support / max(result.support[side].sum(), 1)
+            large = large_ones(chosen & ~np.isnan(result.estimate), share)
+            highest = result.estimate[large].max(initial=-np.inf)
+            chosen &= ~(result.estimate > highest)
+        part = replace(result, sums=result.sums.of_groups(np.flatnonzero(chosen)))
         value = Disparity(condition.metric, part, condition.kind)
         low, high = map(fmt.label, (value.lowest, value.highest))
         name = f"{low} / {high}" if condition.kind == "ratio" else f"{high} - {low}"

@@ -499,13 +499,13 @@ class MetricFinding:
 
     def effect(self, row: GroupFinding) -> str:
         """Return how far a group is from fair, with the interval."""
-        return f"{self.gap_text(row.difference)} {self.interval_text(row)}"
+        return f"{self.gap_text(row.difference)} {self.interval(row)}"
 
     def gap_text(self, value: float) -> str:
         """Return a difference with its sign and its unit; a dash for NaN."""
         return self.signed_number(value) + ("" if np.isnan(value) else self.points)
 
-    def interval_text(self, row: GroupFinding) -> str:
+    def interval(self, row: GroupFinding) -> str:
         """Return the interval of how far a group is from fair; empty without one."""
         ends = map(self.signed_number, (row.difference_low, row.difference_high))
         return "" if np.isnan(row.difference_low) else f"[{', '.join(ends)}]"

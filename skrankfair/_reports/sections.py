@@ -38,7 +38,7 @@ from .rows import AuditOptions, AuditRows, of_input
 #: and 5,000 rows the 1,225 pairs take 25 s, the 50 comparisons 3 s.
 _MOST_IN_PAIRS = 32
 #: Of impact ratios: a category with a smaller share of the rows may be left out.
-SMALL = 0.02
+_SMALL = 0.02
 _FOUR_FIFTHS = 0.8
 _SHOWN = 5  # thresholds of a curve, or pairs of places, in their tables
 _RESAMPLES = 999
@@ -313,6 +313,15 @@ def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
     return of_input(rows.data, selected * 1.0), rate, said
 
 
+def large_ones(known: Array, share: Array) -> Array:
+    """Return which categories may have the highest rate: no small ones, if others can.
+
+    `known` are those with a rate, and `share` is that of the rows.
+    """
+    large = known & (share >= _SMALL)
+    return large if large.any() else known
+
+
 def _impact_table(
     rates: GroupEstimates, size: int, confidence_level: float, by: str
 ) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
@@ -325,9 +334,7 @@ def _impact_table(
     known = np.array([LABEL not in label for label in labels])
     # Groups that do not overlap have shares of all their rows.
     share = rates.support / max(min(rates.support.sum(), size), 1)
-    large = known & ~np.isnan(rates.estimate)
-    if (large & (share >= SMALL)).any():
-        large &= share >= SMALL
+    large = large_ones(known & ~np.isnan(rates.estimate), share)
     unknown = rates.support[~known].sum()
     said = [note("no_category", count=fmt.count(unknown))] if unknown else []
     if not large.any():
@@ -353,7 +360,7 @@ def _impact_table(
             clear = high[i] < _FOUR_FIFTHS
             remarks.append(f"below four fifths{' beyond chance' if clear else ''}")
             beyond += [f"{name} ({ratio[i]:.3f})"] if clear else []
-        if share[i] < SMALL:
+        if share[i] < _SMALL:
             remarks.append(f"small ({share[i]:.1%} of the rows)")
         number, rate = fmt.count(rates.support[i]), fmt.number(rates.estimate[i])
         of_ratio = "" if i == best else fmt.interval(low[i], high[i])
@@ -408,10 +415,7 @@ def within_section(
             lines = [(replace(row, group="as it is"), ""), (whole, fmt.pvalue(p))]
             lines += [(gap, fmt.pvalue(next(of_level))) for gap in of_levels]
             for gap, said in lines:
-                size = (
-                    finding.gap_text(gap.difference),
-                    finding.interval_text(gap) or "–",
-                )
+                size = finding.gap_text(gap.difference), finding.interval(gap) or "–"
                 names = metric.short, row.label, gap.label
                 cells.append((*names, *size, fmt.count(gap.support), said))
             known |= not np.isnan(p)
