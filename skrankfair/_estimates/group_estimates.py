@@ -1041,8 +1041,7 @@ class GroupEstimates(AddsUp, PilotData):
         drawn = None
         if n_replicates:
             drawn = Replicates.draw(self.sums, n_replicates, random_state)
-        sums = self.sums.compact(drawn)
-        return replace(self, sums=sums, permutation=None)
+        return replace(self, sums=self.sums.compact(drawn), permutation=None)
 
     def to_latex(self) -> str:
         r"""Return the table of the result in LaTeX.

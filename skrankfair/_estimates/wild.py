@@ -214,5 +214,4 @@ def _draws(n_rows: int) -> tuple[Array, Array]:
     """Return signs of rows by rank, shape (B, n_rows), and normal numbers (2, B)."""
     rng = np.random.default_rng(_SEED)
     normal = rng.standard_normal((2, _DRAWS))
-    signs = rng.integers(0, 2, (n_rows, _DRAWS), dtype=np.int8)
-    return 2.0 * signs.T - 1.0, normal
+    return 2.0 * rng.integers(0, 2, (n_rows, _DRAWS), dtype=np.int8).T - 1.0, normal

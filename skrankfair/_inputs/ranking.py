@@ -284,8 +284,7 @@ class Ranking(Places):
             return of_places[self.place]
         first, last = self.place_bounds(self.tie_starts)
         block, place = rows_of_ranges(first, last - first)
-        mean = np.bincount(block, of_places[place]) / np.bincount(block)
-        return mean[self.tie]
+        return (np.bincount(block, of_places[place]) / np.bincount(block))[self.tie]
 
     def values_held(self, of_places: Array) -> Array:
         """Return the values of the places of the rows of each query, from the top.

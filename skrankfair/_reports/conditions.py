@@ -162,8 +162,7 @@ def _disparities(
         if condition.metric == IMPACT_RATIO:
             share = result.support / max(result.support[side].sum(), 1)
             large = large_ones(chosen & ~np.isnan(result.estimate), share)
-            highest = result.estimate[large].max(initial=-np.inf)
-            chosen &= ~(result.estimate > highest)
+            chosen &= ~(result.estimate > result.estimate[large].max(initial=-np.inf))
         part = replace(result, sums=result.sums.of_groups(np.flatnonzero(chosen)))
         value = Disparity(condition.metric, part, condition.kind)
         low, high = map(fmt.label, (value.lowest, value.highest))

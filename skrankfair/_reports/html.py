@@ -150,8 +150,7 @@ def _says(finding: MetricFinding, row: GroupFinding) -> str:
     said = [finding.metric.sides[row.side]] if row.side else []
     if row.within:
         said.append(f"shown to be {finding.margin_words}")
-    silence = "no difference shown" if finding.tested else ""
-    return ", ".join(said) or silence
+    return ", ".join(said) or ("no difference shown" if finding.tested else "")
 
 
 def _value(finding: MetricFinding, value: float) -> str:

@@ -303,8 +303,7 @@ def _rows_of_clusters(frame: Any, by: str, share: float, seed: int) -> Any:
     labels = to_numpy(nw.to_native(rows[by]), by)
     # Hashed again, so that the sample is independent of the counts of replicates.
     hashes = label_hashes(label_hashes(labels) + np.uint64(seed))
-    is_chosen = hashes < np.uint64(share * 2.0**64)
-    return nw.to_native(rows[np.flatnonzero(is_chosen), :])
+    return nw.to_native(rows[np.flatnonzero(hashes < np.uint64(share * 2.0**64)), :])
 
 
 def _chosen_from_data(plan: MeasurePlan) -> dict[str, str]:

@@ -155,8 +155,7 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
             f"Two models have no comparison in {a.name}: {a.metric.not_paired}"
         )
     if a.sums.compacted or b.sums.compacted:
-        replicates = ResampledSums.of_replicates(a.sums, b.sums)
-        return _difference(a, b, replicates)
+        return _difference(a, b, ResampledSums.of_replicates(a.sums, b.sums))
     both = a.sums.join_columns(b.sums)
     # Whatever the scores, there is an entry for each group of a row. A caller's table
     # need not have any: its groups may be those of the items that scores choose.

@@ -337,8 +337,7 @@ class _SmoothSquares:
         """Return their sum for other weights of the rows."""
         x, y = self.sample.x, self.sample.y
         curve = repeated_means(x, y, weight[None], self.bandwidth, self.kernel)[0]
-        gap = np.where(weight > 0, x - curve, 0.0)
-        return float(weight @ gap**2)
+        return float(weight @ np.where(weight > 0, x - curve, 0.0) ** 2)
 
 
 def _fitted(

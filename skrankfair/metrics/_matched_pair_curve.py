@@ -377,8 +377,7 @@ def _curve(
 
 def _kept(result: GroupEstimates, n_results: int) -> GroupEstimates:
     """Return a result without its table, as one of several that are kept."""
-    sums = result.sums.compact_among(n_results)
-    return replace(result, sums=sums, permutation=None)
+    return replace(result, sums=result.sums.compact_among(n_results), permutation=None)
 
 
 def _default_grid(data: RankedData, options: dict[str, Any]) -> Array:

@@ -71,8 +71,7 @@ def _with_ideals(
 def _values_of(ranking: Ranking, gains: Array, discounts: Array, best: Array) -> Array:
     """Return the value of each query, and whether it has one, shape (Q, 2)."""
     # A tied item is at each place of its block with equal probability.
-    of_rows = gains * ranking.values_at(discounts)
-    total = np.add.reduceat(of_rows, ranking.starts[:-1])
+    total = np.add.reduceat(gains * ranking.values_at(discounts), ranking.starts[:-1])
     value = np.divide(total, best, out=np.zeros(best.size), where=best > 0)
     return np.stack([value, best > 0], axis=1)
 

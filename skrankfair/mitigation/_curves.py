@@ -304,8 +304,7 @@ def half_step(score: Array) -> float:
     outliers: a forest of 100 trees says 0 where it cannot say 0.005.
     """
     distance = np.minimum(score, 1 - score)
-    smallest = distance[distance > 0].min(initial=0.5)
-    return max(float(smallest) / 2, _SMALLEST)
+    return max(float(distance[distance > 0].min(initial=0.5)) / 2, _SMALLEST)
 
 
 def project(curve: Curve, rows: CurveRows) -> Curve:

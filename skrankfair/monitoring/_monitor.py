@@ -540,8 +540,7 @@ class Monitor(Shown):
     def _tracked(self) -> dict[Hashable, Track]:
         """Return the blocks of each group."""
         if self._tracks is None:
-            results = map(self._result, self._days)
-            self._tracks = tracks_of(results, self.settings.start)
+            self._tracks = tracks_of(map(self._result, self._days), self.settings.start)
         return self._tracks
 
     def _alpha(self, group: Hashable) -> float:

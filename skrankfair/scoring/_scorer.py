@@ -754,8 +754,7 @@ def _df(result: GroupEstimates, kind: str) -> Any:
     """Return the degrees of freedom of all that a disparity's bound looks at."""
     pairs = kind in ("difference", "ratio") and 1 < len(result.groups) <= MOST_TOGETHER
     if pairs and result.metric.not_compared is None:
-        pairs_of_groups = np.triu_indices(len(result.groups), 1)
-        return contrasts_of(result, *pairs_of_groups, kind).df
+        return contrasts_of(result, *np.triu_indices(len(result.groups), 1), kind).df
     return result.df
 
 

@@ -507,8 +507,7 @@ class CurvePairs(ReadOnlyArrays):
     def fit_covariance(self, a: int, b: int) -> Array:
         """Return the covariance of the fits of two curves at each point, shape (J,)."""
         of_a, of_b = self.fits.coefficient[[a, b]]
-        between = self._between(a, of_a, b, of_b)
-        return between * self._factors[a] * self._factors[b]
+        return self._between(a, of_a, b, of_b) * self._factors[a] * self._factors[b]
 
     def independent_errors(self) -> Array:
         """Return the squared errors of the fits of independent rows of variance one."""

@@ -331,8 +331,7 @@ class Lattice:
     ) -> None:
         self.cell = bandwidth / kernel.cells
         self.low = float(min(x.min(), points.min()))
-        width = _width(points, x, bandwidth)
-        self.n_nodes = math.ceil(width * kernel.cells) + 6
+        self.n_nodes = math.ceil(_width(points, x, bandwidth) * kernel.cells) + 6
         reach = min(self.n_nodes, math.ceil(kernel.reach * kernel.cells) + 1)
         self.size = fft.next_fast_len(self.n_nodes + reach, real=True)
         lags = kernel(np.arange(reach) / kernel.cells)

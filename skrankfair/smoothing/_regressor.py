@@ -71,8 +71,7 @@ class Pooled:
             )
         names = ("features", "total", "weight")
         both = [np.concatenate([getattr(p, n) for p in (self, other)]) for n in names]
-        clusters = np.concatenate([self.clusters, other.clusters])
-        return Pooled(*_by_row(*both), clusters)
+        return Pooled(*_by_row(*both), np.concatenate([self.clusters, other.clusters]))
 
     @property
     def outcome(self) -> Array:

@@ -355,8 +355,7 @@ def test_other_links(link):
     law = {"probit": stats.norm.cdf, "cloglog": stats.gumbel_l.cdf}[link]
     quantile = {"probit": stats.norm.ppf, "cloglog": stats.gumbel_l.ppf}[link]
     data = make_bias_by_construction(5000, b0=0.5, b1=0.7, link=link, random_state=0)
-    expected = law(0.5 + 0.7 * quantile(data.y_score))
-    np.testing.assert_allclose(data.expected, expected)
+    np.testing.assert_allclose(data.expected, law(0.5 + 0.7 * quantile(data.y_score)))
 
     def square(s):
         return (s - law(0.5 + 0.7 * quantile(s))) ** 2

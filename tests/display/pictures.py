@@ -178,8 +178,7 @@ def power(groups=FIVE):
 
 
 def tradeoff(groups=FIVE):
-    rng = np.random.default_rng(0)
-    y, x = rng.random((2, 30))
+    y, x = np.random.default_rng(0).random((2, 30))
     return FairnessTradeoffDisplay(
         np.append(y, np.nan),
         np.append(x, 1.0),

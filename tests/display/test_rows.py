@@ -164,8 +164,7 @@ def test_marginal_outcomes_are_the_numbers_of_the_test():
     display = t.plot()
     np.testing.assert_array_equal(values(display), t.outcomes)
     np.testing.assert_array_equal(ends(display), t.outcome_interval())
-    above = display.above_.get_xdata()
-    np.testing.assert_array_equal(above, t.inframarginal.estimate)
+    np.testing.assert_array_equal(display.above_.get_xdata(), t.inframarginal.estimate)
     assert "p = " in display.ax_.get_xlabel()
     display = marginal("ab")
     display.test.outcomes[1] = np.nan

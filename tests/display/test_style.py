@@ -104,8 +104,7 @@ def test_many_contrasts_leave_the_axes_above_them_free():
     # Those that differ are named first of all.
     assert names[0] == " − ".join(map(label, display.test.contrasts[20]))
     display.figure_.canvas.draw()
-    top = second.get_legend().get_window_extent().y1
-    assert top < first.get_window_extent().y0
+    assert second.get_legend().get_window_extent().y1 < first.get_window_extent().y0
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,7 @@ class TestFilesThatDiffer:
         second = whole[900:][["y", "s", "g", "unused", "u", "q"]]
         data = written(tmp_path, first, second, kind=kind)
         results = measure(data, METRICS["inter"], n_partitions=2, **WHO)
-        expected = measure(whole, METRICS["inter"], **WHO)
-        assert_same(results, expected)
+        assert_same(results, measure(whole, METRICS["inter"], **WHO))
 
     @pytest.mark.parametrize("kind", ["parquet", "csv"])
     @pytest.mark.parametrize("lacking", [0, 1])
@@ -40,8 +39,7 @@ class TestFilesThatDiffer:
 
     @pytest.mark.parametrize("kind", ["parquet", "csv"])
     def test_numbers_and_text(self, kind, frame, tmp_path):
-        other = frame[900:].assign(s="text")
-        data = written(tmp_path, frame[:900], other, kind=kind)
+        data = written(tmp_path, frame[:900], frame[900:].assign(s="text"), kind=kind)
         with pytest.raises(ValueError, match="must hold numbers, .* it has 'text'"):
             measure(data, "dips", **WHO)
 
@@ -69,8 +67,7 @@ class TestOddData:
         n_partitions = 64 if kind == "files" else 9
         results = measure(data, METRICS["inter"], n_partitions=n_partitions, **WHO)
         # Beside such a cluster the degrees of freedom are a small difference.
-        whole = measure(frame, METRICS["inter"], **WHO)
-        assert_same(results, whole, of_tests=1e-9)
+        assert_same(results, measure(frame, METRICS["inter"], **WHO), of_tests=1e-9)
 
     def test_labels_of_mixed_types(self):
         frame = skewed()

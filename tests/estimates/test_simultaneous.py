@@ -190,8 +190,7 @@ def quantile_error(density, n):
 
 
 def test_perfectly_correlated_groups_need_no_correction():
-    values = np.random.default_rng(0).normal(size=(60, 1)) * [1, -1]
-    result = result_of(values)
+    result = result_of(np.random.default_rng(0).normal(size=(60, 1)) * [1, -1])
     n = 200_000
     quantile = t_of(result.simultaneous_interval(n_resamples=n), result)
     single = stats.t.ppf(0.975, 59)

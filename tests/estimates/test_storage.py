@@ -125,8 +125,7 @@ class TestRoundTrip:
 
     def test_keeps_objects_and_sparse_arrays(self):
         for values in ([1, "a", None], [("f", 30), ("m", 40)]):
-            array = np.fromiter(values, object)
-            assert decoded(array).tolist() == values
+            assert decoded(np.fromiter(values, object)).tolist() == values
         again = decoded(sparse.csr_array(np.eye(5)))
         np.testing.assert_array_equal(again.toarray(), np.eye(5))
 

@@ -156,8 +156,7 @@ def test_folded_rows_are_sums_of_powers(name, monkeypatch):
             known = ~whole.undefined(finalize)
             expected = np.where(np.outer(known, known), expected, np.nan)
             assert_allclose(sums.covariance(finalize), expected, atol=1e-11)
-            variance = np.diag(expected)
-            assert_allclose(sums.variance(finalize), variance, atol=1e-11)
+            assert_allclose(sums.variance(finalize), np.diag(expected), atol=1e-11)
             check_folded_leverages(sums, rows, finalize)
             check_folded_powers(sums, rows, finalize, linear)
             twice = (sums + sums).variance(finalize)
@@ -175,8 +174,7 @@ def check_folded_leverages(sums, rows, finalize):
         strata = [size * member, size * ~member][: 1 + (rows.member is not None)]
         for of_stratum in strata:
             total = of_stratum.sum(axis=0)
-            share = of_stratum / np.where(total > 0, total, 1.0)
-            squares.append(share**2)
+            squares.append((of_stratum / np.where(total > 0, total, 1.0)) ** 2)
     square = sum(squares)  # (Q, G)
     trace = square.sum(axis=0)
     with np.errstate(invalid="ignore"):
@@ -351,8 +349,7 @@ def test_parts_keep_the_rows_that_the_whole_keeps():
     assert total.rows.labels.tolist() == whole.rows.labels.tolist() == [0]
     assert_allclose(total.rows.shared, rows.shared[[7]])
     assert_allclose(total.covariance(REST), whole.covariance(REST), rtol=1e-10)
-    exact = sums_of(rows).covariance(REST)
-    assert_allclose(total.covariance(REST), exact, rtol=1e-2)
+    assert_allclose(total.covariance(REST), sums_of(rows).covariance(REST), rtol=1e-2)
 
 
 def test_covariances_of_too_many_groups_are_refused_in_words():

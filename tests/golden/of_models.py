@@ -122,8 +122,7 @@ def fitted(model, X, y, columns):
     predict = getattr(model.fit(X, y, **columns), METHODS.get(type(model), "predict"))
     if "qid" in columns:  # and no groups are needed to predict
         return predict(X).astype(float)
-    found = predict(X, sensitive_features=columns["sensitive_features"])
-    return found.astype(float)
+    return predict(X, sensitive_features=columns["sensitive_features"]).astype(float)
 
 
 def gradient(X, y, ranked):
@@ -248,8 +247,7 @@ def shown(monitor):
 def reopened():
     """Return what a stored monitor says, after one more day."""
     with tempfile.TemporaryDirectory() as folder:
-        path = shutil.copy(STORED / "monitor.jsonl", folder)
-        monitor = Monitor.open(path)
+        monitor = Monitor.open(shutil.copy(STORED / "monitor.jsonl", folder))
         monitor.update(day(10), when="2026-01-11")
         return shown(monitor)
 

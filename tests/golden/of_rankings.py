@@ -157,8 +157,7 @@ def of_rows(name, n_groups, metric):
         columns = {"cluster": columns["qid"], **columns}
         columns = {key: value for key, value in columns.items() if key != "qid"}
     outcome = (rows["y_true"] > np.median(rows["y_true"])).astype(float)
-    chance = 1 / (1 + np.exp(-rows["y_score"]))
-    return ROWS[metric](outcome, chance, **columns)
+    return ROWS[metric](outcome, 1 / (1 + np.exp(-rows["y_score"])), **columns)
 
 
 # What a result can do

@@ -195,8 +195,7 @@ def test_levels_that_hardly_differ_are_pooled():
         (2.0, [0.4 / 3] * 3 + [0.625] * 2),
         (99, [0.33] * 5),
     ):
-        pooled = _pooled(fit, covariance, weight, least)
-        np.testing.assert_allclose(pooled, expected)
+        np.testing.assert_allclose(_pooled(fit, covariance, weight, least), expected)
     # Without noise every difference is one.
     np.testing.assert_allclose(_pooled(fit, np.zeros((5, 5)), weight, 9), fit)
 

@@ -60,8 +60,7 @@ def test_against_the_reference(adjacent, chunk, monkeypatch):
 
 def test_groups_that_overlap_stand_against_their_rest():
     data = columns(n_queries=30, size=4)
-    rng = np.random.default_rng(0)
-    member = rng.random((len(data["qid"]), 3)) < 0.5
+    member = np.random.default_rng(0).random((len(data["qid"]), 3)) < 0.5
     t = outcome_inequality_test(**{**data, "sensitive_features": member})
     frame = t.to_frame()
     for g in range(3):

@@ -81,8 +81,7 @@ class LocalQuadratic(LocalLinear):
         a, b, c = s2 * s4 - s3 * s3, s2 * s3 - s1 * s4, s1 * s3 - s2 * s2
         determinant = s0 * a + s1 * b + s2 * c
         value, _ = super().by_bucket(by_group, shared)
-        tied = s2.real <= _SAME * s0.real
-        value[~tied] = np.nan
+        value[~(s2.real <= _SAME * s0.real)] = np.nan
         weighted = (count.real > 0) & (s0.real > _NO_WEIGHT * count.real)
         varied = weighted & (determinant.real > _SAME * s0.real**3)
         np.divide(a * y0 + b * y1 + c * y2, determinant, out=value, where=varied)
