@@ -161,7 +161,7 @@ def test_error_is_the_deviation_of_resamples_from_the_estimate(metric):
     seed = int(np.random.default_rng(3).integers(2**62))
     values = r.resampled(50, seed)
     factor = r.n_clusters / (r.n_clusters - 1)
-    bias = values.mean(axis=0) - r.estimate
+    bias = (1 if metric is decisions else 2) * (values.mean(axis=0) - r.estimate)
     drawn = r.sums.resample(50, np.random.default_rng(seed))
     noise = 2 * np.mean([t[..., 2] / t[..., 3] for t, _ in drawn], axis=(0, 1))
     expected = factor * np.cov(values.T) + np.outer(bias, bias) + np.outer(noise, noise)
