@@ -376,7 +376,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     event = np.where(rare, skewness, 0.0)
     if metric.parts is not None:
         side_df = None if sums.kind == "item" else df
-        scale = _scale_of_gap(sums, metric.parts, estimate, error, side_df)
+        scale = _scale_of_share(sums, metric.finalize, side_df)
     elif shares_of(metric.finalize):
         scale = _scale_of_share(sums, metric.finalize, df)
     elif metric.share:
@@ -405,7 +405,8 @@ def _scale_of_share(
     """Return a share, or the mean or difference of two; None: `df` of the share."""
     estimate, error = sums.estimate(share), np.sqrt(sums.variance(share))
     if isinstance(share, PairedDifference):
-        return _scale_of_gap(sums, share.parts, estimate, error, df)
+        a, b = (_scale_of_share(sums, part, df) for part in share.parts)
+        return DifferenceScale(estimate, error, a, b, correlation_in(error, a, b))
     own_df, effective = degrees_of_freedom(sums, share)
     df = own_df if df is None else df
     if not (shares := shares_of(share)):
@@ -413,18 +414,6 @@ def _scale_of_share(
     first, second = (_scale_of_share(sums, each) for each in shares)
     correlation = correlation_in(2 * error, first, second)
     return MeanScale(estimate, error, first, second, correlation, df)
-
-
-def _scale_of_gap(
-    sums: ClusterSums,
-    shares: tuple[Finalize, Finalize],
-    estimate: Array,
-    error: Array,
-    df: Array | None,
-) -> DifferenceScale:
-    """Return the difference of two shares, each of which may be one, on its scale."""
-    a, b = (_scale_of_share(sums, share, df) for share in shares)
-    return DifferenceScale(estimate, error, a, b, correlation_in(error, a, b))
 
 
 def correlation_in(error: Array, first: PlainScale, second: PlainScale) -> Array:
