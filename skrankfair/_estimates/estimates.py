@@ -151,30 +151,20 @@ class Estimates(ReadOnlyArrays):
             alpha=alpha,
         )
 
-    def pilot(
-        self,
-        pilot_error: str,
-        name: str | None = None,
-        n_effective: Array | None = None,
-        n_tests: int = 1,
-    ) -> Pilot:
+    def pilot(self, pilot_error: str, name: str) -> Pilot:
         """Return the numbers as a pilot for plans; warn where they can promise little.
 
         Parameters
         ----------
         pilot_error : {"estimated", "known"}
-        name : str or None, default=None
-            What is planned, for warnings; None is the only one of `names`.
-        n_effective : ndarray of shape (m,) or None, default=None
-            Effective clusters; None: ``df + 1``.
-        n_tests : int, default=1
+        name : str
+            What is planned, for warnings.
         """
         check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
         known, promised = pilot_error == "known", np.ones(len(self.names), dtype=bool)
         if not known:
-            origin, what = self.origin, name or str(self.names[0])
-            sums = origin.sums.of_groups(np.unique(origin.sides))
-            promised = keeps_promise(what, sums, origin.finalize)
+            sums = self.origin.sums.of_groups(np.unique(self.origin.sides))
+            promised = keeps_promise(name, sums, self.origin.finalize)
             if self.kind != "value":
                 promised = np.array([promised.all()])
         estimate, error = self.scale.estimate, self.scale.standard_error
@@ -184,10 +174,10 @@ class Estimates(ReadOnlyArrays):
             names=self.names,
             standard_error=error / (estimate if ratio else 1.0),
             df=self.df,
-            n_effective=self.df + 1 if n_effective is None else n_effective,
+            n_effective=self.df + 1,
             promised=promised,
             n_clusters=float(self.origin.sums.count),
-            n_tests=n_tests,
+            n_tests=1,
             ratio=ratio,
             pilot_df=None if known else self.df,
             tested=errors_of_tests(self.scale, null_value, self.df, logarithm=ratio),
@@ -249,7 +239,7 @@ class Estimate(Shown, PilotData):
 
     def as_pilot(self, pilot_error: str) -> Pilot:
         """Return the result as a pilot for plans; warn where it can promise little."""
-        return self._estimates.pilot(pilot_error)
+        return self._estimates.pilot(pilot_error, self.name)
 
     def confidence_interval(
         self,

@@ -717,7 +717,8 @@ class GroupEstimates(AddsUp, PilotData):
         gap = self.as_gap()
         known = int((gap.standard_error > 0).sum())
         n_tests = 1 if one_test(gap.pvalue) else max(1, known)
-        return gap.as_estimates.pilot(pilot_error, self.name, gap.n_effective, n_tests)
+        pilot = gap.as_estimates.pilot(pilot_error, self.name)
+        return replace(pilot, n_effective=gap.n_effective, n_tests=n_tests)
 
     def _check_compared(self) -> None:
         """Raise a ValueError where noise makes the estimates of groups differ."""
