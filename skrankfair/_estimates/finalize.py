@@ -76,8 +76,7 @@ class MeanOfRatios:
             everyone = shared[..., None, size : 2 * size]
             numerator = numerator + shared[..., None, :size]
             denominator = denominator + everyone
-            nothing = np.abs(denominator.real) <= NOTHING * np.abs(everyone.real)
-            denominator = np.where(nothing, 0.0, denominator)
+            denominator = without_rounding(denominator, everyone)
         return quotient(numerator, denominator), denominator
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
