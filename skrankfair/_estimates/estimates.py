@@ -364,11 +364,9 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     estimate, error = result.estimate, result.standard_error
     scale, (skewness, rare) = PlainScale(estimate, error), skewness_of(result)
     event = np.where(rare, skewness, 0.0)
-    if metric.parts is not None:
+    if metric.parts is not None or shares_of(metric.finalize):
         side_df = None if sums.kind == "item" else df
         scale = _scale_of_share(sums, metric.finalize, side_df)
-    elif shares_of(metric.finalize):
-        scale = _scale_of_share(sums, metric.finalize, df)
     elif metric.share:
         scale = ShareScale(estimate, error, result.n_effective, df)
     elif metric.positive:
@@ -397,13 +395,11 @@ def _scale_of_share(
     if isinstance(share, PairedDifference):
         a, b = (_scale_of_share(sums, part, df) for part in share.parts)
         return DifferenceScale(estimate, error, a, b, correlation_in(error, a, b))
+    if shares := shares_of(share):
+        a, b = (_scale_of_share(sums, each) for each in shares)
+        return MeanScale(estimate, error, a, b, correlation_in(2 * error, a, b))
     own_df, effective = degrees_of_freedom(sums, share)
-    df = own_df if df is None else df
-    if not (shares := shares_of(share)):
-        return ShareScale(estimate, error, effective, df)
-    first, second = (_scale_of_share(sums, each) for each in shares)
-    correlation = correlation_in(2 * error, first, second)
-    return MeanScale(estimate, error, first, second, correlation, df)
+    return ShareScale(estimate, error, effective, own_df if df is None else df)
 
 
 def correlation_in(error: Array, first: PlainScale, second: PlainScale) -> Array:

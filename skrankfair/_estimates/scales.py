@@ -398,20 +398,12 @@ class RatioScale(DifferenceScale):
         return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 
 
-@dataclass(frozen=True, eq=False)
 class MeanScale(DifferenceScale):
     """Means of two shares a and b.
 
     The mean is ``(1 + a - (1 - b)) / 2``, so its interval follows from that of the
     difference of the shares a and 1 - b.
-
-    Attributes
-    ----------
-    side_df : ndarray
-        Degrees of freedom of each as a side of a contrast.
     """
-
-    side_df: Array
 
     def _between(self, first: _Side, second: _Side) -> Ends:
         """Return the interval of the mean of two shares with their intervals."""
