@@ -432,11 +432,9 @@ def contrasts_of(
     same, group_df, third = first == second, result.df, 0.0 * one
     of_means = not result.metric.share and result.metric.of_rest is not None
     if (result.metric.heavy or of_means) and (result.n_effective < SMALL).any():
-        n, tails = result.n_effective, result.tails
-        of_first, of_second = (
-            side_of(variance, n[at], group_df[at], tails[:, at])
-            for variance, at in ((one, first), (other, second))
-        )
+        side = side_of(of_groups, result.n_effective, group_df, result.tails)
+        of_first = [of_all[..., first] for of_all in side]
+        of_second = [of_all[..., second] for of_all in side]
         (more, third, _), (more_of_other, of_other, _) = unseen(of_first, of_second)
         one, other, third = one + more, other + more_of_other, third - of_other
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -27,6 +27,7 @@ Each row of a sample of one in t rows moves the mean t times as far: its sums ``
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ _ORDERS = np.array([[1.0], [2.0], [3.0]])
 
 #: What data show of a variance: ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of the influences, of
 #: shape (3, G), the effective number of clusters, and their degrees of freedom.
-Side = tuple[Array, Array, Array]
+Side = Sequence[Array]
 
 
 @cached_by_key
