@@ -1113,9 +1113,12 @@ class GroupEstimates(AddsUp, PilotData):
             For text that is no complete result, or of a newer schema than this version
             of the package knows.
         """
-        names = ("metric", "parameters", "first_pass", "sums")
-        result = cls(**storage.from_text(text, names, ["missing"]))
+        document = storage.read_json(text)
+        storage.check_schema(document)
+        document.setdefault("missing", {"map": []})  # older versions did not count it
+        names = ("metric", "parameters", "first_pass", "sums", "missing")
         with storage.understood():
+            result = cls(**{name: storage.decoded(document[name]) for name in names})
             result._check_parts()
         return result
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date, datetime
@@ -59,17 +59,6 @@ def to_text(parts: Mapping[str, Any], schema: str = SCHEMA) -> str:
     }
     body = {name: _encode(value, name) for name, value in parts.items()}
     return json.dumps({**head, **body}, allow_nan=False)
-
-
-def from_text(
-    text: Any, names: Sequence[str], later: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return the parts of a document of results, by name; `later` may be missing."""
-    document = read_json(text)
-    check_schema(document)
-    with understood():
-        given = [*names, *(name for name in later if name in document)]
-        return {name: decoded(document[name]) for name in given}
 
 
 def read_json(text: Any) -> Any:

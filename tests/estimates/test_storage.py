@@ -134,7 +134,7 @@ def decoded(value):
     """Return a value as it is read from strict JSON."""
     text = storage.to_text({"value": value})
     json.loads(text, parse_constant=pytest.fail)
-    return storage.from_text(text, ("value",))["value"]
+    return storage.decoded(storage.read_json(text)["value"])
 
 
 class Odd:
