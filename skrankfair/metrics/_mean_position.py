@@ -12,20 +12,13 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._inputs.ranking import Places, RankedData, measured
 from .._inputs.validation import Array, check_choice
-from ._pairs.cluster_rows import (
-    QuerySums,
-    bounds_around,
-    query_estimates,
-    sums_between,
-    supports_of,
-)
+from ._pairs.cluster_rows import QuerySums, query_estimates, supports_of
 from ._pairwise import COMPARISONS, breakdown_of_strata, strata_of
 
 
 def _positions(lists: Places) -> Array:
     """Return expected positions from 1, shape (n,)."""
-    above, level, _ = sums_between(None, *bounds_around(lists))
-    return above + (level + 1) / 2
+    return lists.tie_means(lists.position() + 1.0)
 
 
 def _position_sums(data: RankedData, comparison: str, clicked: Array) -> QuerySums:
