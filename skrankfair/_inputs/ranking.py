@@ -24,6 +24,8 @@ from .validation import Array, as_numbers, check_aligned, check_binary, check_le
 
 T = TypeVar("T")
 
+#: The index of all rows.
+EVERY = slice(None)
 #: Rows of a block, which stay in the processor's cache: of 16,384 or of 131,072 rows
 #: the sums over pairs take 1.1 times as long.
 _BLOCK = 1 << 16
@@ -142,16 +144,14 @@ class Places:
         """Number of the tied block of each ranked row, counted over all rows."""
         return np.repeat(np.arange(self.tie_starts.size), self.tie_sizes)
 
-    def tie_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
+    def tie_bounds(self, rows: Array | slice = EVERY) -> tuple[Array, Array]:
         """Return the first row of the tied block of each row, and one past its last."""
         if not self.has_ties:
-            first = np.arange(self.n_rows) if rows is None else rows
+            first = np.arange(self.n_rows)[rows]
             return first, first + 1
-        first, sizes = self.tie_starts, self.tie_sizes
-        if rows is None:
-            return np.repeat(first, sizes), np.repeat(first + sizes, sizes)
         tie = self.tie[rows]
-        return first[tie], (first + sizes)[tie]
+        first = self.tie_starts[tie]
+        return first, first + self.tie_sizes[tie]
 
     def tie_means(self, values: Array) -> Array:
         """Return the mean of a column of ranked rows over each row's tied block.
@@ -163,13 +163,13 @@ class Places:
         sizes = self.tie_sizes
         return np.repeat(np.add.reduceat(values, self.tie_starts) / sizes, sizes)
 
-    def place_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
+    def place_bounds(self, rows: Array | slice = EVERY) -> tuple[Array, Array]:
         """Return the first place of the tied block of each row, and one past its last.
 
         Places are those in the query, from 0.
         """
         first, last = self.tie_bounds(rows)
-        start = self.starts[self.query if rows is None else self.query[rows]]
+        start = self.starts[self.query[rows]]
         return first - start, last - start
 
     def chance_of_top(self, k: int) -> Array:
@@ -262,12 +262,11 @@ class Ranking(Places):
         """The place of each ranked row in its query, from 0."""
         return self.position() if self.shown is None else self.shown.place
 
-    def place_bounds(self, rows: Array | None = None) -> tuple[Array, Array]:
+    def place_bounds(self, rows: Array | slice = EVERY) -> tuple[Array, Array]:
         """Return the first place that each row may have, and one past the last."""
         if self.shown is None:
             return super().place_bounds(rows)
-        some: Any = slice(None) if rows is None else rows
-        return self.shown.first[some], self.shown.last[some]
+        return self.shown.first[rows], self.shown.last[rows]
 
     @cached_property
     def by_place(self) -> Array:
@@ -474,8 +473,6 @@ class RankedData:
     @cached_property
     def kept(self) -> Array:
         """The caller's number of each ranked row, shape (n,), int64."""
-        if self.input_rows.size == self.n_input:  # no row is left out
-            return self.ranking.order
         return self.input_rows[self.ranking.order]
 
     def check_binary(self, name: str) -> None:

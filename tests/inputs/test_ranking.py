@@ -69,8 +69,8 @@ def test_tie_bounds(code, score):
     first = [pairs.index(pair) for pair in pairs]
     last = [len(pairs) - pairs[::-1].index(pair) for pair in pairs]
     assert ranking.has_ties == (len(set(pairs)) < len(pairs))
-    for rows in (None, np.array([7, 0, 59, 7])):
-        chosen = range(60) if rows is None else rows
+    for rows in (slice(None), np.array([7, 0, 59, 7])):
+        chosen = np.arange(60)[rows]
         bounds = ranking.tie_bounds(rows)
         np.testing.assert_array_equal(bounds[0], [first[row] for row in chosen])
         np.testing.assert_array_equal(bounds[1], [last[row] for row in chosen])
