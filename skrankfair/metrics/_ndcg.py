@@ -53,21 +53,6 @@ def _gains_of(y: Array, gain: str, normalize: bool) -> Array:
     return gains
 
 
-def _with_ideals(
-    ranking: Ranking, gains: Array, discounts: Array, normalize: bool
-) -> tuple[Array, Array]:
-    """Return gains of a computable size, and the largest value of each query.
-
-    What it is depends on no order; all values are divided by 1 unless `normalize`.
-    """
-    starts = ranking.starts[:-1]
-    if not normalize:
-        return gains, np.ones(starts.size)
-    order = order_rows(ranking.query, gains)
-    gains = _of_computable_size(gains, order[starts], ranking)
-    return gains, np.add.reduceat(gains[order] * ranking.values_held(discounts), starts)
-
-
 def _values_of(ranking: Ranking, gains: Array, discounts: Array, best: Array) -> Array:
     """Return the value of each query, and whether it has one, shape (Q, 2)."""
     # A tied item is at each place of its block with equal probability.
@@ -76,22 +61,32 @@ def _values_of(ranking: Ranking, gains: Array, discounts: Array, best: Array) ->
     return np.stack([value, best > 0], axis=1)
 
 
-def _weight_of_places(
-    n_places: int,
-    position_weight: Any,
+def _weighed(
+    data: RankedData,
     k: int | None,
+    gain: str,
+    position_weight: Any,
     patience: float | None,
     normalize: bool,
-) -> tuple[PositionWeight, Array]:
-    """Return the weight of places, 0 after the first k."""
+) -> tuple[PositionWeight, Array, Array, Array]:
+    """Return the weight of places, gains, discounts, and the best value of each query.
+
+    Discounts are 0 after the first k places. What the best value is depends on no
+    order; all values are divided by 1 unless `normalize`.
+    """
+    ranking, gains = data.ranking, _gains_of(data.y_true, gain, normalize)
     check_number(k, "k", 1, np.inf, integer=True, optional=True)
     weight = PositionWeight.of_first(position_weight, k, patience)
-    discounts = weight.visits(n_places)
+    discounts, best = weight.visits(ranking.n_places), np.ones(ranking.n_queries)
     if normalize:
         check_decreasing(discounts)
     if k is not None:
         discounts[k:] = 0.0
-    return weight, discounts
+    if normalize:
+        starts, order = ranking.starts[:-1], order_rows(ranking.query, gains)
+        gains = _of_computable_size(gains, order[starts], ranking)
+        best = np.add.reduceat(gains[order] * ranking.values_held(discounts), starts)
+    return weight, gains, discounts, best
 
 
 def ndcg_estimates(
@@ -109,11 +104,9 @@ def ndcg_estimates(
     With `by_group` the groups are groups of queries, else all queries are one.
     """
     ranking = data.ranking
-    gains = _gains_of(data.y_true, gain, normalize)
-    weight, discounts = _weight_of_places(
-        ranking.n_places, position_weight, k, patience, normalize
+    weight, gains, discounts, best = _weighed(
+        data, k, gain, position_weight, patience, normalize
     )
-    gains, best = _with_ideals(ranking, gains, discounts, normalize)
     value = _values_of(ranking, gains, discounts, best)
     if by_group:
         check_one_group(data, "ndcg")
@@ -162,11 +155,9 @@ def _boost_estimates(
     check_number(boost, "boost", -np.inf, np.inf, inclusive=(False, False))
     data = data.among_those_left()
     ranking, members = data.ranking, data.memberships
-    gains = _gains_of(data.y_true, gain, normalize)
-    weight, discounts = _weight_of_places(
-        ranking.n_places, position_weight, k, patience, normalize
+    weight, gains, discounts, best = _weighed(
+        data, k, gain, position_weight, patience, normalize
     )
-    gains, best = _with_ideals(ranking, gains, discounts, normalize)
     before = _values_of(ranking, gains, discounts, best)
     cells, by_cell = members.cells, np.ones((members.sizes.size, 2))
     lengths = ranking.lengths[cells.query]
