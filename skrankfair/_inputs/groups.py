@@ -301,18 +301,17 @@ def mark_members(columns: Iterable[Array], skipna: bool = False) -> bool:
     return all(infer_dtype(column, skipna=skipna) == "boolean" for column in columns)
 
 
-def as_groups(values: Any, name: str = "sensitive_features") -> Groups:
+def as_groups(values: Any) -> Groups:
     """Read group labels, several label columns, or a boolean membership matrix.
 
     Several columns of labels are crossed into tuples. A boolean matrix or frame is a
     membership matrix, with one (possibly overlapping) group per column.
     """
+    name = "sensitive_features"
     arrays, names = as_columns(values, name)
-    if names is None:
-        return Groups.of_labels(encode(arrays[0], name))
     if not arrays:
         raise ValueError(f"{name} must have at least one column; it has none.")
-    if mark_members(arrays):
+    if names is not None and mark_members(arrays):
         if len(set(names)) < len(names):
             raise ValueError(
                 f"{name} must have distinct column names; got {tuple(names)}."
