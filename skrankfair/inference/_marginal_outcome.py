@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy import special
 
 from .._estimates import formatting as fmt
 from .._estimates.arrays import cached_read_only
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.metric import Metric, warn_undefined
 from .._estimates.rows import cluster_table, weights_of_rows
-from .._estimates.scales import ConfidenceInterval, welch_df
+from .._estimates.scales import ConfidenceInterval, t_quantile, welch_df
 from .._estimates.simultaneous import Simultaneous
 from .._estimates.sums import ClusterSums
 from .._inputs.columns import given_columns
@@ -221,7 +220,7 @@ class MarginalOutcomeTest(ContrastTest):
             If the level is outside (0, 1).
         """
         df = np.maximum(self.effective_clusters - 1, 1)
-        quantile = special.stdtrit(df, 0.5 + self._level(confidence_level) / 2)
+        quantile = t_quantile(self._level(confidence_level), df)
         values = Values(self.outcomes, self.standard_errors, df)
         return self._interval(values, quantile, self.effective_clusters)
 
