@@ -27,8 +27,7 @@ from ._estimates.power import (
     smallest,
 )
 from ._estimates.scales import DifferenceScale, ShareScale, errors_of_tests
-from ._inputs.columns import read_labels
-from ._inputs.groups import stable_order
+from ._inputs.groups import encode, stable_order
 from ._inputs.validation import (
     Array,
     as_numbers,
@@ -461,7 +460,7 @@ def draw_pairs(
     array([103., 127.])
     """
     check_given(qid=qid)
-    codes = read_labels({}, qid=qid)[1]["qid"]
+    codes = encode(qid, "qid")
     order, size = stable_order(codes.codes), np.bincount(codes.codes)
     start, rng = np.cumsum(size) - size, generator(random_state)
     chosen = rng.permutation(np.flatnonzero(size > 1))
