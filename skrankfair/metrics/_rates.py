@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import narwhals as nw
@@ -197,7 +196,6 @@ def _squared(y: Array, score: Array) -> Array:
     return (y - score) ** 2
 
 
-@cache
 def _log_loss_of(dtype: np.dtype[Any]) -> MadeMetric:
     """Return the logarithmic loss for scores of a type, clipped by its epsilon."""
     closest = float(np.finfo(dtype if dtype in _SHORT else np.float64).eps)
