@@ -291,8 +291,6 @@ def _mse_bandwidth(sample: Sample, threshold: float, kernel: Kernel) -> float:
         return 0.0
     width = float(x.max())
     degree = min(_PILOT_DEGREE, distinct - 1)
-    if degree < 2:
-        return width
     # With `full` there is no warning of scores that are nearly equal.
     cubic, _ = Polynomial.fit(x, sample.y, degree, w=np.sqrt(weight), full=True)
     variance = float(np.average((sample.y - cubic(x)) ** 2, weights=weight))
