@@ -190,12 +190,9 @@ class MatchedPairCurve(AddsUp):
         DataFrame
             Columns epsilon, group and those of `GroupEstimates.to_frame`.
         """
-        parts = []
-        for epsilon, result in zip(self.epsilon, self.results, strict=True):
-            table = result.to_frame(confidence_level).reset_index()
-            table.insert(0, "epsilon", epsilon)
-            parts.append(table)
-        return pd.concat(parts, ignore_index=True)
+        of_grid = zip(self.epsilon.tolist(), self.results, strict=True)
+        frames = {e: result.to_frame(confidence_level) for e, result in of_grid}
+        return pd.concat(frames, names=["epsilon"]).reset_index()
 
     def __add__(self, other: object) -> MatchedPairCurve:
         """Return the curve of the union of the clusters of both."""
