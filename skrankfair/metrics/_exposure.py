@@ -14,7 +14,6 @@ from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, Ranking, measured, measured_by_score
 from .._inputs.validation import Array, check_choice
-from ._lists import Lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._position_weights import PositionWeight
 
@@ -95,20 +94,16 @@ def _share_sums(
     visits = weight.visits(data.ranking.n_places)
     parts, of_rows = [], []
     for _, block in data.blocks():
-        ranking, lists = block.ranking, Lists.of(block)
+        ranking, members = block.ranking, block.memberships
         columns = [ranking.values_at(visits)]
         if target is not None:
             columns.append(_target_values(target, block, visits))
         with np.errstate(over="ignore"):
-            by_cell = [lists.members.sums_of_rows(values) for values in columns]
-            totals = [
-                np.add.reduceat(values, ranking.starts[:-1]) for values in columns
-            ]
-        by_cell.append(lists.sizes)
+            by_cell = [members.sums_of_rows(values) for values in columns]
+            totals = np.add.reduceat(columns, ranking.starts[:-1], axis=1).T
         of_rows.append(np.stack(columns, axis=1))
-        parts.append(
-            QuerySums(lists.cells, np.stack(by_cell, axis=1), np.stack(totals, axis=1))
-        )
+        sums_and_sizes = np.column_stack([*by_cell, members.sizes])
+        parts.append(QuerySums(members.cells, sums_and_sizes, totals))
     sums = QuerySums.joined(parts)
     if not np.isfinite(sums.shared.sum(axis=0)).all():
         raise ValueError(
