@@ -473,6 +473,8 @@ class RankedData:
     @cached_property
     def kept(self) -> Array:
         """The caller's number of each ranked row, shape (n,), int64."""
+        if self.input_rows.size == self.n_input:  # no row is left out
+            return self.ranking.order
         return self.input_rows[self.ranking.order]
 
     def check_binary(self, name: str) -> None:
