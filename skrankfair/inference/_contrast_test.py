@@ -13,6 +13,7 @@ import pandas as pd
 from .._estimates.arrays import AddsUp, cached_read_only
 from .._estimates.scales import ConfidenceInterval, check_level
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
+from .._inputs.groups import number_of
 from .._inputs.validation import Array, check_choice, check_number, generator
 from ..smoothing._curve import share_interval
 from ..smoothing._curve_pairs import CurvePairs
@@ -233,14 +234,8 @@ def kernel_of_degree(name: str, degree: int, option: str) -> Kernel:
 
 def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:
     """Raise a ValueError unless `reference` is None or the label of a group."""
-    # By type first: the value may refuse to be compared.
-    if reference is None or any(
-        type(reference) is type(label) and reference == label for label in labels
-    ):
-        return
-    raise ValueError(
-        f"reference must be one of the groups {list(labels)}; got {reference!r}."
-    )
+    if reference is not None:
+        number_of(reference, labels, "reference")
 
 
 def parameters_of_test(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
