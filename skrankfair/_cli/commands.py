@@ -37,7 +37,7 @@ _PASSED = (
     *("correction", "margin", "missing", "impact_ratio", "reference", "cross"),
 )
 #: Options that say how a file is read, for `read_arguments`.
-_READING = ("sep", "decimal", "positive", "by")
+_READING = ("sep", "decimal", "positive")
 #: Settings and columns that the store of a monitor is created with, and keeps.
 _SETTINGS = ("margin", "alpha", "baseline", "tolerance")
 _NEEDED = ("metric", "y_true", "y_score", "sensitive_features")
@@ -46,18 +46,16 @@ _MATCHED = "matched_pair_calibration"
 
 def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     """Return the columns of a file as arguments of `audit`."""
-    overlapping = getattr(arguments, "overlapping", None)
-    columns = {n: getattr(arguments, n, None) for n in (*COLUMNS, "within")}
-    if overlapping is not None:
-        columns["sensitive_features"] = overlapping
+    names = (*COLUMNS, "within", "overlapping", "by")
+    columns = {name: getattr(arguments, name, None) for name in names}
+    if getattr(arguments, "named_by", False):
+        columns["by"] = columns.pop("sensitive_features")
     given = {name: getattr(arguments, name) for name in _READING if name in arguments}
     most = getattr(arguments, "max_groups", None)
     check_number(most, "--max-groups", 1, np.inf, integer=True, optional=True)
-    given["max_groups"] = most or MOST_GROUPS
-    given["overlapping"] = overlapping is not None
-    read = read_arguments(path, columns, **given)
+    read = read_arguments(path, columns, max_groups=most or MOST_GROUPS, **given)
     groups, cross = read["sensitive_features"], getattr(arguments, "cross", True)
-    truth = overlapping is None and np.asarray(groups).dtype.kind == "b"
+    truth = columns["overlapping"] is None and np.asarray(groups).dtype.kind == "b"
     if truth and cross is not True:
         read["sensitive_features"] = groups.astype(str)  # labels, and no members
     return read
@@ -67,14 +65,15 @@ def _settle_groups(arguments: argparse.Namespace) -> None:
     """Take --by as the groupings, unless it crosses those of --overlapping."""
     by, named = arguments.by or [], arguments.sensitive_features
     overlapping = arguments.overlapping is not None
-    naming = [bool(by) and not overlapping, named is not None, overlapping]
+    arguments.named_by = bool(by) and not overlapping
+    naming = [arguments.named_by, named is not None, overlapping]
     if naming.count(True) != 1 or (overlapping and len(by) > 1):
         raise InputError(
             "one of --by (once or more), --sensitive-features and --overlapping must "
             "name the groups; one --by may cross those of --overlapping."
         )
     arguments.by = by[0] if by and overlapping else None
-    if by and not overlapping:
+    if arguments.named_by:
         arguments.sensitive_features = ",".join(by)
     crossed = len(by) < 2 or overlapping
     arguments.cross = "both" if getattr(arguments, "cross", False) else crossed

@@ -30,7 +30,8 @@ _PARQUET_MAGIC, _EXCEL = b"PAR1", (".xlsx", ".xlsm")
 #: A column with more distinct labels than this most likely has no groups.
 MOST_GROUPS = 1000
 STANDARD_INPUT = "-"  # the path that stands for it
-_BY = "by"  # the argument whose labels cross groups that overlap
+#: The options that name groups, by members or labels; `by` may also cross the members.
+_GROUPS = ("overlapping", "sensitive_features", "by")
 
 # Patterns of text that pandas has not read as numbers.
 _COMMA_NUMBER = r"\s*[-+]?\d*,?\d+(?:[eE][-+]?\d+)?\s*"
@@ -68,20 +69,17 @@ def read_arguments(
     decimal: str | None = None,
     positive: str | None = None,
     max_groups: float = np.inf,
-    overlapping: bool = False,
-    by: str | None = None,
 ) -> dict[str, Any]:
     """Read the columns of a file as arguments of `audit`, or raise an InputError.
 
     The file is CSV (UTF-8, a header line), Parquet or the first sheet of an Excel file.
-    `wanted` names the column of each argument; several for ``sensitive_features`` and
-    two for ``cluster``, separated by commas. An argument without a column is None.
-    `sep` and `decimal` are those of a CSV file, which None recognises. `positive` is
-    the outcome that counts as 1. More distinct groups than `max_groups` are refused.
-    With `overlapping` the groups are columns of truth values, which `by` crosses with
-    its labels.
+    `wanted` names the column of each argument; several for groups and two for
+    ``cluster``, separated by commas. An argument without a column is None. The groups
+    are the labels of ``sensitive_features`` or ``by``; or ``overlapping`` columns of
+    truth values, which ``by`` crosses with its labels. `sep` and `decimal` are those of
+    a CSV file, which None recognises. `positive` is the outcome that counts as 1. More
+    distinct groups than `max_groups` are refused.
     """
-    wanted = {**wanted, _BY: by}
     try:
         with _opened(path) as file:
             magic = file.read(len(_PARQUET_MAGIC))
@@ -101,29 +99,26 @@ def read_arguments(
         ) from None
     if not len(frame):
         raise InputError(f"{path} has no rows below its header; give it some.")
-    frame = _with_numbers(frame, columns, positive, overlapping)
+    frame = _with_numbers(frame, columns, positive)
     values: dict[str, Any] = dict.fromkeys(wanted)
     for argument, names in columns.items():
         values[argument] = frame[names] if len(names) > 1 else frame[names[0]]
-    crossed, groups = values.pop(_BY), frame[columns["sensitive_features"]]
-    if overlapping:
-        values["sensitive_features"] = _members(groups, crossed)
+    named = next(name for name in _GROUPS if name in columns)
+    groups, labels = frame[columns[named]], {n: values.pop(n, None) for n in _GROUPS}
+    if named == "overlapping":
+        labels[named] = _members(groups, labels["by"])
     elif not all(dtype.kind == "b" for dtype in groups.dtypes):
-        _check_number_of_groups(groups, max_groups)
-    return values
+        _check_number_of_groups(groups, max_groups, option(named))
+    return {**values, "sensitive_features": labels[named]}
 
 
 def _with_numbers(
-    frame: pd.DataFrame,
-    columns: Mapping[str, list[str]],
-    positive: str | None,
-    overlapping: bool,
+    frame: pd.DataFrame, columns: Mapping[str, list[str]], positive: str | None
 ) -> pd.DataFrame:
     """Return the columns with those of numbers, and of membership, as numbers."""
-    of_numbers = (*NUMBERS, *(["sensitive_features"] if overlapping else []))
     numbers = {
         name: f"column {name!r} ({option(argument)})"
-        for argument in of_numbers
+        for argument in (*NUMBERS, "overlapping")
         for name in columns.get(argument, ())
     }
     if positive is not None:
@@ -158,11 +153,13 @@ def _columns(
 ) -> dict[str, list[str]]:
     """Return the names of the columns of each argument, or raise an InputError."""
     columns, present = {}, [str(name) for name in header]
+    crossing = "by" if wanted.get("overlapping") else ""
     for argument, text in wanted.items():
         if text is None:
             continue
         names = [text]
-        if argument in ("sensitive_features", "cluster") and text not in present:
+        several = argument in (*_GROUPS, "cluster") and argument != crossing
+        if several and text not in present:
             names = [name.strip() for name in text.split(",")]
         for name in names:
             if name not in present:
@@ -302,12 +299,12 @@ def _members(columns: pd.DataFrame, by: pd.Series[Any] | None) -> pd.DataFrame:
     return members if known.all() else members.where(known)
 
 
-def _check_number_of_groups(groups: pd.DataFrame, most: float) -> None:
+def _check_number_of_groups(groups: pd.DataFrame, most: float, named: str) -> None:
     """Raise an error for labels that are hardly groups, such as a column of scores."""
     count = len(groups.drop_duplicates())
     if count > most:
         names = ", ".join(map(repr, groups.columns))
         raise InputError(
-            f"{names} (--sensitive-features) has {count:,} distinct groups, more than "
+            f"{names} ({named}) has {count:,} distinct groups, more than "
             f"{most:,}; give a column of groups, or --max-groups {count} if they are."
         )

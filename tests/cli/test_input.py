@@ -125,7 +125,7 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("options", "says"),
         [
-            (["--overlapping", "user"], "must hold True and False"),
+            (["--overlapping", "user"], "(--overlapping) must hold True and False"),
             ([], "one of --by (once or more), --sensitive-features and"),
             ([*REQUIRED[-2:], "--overlapping", "drama"], "must name the groups"),
             (["--overlapping", "drama,comedy", "--cross"], "cross must be True unless"),
@@ -141,8 +141,8 @@ class TestLabels:
         line = complaint([*arguments, "score"], capsys)
         assert "'score' (--sensitive-features) has 1,200 distinct groups" in line
         assert "or --max-groups 1200 if they are" in line
-        line = complaint([*arguments, "region,score"], capsys)
-        assert "'region', 'score' (--sensitive-features) has 1,200 distinct" in line
+        line = complaint([*arguments[:-1], "--by", "region,score"], capsys)
+        assert "'region', 'score' (--by) has 1,200 distinct" in line
         for most, says in (("119", "more than 119"), ("0", "--max-groups must be an")):
             few = ["session", "--max-groups", most]
             assert says in complaint([*arguments, *few], capsys)
