@@ -395,17 +395,7 @@ class AuditReport(exports.Formats):
         rest, 50.0%).
         """
         metrics = chosen_metrics([*results], k=1)  # some are chosen with a k alone
-        options = AuditOptions(
-            task=task,
-            favorable=favorable,
-            threshold=None,
-            k=None,
-            metrics=[*results],
-            confidence_level=confidence_level,
-            correction=correction,
-            margin=margin,
-            impact_ratio=False,
-        )
+        options = AuditOptions(task, favorable, confidence_level, correction)
         given = [(m, results[m.name].parameters.get("threshold")) for m in metrics]
         shared = [t for t in tasks() if all(m.is_of(t, at) for m, at in given)]
         if task is None and not shared:

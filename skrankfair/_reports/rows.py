@@ -37,13 +37,13 @@ class AuditOptions:
 
     task: str | None
     favorable: str | None
-    threshold: float | None
-    k: int | None
-    metrics: Any
     confidence_level: float
     correction: str
-    margin: Any
-    impact_ratio: bool
+    threshold: float | None = None
+    k: int | None = None
+    metrics: Any = None
+    margin: Any = None
+    impact_ratio: bool = False
     reference: Any = None
     cross: bool | str = True
 
