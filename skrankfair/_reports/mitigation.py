@@ -92,17 +92,16 @@ class MitigationReport(Formats):
         frames, alpha = [], 1 - self.confidence_level
         for kind, changes in (("disparity", self.disparities), ("cost", self.costs)):
             for name, (first, second, change) in changes.items():
-                fair = (first.fair_value or 0.0) if kind == "disparity" else 0.0
+                fair = first.fair_value or 0.0  # costs have none
                 distances = FairnessDistances.of_change(change, second, first, fair)
                 low, high = change.ends(t_quantile(self.confidence_level, change.df))
-                groups = ["all"] if kind == "cost" else list(change.groups)
                 # Of two groups, each the rest of the other, the first says all.
-                row, estimate = np.arange(len(groups)), change.estimate
+                row, estimate = np.arange(len(change.groups)), change.estimate
                 opposite = np.isclose(estimate, -estimate[0], rtol=1e-6)
                 columns = {
                     "kind": kind,
                     "metric": name,
-                    "group": pd.Series(groups, dtype=object),
+                    "group": pd.Series([*change.groups], dtype=object),
                     "before": distances.before,
                     "after": distances.now,
                     "change": estimate,
