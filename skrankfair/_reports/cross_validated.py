@@ -353,14 +353,11 @@ def _rows_of_models(
     notes = [note("out_of_fold", response=response, number=number)]
     notes += [note("repeated")] if repeated else []
     if "qid" not in columns:
-        clustered = "cluster" in columns
-        columns = {"cluster": row, **columns, "qid": None}
-        rows = AuditRows.of(columns, model, cross)
-        if clustered and rows.data.cluster_of_query is not None:
+        rows = AuditRows.of({"cluster": row, **columns, "qid": None}, model, cross)
+        if "cluster" in columns and rows.data.cluster_of_query is not None:
             # Each list is of one cluster as a whole, as a query is.
-            return replace(rows, qid=model), notes
-        # Pairs are in the rows of both their items, which lists may share.
-        return replace(rows, data=replace(rows.data, has_queries=False)), notes
+            rows = replace(rows, qid=model, data=replace(rows.data, has_queries=True))
+        return rows, notes
     queries = encode(columns["qid"], "qid")
     # A query that several models scored is several queries of one cluster.
     scored = model * queries.size + queries.codes

@@ -139,6 +139,7 @@ class AuditRows:
     ) -> AuditRows:
         """Return the rows of columns, ordered within their queries or these lists.
 
+        Pairs of lists that are no queries are in the rows of both their items.
         Rows of a query depend on each other. Those without an outcome have a place in
         the ranking, and are in nothing else.
         """
@@ -151,6 +152,7 @@ class AuditRows:
         others["qid"] = given["qid"] if lists is None else lists
         with collected_warnings():  # the caller has been warned
             data = ranked_data(**others, missing="drop" if placed else "raise")
+        data = replace(data, has_queries=given["qid"] is not None)
         if placed:
             known = of_input(data, np.ones(data.kept.size, dtype=bool))
             left = np.cumsum(known)[data.input_rows] - 1
@@ -194,9 +196,8 @@ class AuditRows:
         lists = of_input(data, data.ranking.query.astype(np.int64))
         lists = lists * len(levels) + levels.values
         if self.qid is not None:
-            return AuditRows.of({**given, "qid": lists})
-        rows = AuditRows.of(given, lists)
-        return replace(rows, data=replace(rows.data, has_queries=False))
+            given["qid"] = lists
+        return AuditRows.of(given, lists)
 
     @property
     def groups(self) -> tuple[Hashable, ...]:
