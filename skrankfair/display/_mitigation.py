@@ -204,10 +204,8 @@ class BeforeAfterDisplay:
         The labels, from the top down.
     before, after : array-like of shape (R,)
         NaN where there is no number.
-    pvalue_before, pvalue_after : array-like of shape (R,) or None, default=None
-        P-values of no difference from fair; None colours nothing.
-    fair_value : float or None, default=0.0
-        Where the vertical line is; None draws none.
+    pvalue_before, pvalue_after : array-like of shape (R,)
+        P-values of no difference from fair, which is 0; NaN where there is none.
     name : str, default=""
         What the numbers are, as the label of the axis.
     confidence_level : float, default=0.95
@@ -223,7 +221,7 @@ class BeforeAfterDisplay:
         One per row that has the number.
     arrows_ : list of matplotlib Annotation
         One per row that has both.
-    fair_line_ : matplotlib Line2D or None
+    fair_line_ : matplotlib Line2D
     legend_ : matplotlib Legend or None
     """
 
@@ -231,9 +229,8 @@ class BeforeAfterDisplay:
     before: Any
     after: Any
     _: KW_ONLY
-    pvalue_before: Any = None
-    pvalue_after: Any = None
-    fair_value: float | None = 0.0
+    pvalue_before: Any
+    pvalue_after: Any
     name: str = ""
     confidence_level: float = 0.95
     pvalue_name: str = "p"
@@ -264,7 +261,7 @@ class BeforeAfterDisplay:
         check_level(level)
         ax = self.ax_ = draw.axes_for(ax, n_rows)
         self.figure_ = ax.figure
-        self.fair_line_ = draw.row_frame(ax, self.labels, self.name, self.fair_value)
+        self.fair_line_ = draw.row_frame(ax, self.labels, self.name, 0.0)
         before, after = (np.asarray(v, dtype=float) for v in (self.before, self.after))
         arrow = {"arrowstyle": "-|>", "color": draw.LINE, "shrinkA": 4, "shrinkB": 4}
         self.arrows_ = [
@@ -275,8 +272,7 @@ class BeforeAfterDisplay:
         ]
         colors = []
         for pvalue in (self.pvalue_before, self.pvalue_after):
-            known = np.nan if pvalue is None else np.asarray(pvalue, dtype=float)
-            small = np.broadcast_to(known < 1 - level, n_rows)
+            small = np.asarray(pvalue, dtype=float) < 1 - level
             colors.append(np.where(small, draw.WORSE, draw.UNCLEAR).tolist())
         self.before_, _ = draw.rows(ax, before, colors[0], hollow=True, size=7)
         self.after_, _ = draw.rows(ax, after, colors[1], size=8, zorder=4)

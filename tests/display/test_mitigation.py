@@ -29,9 +29,8 @@ def test_draws_what_there_is():
     assert labels == ["f", "m", "x × 1"]
     assert display.fair_line_.get_xdata()[0] == 0
     assert legend(display) == ["before", "after", "differs from fair, p < 0.05"]
-    plain = BeforeAfterDisplay(["a"], [1.0], [2.0], fair_value=None).plot()
-    assert plain.fair_line_ is None
-    assert len(legend(plain)) == 2
+    large = {"pvalue_before": [0.5], "pvalue_after": [np.nan]}
+    assert len(legend(BeforeAfterDisplay(["a"], [1.0], [2.0], **large).plot())) == 2
 
 
 def test_one_large_cost_does_not_flatten_the_others():
