@@ -116,16 +116,11 @@ def further_sections(
         return sections, notes
     if of_places and rows.are_of_models:
         return sections, [note("no_places")]
-    several = rows.groupings if rows.sides and not of_places else {}
-    named = {
-        f", by {by}": replace(
-            rows, columns={**rows.columns, "sensitive_features": labels}
-        )
-        for by, labels in several.items()
-    }
-    for (name, contents), (by, of_grouping) in product(
-        of_task.items(), (named or {"": rows}).items()
-    ):
+    named = {"": rows.columns["sensitive_features"]}
+    if rows.sides and not of_places:
+        named = {f", by {by}": labels for by, labels in rows.groupings.items()}
+    for (name, contents), (by, labels) in product(of_task.items(), named.items()):
+        columns = {**rows.columns, "sensitive_features": labels}
         if contents in _AT_THRESHOLD and options.threshold is None:
             continue
         with collected_warnings():
@@ -135,7 +130,7 @@ def further_sections(
                     raise ValueError(
                         note("most_groups", most=MANY_GROUPS, number=number)
                     )
-                cells, words = contents(of_grouping, options)
+                cells, words = contents(replace(rows, columns=columns), options)
                 sections.append(made_section(name, cells, by=by, **words))
             except ValueError as error:  # such as of groups that overlap
                 what = table()["sections"][name]["name"]
