@@ -111,7 +111,7 @@ def further_sections(
     """
     sections, notes = list[ReportSection](), list[str]()
     of_task = _SECTIONS.get(str(options.task), {})
-    of_places = of_task is _PLACES
+    of_places = options.task == "ranking"
     if not not_named(options.metrics) or (of_places and not options.metrics):
         return sections, notes
     if of_places and rows.are_of_models:
@@ -250,10 +250,9 @@ def _by_group(
     return list(zip(map(fmt.label, groups), *numbers, strict=True))
 
 
-_PLACES = {"curve": _curve, "inequality": _inequality, "monotonicity": _monotone}
 _AT_THRESHOLD = (_marginal, _shift)
 _SECTIONS = {
-    "ranking": _PLACES,
+    "ranking": {"curve": _curve, "inequality": _inequality, "monotonicity": _monotone},
     "risk": {"parity": _parity, "marginal": _marginal, "shift": _shift},
 }
 
