@@ -159,11 +159,6 @@ class AuditReport(exports.Formats):
     #: Which texts of `metrics.toml` are about the whole report.
     texts: ClassVar[str] = "audit"
 
-    @property
-    def _page(self) -> AuditReport:
-        """The report itself, in all its formats."""
-        return self
-
     @cached_property
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""

@@ -9,7 +9,6 @@ import math
 import os
 import re
 import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -66,13 +65,13 @@ def flat(report: AuditReport) -> dict[str, float]:
     return numbers
 
 
-class Formats(ABC):
+class Formats:
     """A report as text, in notebooks, and as Markdown and LaTeX."""
 
     @property
-    @abstractmethod
-    def _page(self) -> AuditReport:
-        """The report in the form of an audit."""
+    def _page(self) -> Any:
+        """The report in the form of an audit, which most are."""
+        return self
 
     def __repr__(self) -> str:
         """Return a table and a verdict for each metric, and the tables of sections."""
