@@ -18,7 +18,6 @@ import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
-from .._inputs.validation import check_number
 from .._reports.audit import AuditReport, audit
 from .._reports.conditions import checked, conditions_section, parsed_conditions
 from .._reports.exports import write_text
@@ -26,7 +25,7 @@ from .._reports.findings import jsonable
 from .._reports.html import check_report_packages
 from ..monitoring import Monitor
 from . import demo
-from .input import MOST_GROUPS, option, read_arguments
+from .input import option, read_arguments
 from .options import COLUMNS
 from .stream import is_streamed, streamed
 from .terminal import ALARMED, BEYOND, InputError, print_report, progress
@@ -37,7 +36,7 @@ _PASSED = (
     *("correction", "margin", "missing", "impact_ratio", "reference", "cross"),
 )
 #: Options that say how a file is read, for `read_arguments`.
-_READING = ("sep", "decimal", "positive")
+_READING = ("sep", "decimal", "positive", "max_groups")
 #: Settings and columns that the store of a monitor is created with, and keeps.
 _SETTINGS = ("margin", "alpha", "baseline", "tolerance")
 _NEEDED = ("metric", "y_true", "y_score", "sensitive_features")
@@ -51,9 +50,7 @@ def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     if getattr(arguments, "named_by", False):
         columns["by"] = columns.pop("sensitive_features")
     given = {name: getattr(arguments, name) for name in _READING if name in arguments}
-    most = getattr(arguments, "max_groups", None)
-    check_number(most, "--max-groups", 1, np.inf, integer=True, optional=True)
-    read = read_arguments(path, columns, max_groups=most or MOST_GROUPS, **given)
+    read = read_arguments(path, columns, **given)
     groups, cross = read["sensitive_features"], getattr(arguments, "cross", True)
     truth = columns["overlapping"] is None and np.asarray(groups).dtype.kind == "b"
     if truth and cross is not True:

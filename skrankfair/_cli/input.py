@@ -23,12 +23,13 @@ import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._inputs.groups import sort_labels
+from .._inputs.validation import check_number
 from ..distributed._sources import NO_NUMBER, NUMBERS, csv_header, typed
 from .terminal import InputError
 
 _PARQUET_MAGIC, _EXCEL = b"PAR1", (".xlsx", ".xlsm")
 #: A column with more distinct labels than this most likely has no groups.
-MOST_GROUPS = 1000
+_MOST_GROUPS = 1000
 STANDARD_INPUT = "-"  # the path that stands for it
 #: The options that name groups, by members or labels; `by` may also cross the members.
 _GROUPS = ("overlapping", "sensitive_features", "by")
@@ -68,7 +69,7 @@ def read_arguments(
     sep: str | None = None,
     decimal: str | None = None,
     positive: str | None = None,
-    max_groups: float = np.inf,
+    max_groups: int | None = None,
 ) -> dict[str, Any]:
     """Read the columns of a file as arguments of `audit`, or raise an InputError.
 
@@ -78,8 +79,9 @@ def read_arguments(
     are the labels of ``sensitive_features`` or ``by``; or ``overlapping`` columns of
     truth values, which ``by`` crosses with its labels. `sep` and `decimal` are those of
     a CSV file, which None recognises. `positive` is the outcome that counts as 1. More
-    distinct groups than `max_groups` are refused.
+    distinct groups than `max_groups` (None is 1,000) are refused.
     """
+    check_number(max_groups, "--max-groups", 1, np.inf, integer=True, optional=True)
     try:
         with _opened(path) as file:
             magic = file.read(len(_PARQUET_MAGIC))
@@ -108,7 +110,7 @@ def read_arguments(
     if named == "overlapping":
         labels[named] = _members(groups, labels["by"])
     elif not all(dtype.kind == "b" for dtype in groups.dtypes):
-        _check_number_of_groups(groups, max_groups, option(named))
+        _check_number_of_groups(groups, max_groups or _MOST_GROUPS, option(named))
     return {**values, "sensitive_features": labels[named]}
 
 
@@ -299,7 +301,7 @@ def _members(columns: pd.DataFrame, by: pd.Series[Any] | None) -> pd.DataFrame:
     return members if known.all() else members.where(known)
 
 
-def _check_number_of_groups(groups: pd.DataFrame, most: float, named: str) -> None:
+def _check_number_of_groups(groups: pd.DataFrame, most: int, named: str) -> None:
     """Raise an error for labels that are hardly groups, such as a column of scores."""
     count = len(groups.drop_duplicates())
     if count > most:

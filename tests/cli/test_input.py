@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from skrankfair.__main__ import main
-from skrankfair._cli import commands
 from skrankfair.distributed import measure
 from tests.cli.common import FAST, REQUIRED, SCORED, WHO, complaint, frame, numbers
 
@@ -146,7 +145,7 @@ class TestLabels:
         for most, says in (("119", "more than 119"), ("0", "--max-groups must be an")):
             few = ["session", "--max-groups", most]
             assert says in complaint([*arguments, *few], capsys)
-        monkeypatch.setattr(commands, "MOST_GROUPS", 100)
+        monkeypatch.setattr("skrankfair._cli.input._MOST_GROUPS", 100)
         exposure = ["--metrics", "pairwise_exposure", "--max-groups", "120"]
         content = numbers([*arguments, "session", *exposure], tmp_path)
         assert len(content["groups"]) == 120
