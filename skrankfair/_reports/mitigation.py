@@ -180,12 +180,17 @@ class MitigationReport(Formats):
         return [said for table in self._tables.items() for said in self._said(*table)]
 
     def _said(self, title: str, rows: pd.DataFrame) -> list[str]:
-        """Return what the rows of one table say."""
+        """Return what the rows of one table say: of a goal, what became of all."""
         if title == _COST:
             return [*self._parity(), f"Cost: {_in_words(rows)}."]
-        named = f"{title}: " if self.goal else ""
-        moved = _moves(rows, whole=title.startswith("Goal"))
-        return [f"{named}{said}" for said in moved]
+        moved = rows[~rows["again"]].groupby("verdict")
+        named = (*_MOVES, *_STILL) if title.startswith("Goal") else _MOVES
+        said = [
+            f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
+            for move in named
+            if move in moved.groups
+        ] or ["No disparity moved beyond chance."]
+        return [f"{title}: {text}" if self.goal else text for text in said]
 
     def _parity(self) -> list[str]:
         """Return what the tests of predictive parity say, if there are any."""
@@ -271,17 +276,6 @@ class MitigationReport(Formats):
             confidence_level=self.confidence_level,
         )
         return display.plot(axes=axes, **kwargs)
-
-
-def _moves(rows: pd.DataFrame, *, whole: bool) -> list[str]:
-    """Return sentences that say which disparities moved, or what became of all."""
-    moved = rows[~rows["again"]].groupby("verdict")
-    still = _STILL if whole else ()
-    return [
-        f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
-        for move in (*_MOVES, *still)
-        if move in moved.groups
-    ] or ["No disparity moved beyond chance."]
 
 
 def _plot(labels: list[str], rows: pd.DataFrame) -> ForestPlot:
