@@ -105,8 +105,6 @@ class AuditRows:
         Outcomes, scores, groups, units and weights, as metrics of rows take them.
     qid : array-like of shape (n,) or None
     data : RankedData
-    cluster : array-like of shape (n,) or (n, 2), or None
-        Users and items, if both were given; those of `columns` are the users.
     given : dict of str to array-like
         All columns that the caller gave.
     groupings : dict of str to array-like or frame
@@ -122,7 +120,6 @@ class AuditRows:
     columns: Mapping[str, Any]
     qid: Any
     data: RankedData
-    cluster: Any
     given: Mapping[str, Any]
     groupings: Mapping[str, Any]
     sides: Mapping[tuple[str, ...], Sequence[str]]
@@ -167,14 +164,12 @@ class AuditRows:
             columns["cluster"] = given["qid"]
         if data.item_weight is not None:
             columns["sample_weight"] = of_input(data, np.asarray(data.pair_weight))
-        cluster, columns["cluster"] = columns["cluster"], users_of(columns["cluster"])
         levels = None
         if (fixed := given.get("within")) is not None:
             levels = Groups.of_labels(encode(fixed, "within"))
             check_lengths(within=levels.n_rows, y_score=data.n_input)
         data.keep_blocks()  # which all metrics share
-        units = given["qid"], data, cluster
-        return cls(columns, *units, given, groupings, sides, levels)
+        return cls(columns, given["qid"], data, given, groupings, sides, levels)
 
     def within(self, groups: Array, kept: Array) -> AuditRows:
         """Return some rows with other groups, which are compared within a level only.
@@ -229,22 +224,24 @@ class AuditRows:
         Its errors are those of users alone where it takes no items.
         """
         try:
-            return self._measured(metric, self.data, self.cluster)
+            return self._measured(metric)
         except OneWayError:
-            users = self.columns["cluster"]
-            return self._measured(metric, replace(self.data, item=None), users)
+            return self.of_users()._measured(metric)
 
-    def _measured(
-        self, metric: AuditMetric, data: RankedData, cluster: Any
-    ) -> GroupEstimates:
+    def of_users(self) -> AuditRows:
+        """Return the rows without the items that recur, for errors of users alone."""
+        columns = {**self.columns, "cluster": users_of(self.columns["cluster"])}
+        return replace(self, columns=columns, data=replace(self.data, item=None))
+
+    def _measured(self, metric: AuditMetric) -> GroupEstimates:
         options = dict(metric.options)
         if metric.takes("engagement"):
             options["engagement"] = self.given.get("engagement")
         if metric.ordered is not None:
-            return metric.ordered(data, **options)
+            return metric.ordered(self.data, **options)
         if metric.takes("qid"):
             options["qid"] = self.qid
-        return metric.function(**{**self.columns, "cluster": cluster}, **options)
+        return metric.function(**self.columns, **options)
 
     def fitting(
         self, chosen: Sequence[AuditMetric], may_leave_out: bool

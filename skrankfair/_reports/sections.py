@@ -116,6 +116,7 @@ def further_sections(
         return sections, notes
     if of_places and rows.are_of_models:
         return sections, [note("no_places")]
+    rows = rows.of_users()  # tests have no errors of both
     named = {"": rows.columns["sensitive_features"]}
     if rows.sides and not of_places:
         named = {f", by {by}": labels for by, labels in rows.groupings.items()}
@@ -268,8 +269,7 @@ def impact_sections(
     protection).
     """
     selected, rate, meaning = _selected(rows, options)
-    weight = rows.columns["sample_weight"]
-    units = {"cluster": rows.cluster, "sample_weight": weight}
+    units = {name: rows.columns[name] for name in ("cluster", "sample_weight")}
     words = [meaning, table()["sections"]["impact"]["method"]]
     sections = []
     with collected_warnings():
