@@ -284,11 +284,11 @@ def _splits(
         unit = pd.factorize(to_numpy(unit, "groups"))[0]
     labels = as_columns(columns["sensitive_features"], "sensitive_features")[0]
     group, names = pd.MultiIndex.from_arrays(labels).factorize()
-    strata, classifier = group, tags_of(estimator).estimator_type == "classifier"
-    if classifier:
+    strata = group
+    if tags_of(estimator).estimator_type == "classifier":
         codes = pd.factorize(to_numpy(y, "y"))[0] + 1
         strata = group * (codes.max() + 1) + codes
-    splits = splits_of(cv, X, y, strata, unit, classifier)
+    splits = splits_of(cv, X, y, strata, unit)
     known = ~np.any([pd.isna(column) for column in labels], axis=0)
     warn_of_folds(splits, np.where(known, group, -1), names.tolist())
     return splits

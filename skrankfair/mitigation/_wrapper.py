@@ -108,7 +108,6 @@ def splits_of(
     y: Any,
     strata: Array,
     unit: Array | None,
-    classifier: bool,
     parameters: Mapping[str, Any] | None = None,
 ) -> list[tuple[Array, Array]]:
     """Return the numbers of the training and the test rows of each fold.
@@ -121,7 +120,7 @@ def splits_of(
     rows = np.arange(strata.size)
     if not (cv is None or isinstance(cv, Integral)):
         given = {"groups": unit, **(parameters or {})}
-        known = check_cv(cv, y, classifier=classifier)
+        known = check_cv(cv)
         # The errors of a splitter are its own.
         splits = [*known.split(X, y, **given)] if hasattr(cv, "split") else known.cv
         try:
@@ -341,12 +340,12 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             return [Fold(estimator, np.arange(len(rows.y)), scores)]
         y, group = rows.y, rows.groups.values
         unit = None if rows.cluster is None else rows.cluster.codes
-        strata, classifier = group, isinstance(self, ClassifierMixin)
-        if classifier:
+        strata = group
+        if isinstance(self, ClassifierMixin):
             # Rows of unknown outcome are a class of their own.
             y = np.unique(y, return_inverse=True)[1]
             strata = group * (y.max() + 1) + y
-        splits = splits_of(cv, rows.X, y, strata, unit, classifier, rows.split)
+        splits = splits_of(cv, rows.X, y, strata, unit, rows.split)
         splits = [(train[np.isin(train, rows.known)], test) for train, test in splits]
         warn_of_folds(splits, group, rows.groups.labels)
         return Parallel(n_jobs=self.n_jobs)(
