@@ -284,9 +284,6 @@ class FairnessScorer(BaseScorer):
     def _get_metadata_request(self) -> MetadataRequest:
         return self._request_of(self._requests)
 
-    def _accept_sample_weight(self) -> bool:
-        return "sample_weight" in self._score_func.columns_taken
-
     def _score(
         self,
         method_caller: Callable[..., Any],
