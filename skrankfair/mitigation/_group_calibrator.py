@@ -603,7 +603,6 @@ class _GroupCalibrated(ModelWrapper):
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
         """Return the expected outcomes, the mean of those of the models."""
-        check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         models = zip(self.estimators_, self.group_calibrators_, strict=True)
         total = 0.0

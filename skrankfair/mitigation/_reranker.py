@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from .._estimates import formatting as fmt
 from .._inputs.by_name import (
@@ -25,7 +25,6 @@ from .._inputs.sklearn_private import (
     n_rows_of,
     routing_enabled,
     tags_of,
-    with_names,
 )
 from .._inputs.validation import (
     Array,
@@ -56,7 +55,7 @@ from ._floors import (
     reassigned,
     shortage,
 )
-from ._wrapper import check_table, for_model, router_of, scores_of
+from ._wrapper import check_features, for_model, router_of, scores_of
 
 #: The methods that reach counts, and those that share exposure or attention.
 _COUNTING = ("det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir")
@@ -502,9 +501,7 @@ class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
             scores = numeric_features(self, X, names, "scores", reset=reset)
             self._check_relevance(scores)
         else:
-            check_table(X)
-            y = of_fit.get("y", "no_validation")
-            validate_data(self, with_names(X), y, reset=reset, skip_check_array=True)
+            check_features(self, X, of_fit.get("y", "no_validation"), reset=reset)
         weight = of_fit.get("sample_weight")
         groups, codes, weight = columns_of_rows(n_rows_of(X), weight, **given)
         given["sample_weight"] = weight

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
@@ -577,7 +576,6 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             It names the groups that `fit` has not seen, which get the threshold of all
             rows together.
         """
-        check_is_fitted(self)
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         score = scores_of(self.estimator_, features, metadata, self._methods())
         cuts, fate = self._cuts, "get the threshold of all rows together"

@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimates import formatting as fmt
 from .._inputs.by_name import (
@@ -281,8 +281,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self._check_options()
         passed = {"sensitive_features": sensitive_features, "cluster": cluster}
         columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
-        check_table(X)
-        self._check_names(X, y, reset=True)
+        check_features(self, X, y, reset=True)
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, y)
         assert_all_finite(y, input_name="y", allow_nan=self._unknown_outcomes)
@@ -359,19 +358,14 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             model = fit_clone(model, rows.X, rows.y, rows.known, rows.fit)
         return Fold(model, np.concatenate(scored), np.concatenate(scores))
 
-    def _check_names(self, X: Any, y: Any = "no_validation", *, reset: bool) -> None:
-        """Check the names of the columns; a hidden one of clusters may be missing."""
-        X = without_units(self, X) if self.drop_metadata_columns else X
-        validate_data(self, with_names(X), y, reset=reset, skip_check_array=True)
-
     def _predict_rows(
         self, X: Any, sensitive_features: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Return X for the model, labels of groups and metadata for the model."""
+        check_is_fitted(self)
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
-        check_table(X)
-        self._check_names(X, reset=False)
+        check_features(self, X, reset=False)
         metadata = {} if labels is None else {"sensitive_features": labels}
         return for_model(self, X), labels, metadata
 
@@ -446,8 +440,13 @@ def _is_known(y: Array) -> Array:
     return ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
 
 
-def check_table(X: Any) -> None:
-    """Raise a ValueError unless X has two dimensions and some row."""
+def check_features(
+    estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool
+) -> None:
+    """Raise a ValueError unless X is a table with some row and the names of the fit.
+
+    A column of clusters that is hidden from the model may be missing.
+    """
     shape = getattr(X, "shape", (1, 1))
     if len(shape) != 2:
         raise ValueError(
@@ -458,3 +457,5 @@ def check_table(X: Any) -> None:
         raise ValueError(
             f"X must have at least one row (n_samples); got shape {shape}."
         )
+    X = without_units(estimator, X) if estimator.drop_metadata_columns else X
+    validate_data(estimator, with_names(X), y, reset=reset, skip_check_array=True)
