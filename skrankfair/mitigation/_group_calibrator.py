@@ -55,7 +55,6 @@ class ScoreCurves:
     """The calibration of one group: a curve for each column of scores."""
 
     curves: tuple[Curve, ...]  # length d
-    n_rows: int  # that they were fitted with
 
     def predict(self, score: Any) -> Array:
         """Return the expected outcomes at the scores, shape (n,) or (n, d)."""
@@ -90,8 +89,7 @@ class ScoreSums:
     #: Length d: one for each column of scores, by score and by the fold of the cluster
     #: or, without clusters, the outcome.
     columns: tuple[Pooled, ...]
-    n_rows: int
-    n_clusters: int
+    n_clusters: int  # of rows, if there are no clusters
     cluster: Array | None  # shape (N_FOLDS,): units in each fold, if there are clusters
     square: float  # sum over rows of weight times squared outcome
     within_unit: bool  # whether all outcomes are in [0, 1]
@@ -127,14 +125,13 @@ class ScoreSums:
             for score in scores
         )
         square, within = float(weight @ y**2), within_unit(rows.y)
-        return cls(columns, y.size, rows.n_clusters, units, square, within)
+        return cls(columns, rows.n_clusters, units, square, within)
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
         """Return the sums over both batches, which share no cluster."""
         columns = zip(self.columns, other.columns, strict=True)
         return ScoreSums(
             tuple(a + b for a, b in columns),
-            self.n_rows + other.n_rows,
             self.n_clusters + other.n_clusters,
             None if self.cluster is None else self.cluster + other.cluster,
             self.square + other.square,
@@ -497,7 +494,7 @@ class GroupCalibrator(CalibratesByGroup):
             columns = [CurveRows(score, *given) for score in rows.x.T]
         odds = zip(log_odds, columns, strict=True)
         curves = [self._fit_with(self.calibrator, of)(column) for of, column in odds]
-        return ScoreCurves(tuple(curves), rows.n_rows)
+        return ScoreCurves(tuple(curves))
 
     def _fit_with(self, calibrator: Any, log_odds: bool) -> Fit:
         """Return the function that fits curves of a score to rows."""
@@ -526,8 +523,8 @@ class GroupCalibrator(CalibratesByGroup):
             of_groups = {g: rows[k] for g, rows in zip(groups, each, strict=True)}
             curves = [of_group.curves[k] for of_group in alone.values()]
             columns.append(shrink(of_all, of_groups, curves, pooled.curves[k], fits))
-        shrunken = zip(alone.items(), zip(*columns, strict=True), strict=True)
-        return {g: ScoreCurves(curves, a.n_rows) for (g, a), curves in shrunken}
+        shrunken = map(ScoreCurves, zip(*columns, strict=True))
+        return dict(zip(groups, shrunken, strict=True))
 
     def _to_split(self, rows: ScoreRows | ScoreSums) -> list[FoldedRows]:
         """Return the sums of rows that tell how much a curve borrows."""
