@@ -602,12 +602,12 @@ class _GroupCalibrated(ModelWrapper):
         """Return the expected outcomes, the mean of those of the models."""
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         models = zip(self.estimators_, self.group_calibrators_, strict=True)
-        total = 0.0
+        outcomes = []
         with once_each():
             for model, calibrator in models:
                 scores = scores_of(model, features, metadata)
-                total = total + calibrator.transform(scores[:, None], labels)[:, 0]
-        return np.asarray(total) / len(self.estimators_)
+                outcomes.append(calibrator._calibrated(scores[:, None], labels))
+        return np.mean(outcomes, axis=0)[:, 0]
 
 
 class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import special
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV, _SigmoidCalibration
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
@@ -397,6 +398,13 @@ class TestRegressor:
         assert np.sqrt(np.mean(error**2)) < 0.12
         plain = LinearRegression().fit(X[["x"]], y).predict(fresh[["x"]])
         assert np.sqrt(np.mean((plain - mean)[inside] ** 2)) > 0.4
+
+    def test_predicts_arrays_where_transformers_return_frames(self):
+        X, y, _ = self.problem(n=300)
+        model = GroupCalibratedRegressor(LinearRegression(), **COLUMNS).fit(X, y)
+        expected = model.predict(X)
+        with config_context(transform_output="pandas"):
+            np.testing.assert_array_equal(model.predict(X), expected)
 
     def test_rows_in_several_or_no_folds(self):
         X, y, _ = self.problem(n=500)
