@@ -31,7 +31,7 @@ class Side:
     """The out-of-fold scores of a group, and the outcome to expect at each of them."""
 
     rows: ScoreRows  # of positive weight; outcomes are NaN where they are unknown
-    known: ScoreRows  # those of known outcome
+    known: CurveRows  # those of known outcome
     curve: Curve  # does not decrease
 
     @property
@@ -48,9 +48,9 @@ class Side:
     @property
     def lowest(self) -> float:
         """The lowest score of a known outcome, or -inf if all are known."""
-        if self.known.n_rows == self.rows.n_rows:
+        if self.known.score.size == self.score.size:
             return -np.inf
-        return float(self.known.x.min(initial=np.inf))
+        return float(self.known.score.min(initial=np.inf))
 
     @cached_property
     def expected(self) -> Array:
@@ -74,33 +74,34 @@ class Side:
 
         It is NaN without data, and where all outcomes near it are of one kind.
         """
-        score = self.known.x[:, 0]
+        score = self.known.score
         low, high = score.min(initial=np.inf), score.max(initial=-np.inf)
         if not low <= threshold <= high or low == high:
             return np.nan
         curve = nadaraya_watson(
-            self.known.y[:, 0],
+            self.known.outcome,
             score,
             [threshold],
-            cluster=self.known.cluster_codes,
+            cluster=self.known.cluster,
             sample_weight=self.known.weight,
         )
         return float(curve.standard_error[0]) or np.nan
 
 
-def of_known_outcome(rows: ScoreRows) -> ScoreRows:
-    """Return the rows whose outcome is known."""
-    return rows.take(np.flatnonzero(np.isfinite(rows.y[:, 0])))
+def of_known_outcome(rows: ScoreRows) -> CurveRows:
+    """Return the rows whose outcome is known, which a curve is fitted to."""
+    some = rows.take(np.flatnonzero(np.isfinite(rows.y[:, 0])))
+    return CurveRows(some.x[:, 0], some.y[:, 0], some.weight, some.cluster_codes)
 
 
-def extrapolated(curve: Curve, known: ScoreRows, low: float) -> Line:
+def extrapolated(curve: Curve, known: CurveRows, low: float) -> Line:
     """Return the curve, with a line below the lowest score of a known outcome (§6.1).
 
     The line is that of least squares through the nearest quarter of the rows, at least
     50. It does not fall. The curve does not either; it is fitted to the rows of `known`
     outcomes, and `low` is the lowest score of all rows.
     """
-    score, outcome = known.x[:, 0], known.y[:, 0]
+    score, outcome = known.score, known.outcome
     order = np.argsort(score, kind="stable")
     near = order[: max(_NEAR_ROWS, int(_NEAR_SHARE * score.size))]
     weight = np.ones(near.size) if known.weight is None else known.weight[near]
@@ -658,18 +659,16 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """Return the scores and curves of the groups, and those of all rows."""
         odds = within_unit(rows.x)
 
-        def fitted(of_side: ScoreRows, known: ScoreRows) -> Side:
-            columns = known.x[:, 0], known.y[:, 0], known.weight, known.cluster_codes
-            of_curve = CurveRows(*columns)
-            curve = fit_curve(self.calibrator, of_curve, monotonic=True, log_odds=odds)
-            if (low := float(of_side.x.min())) < known.x.min():
+        def fitted(of_side: ScoreRows, known: CurveRows) -> Side:
+            curve = fit_curve(self.calibrator, known, monotonic=True, log_odds=odds)
+            if (low := float(of_side.x.min())) < known.score.min():
                 curve = extrapolated(curve, known, low)
             return Side(of_side, known, curve)
 
         pooled, sides, small = fitted(rows, of_known_outcome(rows)), {}, []
         for label, of_group in rows_by_group(rows):
             known = of_known_outcome(of_group)
-            if self._grouped and known.n_rows < self.min_group_size:
+            if self._grouped and known.score.size < self.min_group_size:
                 small.append(label)
                 sides[label] = Side(of_group, known, pooled.curve)
             else:
