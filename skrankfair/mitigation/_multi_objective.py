@@ -96,21 +96,17 @@ class ObjectiveParity:
             mean_squared_error, mean_squared_error_change, ci_low, ci_high.
         """
         columns: dict[str, Mapping[str, float]] = {"weight": self.weights}
-        sides = {"before": self.before, "after": self.after}
-        for side, tests in sides.items():
-            columns[f"pvalue_{side}"] = {n: t.pvalue for n, t in tests.items()}
-        for side, tests in sides.items():
-            largest = {n: t.largest_difference for n, t in tests.items()}
-            columns[f"largest_{side}"] = largest
+        for name, number in (("pvalue", "pvalue"), ("largest", "largest_difference")):
+            for side, tests in (("before", self.before), ("after", self.after)):
+                values = {n: float(getattr(test, number)) for n, test in tests.items()}
+                columns[f"{name}_{side}"] = values
         for name, means in (("", self.error), ("_change", self.error_change)):
             values = {n: float(mean.estimate[0]) for n, mean in means.items()}
             columns[f"mean_squared_error{name}"] = values
         changes = self.error_change.items()
-        ends = {
-            n: np.stack(c.confidence_interval(confidence_level)) for n, c in changes
-        }
-        for k, name in enumerate(("ci_low", "ci_high")):
-            columns[name] = {n: float(of_change[k, 0]) for n, of_change in ends.items()}
+        ends = {n: c.confidence_interval(confidence_level) for n, c in changes}
+        for name, end in (("ci_low", "low"), ("ci_high", "high")):
+            columns[name] = {n: getattr(ci, end)[0] for n, ci in ends.items()}
         frame = pd.DataFrame(columns, index=list(self.after), dtype=float)
         return frame.rename_axis("objective")
 
