@@ -26,24 +26,15 @@ RATES = ("demographic_parity", "equal_opportunity", "equalized_odds")
 _NEAR_ROWS, _NEAR_SHARE = 50, 0.25
 
 
-@dataclass(frozen=True)
-class Side:
-    """The out-of-fold scores of a group, and the outcome to expect at each of them."""
+@dataclass(frozen=True, kw_only=True)
+class Side(CurveRows):
+    """The out-of-fold scores of a group, and the outcome to expect at each of them.
 
-    rows: ScoreRows  # of positive weight; outcomes are NaN where they are unknown
-    known: CurveRows  # those of known outcome
+    Outcomes are NaN where they are unknown. Only the known rows have clusters.
+    """
+
+    known: CurveRows  # the rows of known outcome
     curve: Curve  # does not decrease
-
-    @property
-    def score(self) -> Array:
-        """The scores, shape (n,)."""
-        return self.rows.x[:, 0]
-
-    @property
-    def weight(self) -> Array:
-        """The weights of the rows, shape (n,)."""
-        weight = self.rows.weight
-        return np.ones(len(self.rows.x)) if weight is None else weight
 
     @property
     def lowest(self) -> float:
@@ -67,7 +58,7 @@ class Side:
 
     def positive(self, threshold: float) -> float:
         """Return the weight of the rows that reach a threshold."""
-        return float(self.weight @ (self.score >= threshold))
+        return float(self.share @ (self.score >= threshold))
 
     def error_at(self, threshold: float) -> float:
         """Return the standard error of the outcome at a threshold.
@@ -86,12 +77,6 @@ class Side:
             sample_weight=self.known.weight,
         )
         return float(curve.standard_error[0]) or np.nan
-
-
-def of_known_outcome(rows: ScoreRows) -> CurveRows:
-    """Return the rows whose outcome is known, which a curve is fitted to."""
-    some = rows.take(np.flatnonzero(np.isfinite(rows.y[:, 0])))
-    return CurveRows(some.x[:, 0], some.y[:, 0], some.weight, some.cluster_codes)
 
 
 def extrapolated(curve: Curve, known: CurveRows, low: float) -> Line:
@@ -123,7 +108,7 @@ def common_level(sides: Sequence[Side], positive: float) -> tuple[float, list[Ar
     `positive` is the weight that is to be positive.
     """
     expected = np.concatenate([side.expected for side in sides])
-    weight = np.concatenate([side.weight for side in sides])
+    weight = np.concatenate([side.share for side in sides])
     ranks = [rankdata(side.score, "dense") for side in sides]
     rank = np.concatenate([place / (place.max() + 1) for place in ranks])
     order = np.lexsort((-rank, -expected))
@@ -659,21 +644,22 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """Return the scores and curves of the groups, and those of all rows."""
         odds = within_unit(rows.x)
 
-        def fitted(of_side: ScoreRows, known: CurveRows) -> Side:
-            curve = fit_curve(self.calibrator, known, monotonic=True, log_odds=odds)
-            if (low := float(of_side.x.min())) < known.score.min():
-                curve = extrapolated(curve, known, low)
-            return Side(of_side, known, curve)
+        def side_of(rows: ScoreRows, of_all: Curve | None) -> Side:
+            """Return rows with their own curve, or with that of all if they are few."""
+            score, outcome, curve = rows.x[:, 0], rows.y[:, 0], of_all
+            some = rows.take(np.flatnonzero(np.isfinite(outcome)))
+            columns = some.x[:, 0], some.y[:, 0], some.weight, some.cluster_codes
+            known = CurveRows(*columns)
+            if curve is None or known.score.size >= self.min_group_size:
+                curve = fit_curve(self.calibrator, known, monotonic=True, log_odds=odds)
+                if (low := float(score.min())) < known.score.min():
+                    curve = extrapolated(curve, known, low)
+            return Side(score, outcome, rows.weight, known=known, curve=curve)
 
-        pooled, sides, small = fitted(rows, of_known_outcome(rows)), {}, []
-        for label, of_group in rows_by_group(rows):
-            known = of_known_outcome(of_group)
-            if self._grouped and known.score.size < self.min_group_size:
-                small.append(label)
-                sides[label] = Side(of_group, known, pooled.curve)
-            else:
-                sides[label] = fitted(of_group, known)
-        if small:
+        pooled = side_of(rows, None)
+        of_all = pooled.curve if self._grouped else None
+        sides = {label: side_of(some, of_all) for label, some in rows_by_group(rows)}
+        if small := [g for g, side in sides.items() if side.curve is pooled.curve]:
             warn_user(
                 f"Groups with fewer than min_group_size={self.min_group_size} known "
                 f"outcomes have the curve of all rows: {quoted(small)}.",
@@ -707,7 +693,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             positive += sum(share * side.positive(cut) for cut, share in cuts.items())
             if min(cuts) < min(side.lowest, now):
                 below.append(label)
-        total = float(pooled.weight.sum())
+        total = float(pooled.share.sum())
         self.positive_rate_ = positive / total
         self.positive_rate_before_ = pooled.positive(now) / total
         if below:
@@ -757,7 +743,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         for side in sides:
             if side.score.size < self.min_group_size:
                 rates.append((whole, now_of_all))
-                few += side.weight.sum() / pooled.weight.sum()
+                few += side.share.sum() / pooled.share.sum()
             else:
                 rates.append(self._rates_of(side))
                 curves.append(rates[-1][0])
@@ -782,23 +768,23 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def _rates_of(self, side: Side) -> tuple[RateCurve, float]:
         """Return the rate at each threshold, and the present one."""
-        share = rate_shares(self.constraint, side.expected, side.weight)
-        curve = RateCurve.of_rows(side.score, share, side.weight)
+        share = rate_shares(self.constraint, side.expected, side.share)
+        curve = RateCurve.of_rows(side.score, share, side.share)
         return curve, float(share @ (side.score >= self._cut))
 
     def _random(self, sides: Sequence[Side], pooled: Side) -> Cuts:
         """Return the thresholds that are drawn between."""
         expected, hulls = [], {}
         for number, side in enumerate(sides):
-            outcome, fitted = side.rows.y[:, 0], np.clip(side.expected, 0, 1)
+            outcome, fitted = side.outcome, np.clip(side.expected, 0, 1)
             observed = np.isfinite(outcome) & (side.curve is not pooled.curve)
             expected.append(np.where(observed, outcome, fitted))
             if side.score.size >= self.min_group_size:
                 # It raises for outcomes of one kind, which have no hull.
-                rate_shares(self.constraint, expected[-1], side.weight)
-                hulls[number] = Hull.of_rows(side.score, expected[-1], side.weight)
+                rate_shares(self.constraint, expected[-1], side.share)
+                hulls[number] = Hull.of_rows(side.score, expected[-1], side.share)
         score = np.concatenate([side.score for side in sides])
-        weight = np.concatenate([side.weight for side in sides])
+        weight = np.concatenate([side.share for side in sides])
         outcome = np.concatenate(expected)
         good, cost = float(weight @ outcome), self._cut
         if not self._by_probability:
