@@ -295,21 +295,17 @@ class CalibratesByGroup(
         self, whole: Any, groups: Iterable[tuple[Hashable, Any]], log_odds: list[bool]
     ) -> None:
         """Fit the calibration of the whole and of each group that is large enough."""
-        pooled = self._fitted(whole, log_odds)
-        calibrators: dict[Hashable, Any] = {}
-        small, alone = [], {}
-        for label, of_group in groups:
-            calibrators[label] = pooled
-            if self._grouped and of_group.n_clusters < self.min_group_size:
-                small.append(label)
-            elif self._grouped:
-                alone[label] = of_group
+        pooled, every = self._fitted(whole, log_odds), dict(groups)
+        enough = self.min_group_size if self._grouped else np.inf
+        alone = {g: rows for g, rows in every.items() if rows.n_clusters >= enough}
+        calibrators = dict.fromkeys(every, pooled)
         calibrators |= self._of_groups(whole, alone, log_odds, pooled)
         # Only when all is fitted: if the fit fails, the old curves stay.
         self.groups_ = tuple(calibrators)
         self.pooled_calibrator_ = pooled
         self.calibrators_ = calibrators
-        if small:
+        small = [label for label in every if label not in alone]
+        if self._grouped and small:
             units = "rows" if whole.cluster is None else "clusters"
             warn_user(
                 f"Groups with fewer than min_group_size={self.min_group_size} {units} "
