@@ -366,11 +366,11 @@ def rule_of(calibrator: Any) -> Any:
     return "rule_of_thumb" if calibrator == "nadaraya_watson" else None
 
 
-def binned(x: Array, weight: Array, n_bins: int | None = None) -> Array:
+def binned(x: Array, weight: Array, n_bins: int = _BINS) -> Array:
     """Return scores, replaced by the means of their bins if there are many rows."""
     if x.size <= _MANY:
         return x
-    levels = np.linspace(0, 1, (_BINS if n_bins is None else n_bins) + 1)[1:-1]
+    levels = np.linspace(0, 1, n_bins + 1)[1:-1]
     edges = np.unique(weighted_quantile(x, levels, weight))
     place = np.searchsorted(edges, x)
     return (np.bincount(place, weight * x) / np.bincount(place, weight))[place]
