@@ -54,17 +54,13 @@ class FitRows:
 
     X: Any  # shape (n, d): for the wrapped model
     y: Array  # shape (n,)
+    known: Array  # shape (n,), bool: whether the outcome is known
     groups: Groups  # disjoint
     cluster: Codes | None
     weight: Array | None  # shape (n,) or None
     metadata: dict[str, Any]  # that the wrapped model may take when it predicts
     fit: dict[str, Any]  # parameters of its fit
     split: dict[str, Any]  # parameters of the splitter
-
-    @property
-    def known(self) -> Array:
-        """The numbers of the rows whose outcome is known."""
-        return np.flatnonzero(_is_known(self.y))
 
     def calibration(self, rows: Array, score: Array, outcome: Array) -> ScoreRows:
         """Return some rows with their scores, for the fit of a calibration.
@@ -289,8 +285,9 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if not classifier:
             y = as_numbers(y, "y")
         groups, clusters, weight = columns_of_rows(len(y), sample_weight, **columns)
+        known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
         if classifier:
-            counted = _is_known(y) if weight is None else _is_known(y) & (weight > 0)
+            counted = known if weight is None else known & (weight > 0)
             self.classes_ = two_classes(y[counted])
         metadata = {"sample_weight": weight, **columns}
         given = {name: value for name, value in metadata.items() if value is not None}
@@ -314,7 +311,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             )
         self._grouped = "sensitive_features" in given
         X, given = for_model(self, X), {**fit_params, **given}
-        self._fit(FitRows(X, y, groups, clusters, weight, given, fit, split))
+        self._fit(FitRows(X, y, known, groups, clusters, weight, given, fit, split))
         return self
 
     @abstractmethod
@@ -345,7 +342,7 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             y = np.unique(y, return_inverse=True)[1]
             strata = group * (y.max() + 1) + y
         splits = splits_of(cv, rows.X, y, strata, unit, rows.split)
-        splits = [(train[np.isin(train, rows.known)], test) for train, test in splits]
+        splits = [(train[rows.known[train]], test) for train, test in splits]
         warn_of_folds(splits, group, rows.groups.labels)
         return Parallel(n_jobs=self.n_jobs)(
             delayed(_fitted_fold)(estimator, rows, split, methods) for split in splits
@@ -355,7 +352,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Return the model of all known outcomes, with the scores of the folds."""
         model, (_, scored, scores) = self.estimator, zip(*folds, strict=True)
         if not isinstance(model, FrozenEstimator):
-            model = fit_clone(model, rows.X, rows.y, rows.known, rows.fit)
+            known = np.flatnonzero(rows.known)
+            model = fit_clone(model, rows.X, rows.y, known, rows.fit)
         return Fold(model, np.concatenate(scored), np.concatenate(scores))
 
     def _predict_rows(
@@ -433,11 +431,6 @@ class ScoresByGroup:
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_class = False
         return tags
-
-
-def _is_known(y: Array) -> Array:
-    """Return a mask of the known outcomes."""
-    return ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
 
 
 def check_features(
