@@ -239,7 +239,14 @@ class Estimate(Shown, PilotData):
 
     def as_pilot(self, pilot_error: str) -> Pilot:
         """Return the result as a pilot for plans; warn where it can promise little."""
-        return self._estimates.pilot(pilot_error, self.name)
+        return self._compared.pilot(pilot_error, self.name)
+
+    @property
+    def _compared(self) -> Estimates:
+        """The numbers, which have to have a fair value."""
+        if self.null_value is None:
+            raise ValueError(f"{self.name} is no contrast that has a fair value.")
+        return self._estimates
 
     def confidence_interval(
         self,
@@ -308,9 +315,7 @@ class Estimate(Shown, PilotData):
             If the margin does not contain the value of no difference, for a level
             outside (0, 0.5), or if the estimate is no contrast.
         """
-        if self.null_value is None:
-            raise ValueError(f"{self.name} is no contrast that has a fair value.")
-        return self._estimates.equivalence_test(margin, alpha)
+        return self._compared.equivalence_test(margin, alpha)
 
     def minimum_detectable(
         self, power: float = 0.8, alpha: float = 0.05, pilot_error: str = "estimated"
@@ -336,7 +341,8 @@ class Estimate(Shown, PilotData):
         Raises
         ------
         ValueError
-            Unless ``0 < alpha < power < 1``, or for an unknown `pilot_error`.
+            Unless ``0 < alpha < power < 1``, for an unknown `pilot_error`, or if the
+            estimate is no contrast that has a fair value.
 
         Warns
         -----

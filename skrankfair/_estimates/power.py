@@ -341,8 +341,8 @@ class PilotData(ABC):
         ------
         ValueError
             For a gap that is not positive (a factor of 1), unless
-            ``0 < alpha < power < 1``, for a metric that is not tested by t, or for an
-            unknown `pilot_error`.
+            ``0 < alpha < power < 1``, for a metric or contrast that is not tested by t,
+            or for an unknown `pilot_error`.
 
         Warns
         -----

@@ -225,8 +225,7 @@ def test_fail_if_has_a_status_and_the_report_all_the_same(
     options = ["--fail-if", conditions, "--json", str(path)]
     assert main(["audit", files[0], *FAST, *options]) == status
     assert says in capsys.readouterr().out
-    sections = json.loads(path.read_text())["sections"]
-    assert sections[0]["title"] == "Conditions"
+    assert json.loads(path.read_text())["sections"][0]["title"] == "Conditions"
 
 
 def test_provenance_is_all_that_the_numbers_come_from(file, tmp_path, monkeypatch):

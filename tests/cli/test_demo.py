@@ -37,8 +37,7 @@ def test_hiring_is_by_race_and_sex_of_names(capsys):
     assert headline.startswith("Who is selected? Selected less often: race=black")
     ratio = "below four fifths of the rate of white, beyond chance: black (0.668)."
     assert f"By race, {ratio}" in headline
-    frame = known_frame("openintro/resume")
-    rates = frame.groupby("race")["received_callback"].mean()
+    rates = known_frame("openintro/resume").groupby("race")["received_callback"].mean()
     by_race = {row[0]: row for row in found["sections"][0]["rows"]}
     assert by_race["black"][4] == f"{rates['black'] / rates['white']:.4f}"
     assert "below four fifths" in by_race["black"][-1]

@@ -41,8 +41,7 @@ def test_reads_standard_input(file, tmp_path, monkeypatch, capsys):
     content = io.BytesIO(Path(file).read_bytes())
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=content))
     assert numbers(["audit", "-", *FAST], tmp_path) == expected
-    in_parts = ["audit", "-", *FAST, "--memory", "1GB"]
-    assert "got -." in complaint(in_parts, capsys)
+    assert "got -." in complaint(["audit", "-", *FAST, "--memory", "1GB"], capsys)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "xlsx"])

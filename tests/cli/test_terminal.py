@@ -71,8 +71,7 @@ class TestTerminal:
         monkeypatch.delenv("NO_COLOR", raising=False)
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-        data = frame().replace({"region": {"south": "[red]south"}})
-        data.to_csv(file, index=False)
+        frame().replace({"region": {"south": "[red]south"}}).to_csv(file, index=False)
         assert main(["audit", file, *FAST]) == 0
         captured = capsys.readouterr()
         assert "\x1b[" in captured.out

@@ -87,8 +87,7 @@ def test_columns():
     columns = rankings_to_columns([["b", "a"], ("a",), iter([3, "a", ("b", 1)])])
     assert columns["y_score"].tolist() == [2, 1, 1, 3, 2, 1]
     assert columns["qid"].tolist() == [0, 0, 1, 2, 2, 2]
-    labels = ["b", "a", "a", 3, "a", ("b", 1)]
-    assert columns["sensitive_features"] == labels
+    assert columns["sensitive_features"] == ["b", "a", "a", 3, "a", ("b", 1)]
 
 
 @pytest.mark.parametrize("rankings", [[], [["a"], []]])
@@ -191,8 +190,7 @@ def test_columns_are_named_as_arguments():
 def test_shares_are_those_of_the_paper(data):
     np.testing.assert_allclose(data.share, [1 / 7, 5 / 7], rtol=1e-14)
     n = 200_000
-    in_u = (data.query_type[::10] == "u").mean()
-    assert abs(in_u - 0.5) < tolerance(0.5, n)
+    assert abs((data.query_type[::10] == "u").mean() - 0.5) < tolerance(0.5, n)
     for kind, share in SHARE.items():
         items = data.sensitive_features[data.query_type == kind]
         assert abs((items == 1).mean() - share) < tolerance(share, items.size)
@@ -210,8 +208,7 @@ def test_relevance_is_drawn_with_its_expectation(data):
     edges = np.quantile(data.expected, np.linspace(0, 1, 11))
     place = np.clip(np.searchsorted(edges, data.expected) - 1, 0, 9)
     number = np.bincount(place)
-    noise = data.expected * (1 - data.expected)
-    spread = np.sqrt(np.bincount(place, noise))
+    spread = np.sqrt(np.bincount(place, data.expected * (1 - data.expected)))
     difference = np.bincount(place, data.y_true - data.expected)
     assert np.abs(difference / spread).max() < 4
     assert number.min() > 1000

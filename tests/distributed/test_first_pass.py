@@ -148,8 +148,7 @@ class TestSample:
         assert is_whole or result.first_pass["sample"]["clusters"] >= 10
 
     def test_labels_choose_it(self, frame):
-        clusters = frame["u"].map("user {}".format)
-        frame = frame.assign(text=clusters)
+        frame = frame.assign(text=frame["u"].map("user {}".format))
         rows = _measure._rows_of_clusters(frame, "text", 0.5, 0)
         assert 30 < rows["text"].nunique() < 60
         assert rows.equals(frame[frame["text"].isin(rows["text"])])

@@ -128,8 +128,7 @@ def test_the_line_of_the_readme(frame, tmp_path, monkeypatch):
     (tmp_path / "log").mkdir()
     frame.rename(columns=names).to_parquet(tmp_path / "log" / "1.parquet")
     monkeypatch.chdir(tmp_path)
-    results = eval(line, {"measure": measure})
-    assert results["dips"].groups == ("a", "b", "c")
+    assert eval(line, {"measure": measure})["dips"].groups == ("a", "b", "c")
 
 
 def test_in_processes(sources, whole):

@@ -181,8 +181,7 @@ def test_lines_are_no_comments_and_quotes_are_doubled(tmp_path):
     path = tmp_path / "odd.csv"
     rows = '"#x",1\n#x,2\n"a,b",3\n"say ""x""",4\n\'a,5\n'
     path.write_text("#g,s\n" + 2 * rows)
-    result = measure(path, "group_mean", y_score="s", sensitive_features="#g")
-    (mean,) = result.values()
+    (mean,) = measure(path, "group_mean", y_score="s", sensitive_features="#g").values()
     assert dict(zip(mean.groups, mean.estimate.tolist(), strict=True)) == {
         "#x": 1.5,
         "'a": 5,

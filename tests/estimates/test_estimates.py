@@ -162,7 +162,10 @@ def test_ratio_at_zero_and_below(x, y):
         assert interval.low < contrast.estimate < interval.high
         assert 0 <= contrast.pvalue <= 1
     # Gaps, which are 0 where all is fair, have no ratio that is.
-    assert np.isnan(result_of(values).contrast("a", "b", kind="ratio").pvalue)
+    gaps = result_of(values).contrast("a", "b", kind="ratio")
+    assert np.isnan(gaps.pvalue)
+    with pytest.raises(ValueError, match="a / b is no contrast that has a fair value"):
+        gaps.minimum_detectable()
 
 
 def test_bootstrap_of_a_ratio_with_resamples_without_denominator():

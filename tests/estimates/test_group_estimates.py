@@ -102,8 +102,7 @@ def test_crossed_groups_stay_tuples():
     number = np.arange(letters.size) % 2
     data["sensitive_features"] = pd.DataFrame({"letter": letters, "number": number})
     frame = pairwise_accuracy(**data).to_frame()
-    expected = [(letter, n) for letter in "abc" for n in (0, 1)]
-    assert frame.index.tolist() == expected
+    assert frame.index.tolist() == [(letter, n) for letter in "abc" for n in (0, 1)]
     assert not isinstance(frame.index, pd.MultiIndex)
     assert frame.loc[[("a", 1)], "support"].item() > 0
 

@@ -211,7 +211,7 @@ def test_several_groups():
     np.testing.assert_allclose(strict.pvalues, np.minimum(3 * pointwise, 1))
     assert (t.pvalues >= pointwise).all()
     assert t.pvalue == t.pvalues.min() < strict.pvalue
-    one = compared(*columns, reference="b")
+    one = compared(*columns, reference=np.str_("b"))
     assert one.contrasts == (("a", "b"), ("c", "b"))
     frame = t.to_frame()
     assert frame["a"].tolist() == ["a", "a", "b"]

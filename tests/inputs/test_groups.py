@@ -57,8 +57,7 @@ def test_groups():
     some = groups.take(np.array([0, 3])).without_unused()
     assert some.labels == ("b", "c")
     assert some.mask(0).tolist() == [True, False]
-    member = np.array([[True, True], [False, False], [True, False]])
-    groups = as_groups(member)
+    groups = as_groups(np.array([[True, True], [False, False], [True, False]]))
     assert (groups.labels, groups.n_rows, groups.overlapping) == ((0, 1), 3, True)
     assert groups.mask(1).tolist() == [True, False, False]
     assert groups.take(np.array([1])).without_unused().labels == (0, 1)
