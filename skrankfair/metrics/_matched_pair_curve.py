@@ -363,15 +363,18 @@ def _curve(
             grid = np.unique(as_numbers(epsilon, "epsilon"))
         if grid[0] < 0:
             raise ValueError(f"epsilon must not be negative; got {grid[0]}.")
-        results = []
-        for threshold in grid.tolist():
-            result = matched_pair_estimates(data, epsilon=threshold, **options)
-            # Without its table, as one of several that are kept.
-            sums = result.sums.compact_among(grid.size)
-            results.append(replace(result, sums=sums))
-    curve = MatchedPairCurve(grid, tuple(results))
+        results = tuple(
+            _kept(matched_pair_estimates(data, epsilon=e, **options), grid.size)
+            for e in grid.tolist()
+        )
+    curve = MatchedPairCurve(grid, results)
     _warn_undefined(curve)
     return curve
+
+
+def _kept(result: GroupEstimates, n_results: int) -> GroupEstimates:
+    """Return a result without its table, which is freed before the next is made."""
+    return replace(result, sums=result.sums.compact_among(n_results))
 
 
 def _default_grid(data: RankedData, options: dict[str, Any]) -> Array:
