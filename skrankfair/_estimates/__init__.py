@@ -21,7 +21,8 @@ The clicks and views of three queries, in one group, show all there is to it:
 ...     return totals[..., 0] / totals[..., 1]
 >>> estimate = finalize(S.sum(axis=0))
 >>> without = finalize(S.sum(axis=0) - S)
->>> error = np.sqrt(2 / 3 * ((without - estimate) ** 2).sum())
+>>> Q = len(S)
+>>> error = np.sqrt((Q - 1) / Q * ((without - estimate) ** 2).sum())
 >>> result = GroupEstimates.from_sums(S[:, None], finalize, groups=["all"], name="ctr")
 >>> np.allclose([estimate, error], [result.estimate[0], result.standard_error[0]])
 True
@@ -34,8 +35,10 @@ clusters are one, and the items of one list are two, the members of a group and 
 others.
 
 What is added to this serves two ends. With 10,000 groups no cluster has data of most of
-them, so the table and the jackknife hold entries where there are data and a low rank
-elsewhere; and with more rows than memory, rows of a small share are folded into sums.
+them: the table stores numbers only where a cluster has data of a group, and elsewhere
+the jackknife is the product of two thin matrices (`Entries`). With more rows than
+memory, `compact` replaces the rows that hold little of the data by sums of their powers
+(`Remainder`).
 
 The table and what follows from it, in the order to read them:
 
@@ -64,6 +67,12 @@ The results that users see:
 - `power`: the size of data that a gap needs.
 - `formatting` makes text, `storage` JSON (`older` reads what earlier states wrote), and
   `arrays` protects the arrays of results.
+
+From a call to the printed line: `pairwise_accuracy` reads its columns (`measured` of
+``_inputs.ranking``); `accuracy_estimates` names a `Metric`, and `pair_sums` makes the
+`ClusterSums`. A `GroupEstimates` holds both, and computes `estimate`, `standard_error`
+and `df` when they are asked for. `estimates.estimates_of` puts them on a scale, whose
+`ends` are the interval, and `formatting` prints it.
 
 To add a metric, begin with one that is like it: ``metrics/_rates.py`` sums over rows,
 ``metrics/_ndcg.py`` over lists, and ``metrics/_pairwise.py`` over pairs. An interval of

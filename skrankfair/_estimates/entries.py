@@ -64,7 +64,8 @@ class Entries:
     def sizes(self) -> Array:
         """Return how many rows are above 0, their sum, and the sum of squares, (3, G).
 
-        The low rank is at most 1.
+        The numbers are those of a support: `left` has at most one column, of which all
+        groups have the same multiple.
         """
         some = replace(self, value=1.0 * (self.value > 0), left=1.0 * (self.left > 0))
         sizes = np.stack([np.rint(some.sum()), self.sum(), self.products(self)])

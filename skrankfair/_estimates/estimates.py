@@ -28,7 +28,7 @@ from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
 from .finalize import NOTHING, Finalize, PairedDifference, quotient, shares_of
 from .leverage import (
-    SMALL,
+    FEW_EVENTS,
     contrast_degrees,
     degrees_of_freedom,
     side_of,
@@ -96,21 +96,21 @@ class Estimates(ReadOnlyArrays):
     skewness: Array | float = 0.0
 
     @cached_property
-    def tested(self) -> PlainScale:
+    def test_scale(self) -> PlainScale:
         """The scale of intervals and tests, wild where few clusters have most data."""
         return wild_scale(self.scale, self.df, self.origin)
 
     def ends(self, reach: Array) -> Ends:
         """Return intervals of a number of standard errors each way."""
-        return self.tested.ends(reach, self.df)
+        return self.test_scale.ends(reach, self.df)
 
     @cached_read_only
-    def test(self) -> tuple[Array, Array]:
+    def t_and_pvalue(self) -> tuple[Array, Array]:
         """Student's t and two-sided p-values of the null value; NaN without one."""
         if self.null_value is None:
             unknown = np.full(np.shape(self.df), np.nan)
             return unknown, unknown
-        return self.tested.test(self.null_value, self.df)
+        return self.test_scale.test(self.null_value, self.df)
 
     def interval(
         self, confidence_level: float, method: str, n_resamples: int, random_state: Any
@@ -135,7 +135,7 @@ class Estimates(ReadOnlyArrays):
         bounds = margin_bounds(margin, self.kind)
         fair = 0.0 if self.kind == "ratio" else self.null_value or 0.0
         errors = self.scale.estimate, self.scale.standard_error
-        scale = EventScale(*errors, self.tested, self.skewness)
+        scale = EventScale(*errors, self.test_scale, self.skewness)
         low, high = scale.ends(t_quantile(1 - 2 * alpha, self.df), self.df)
         above, below = (scale.test(bound + fair, self.df)[0] for bound in bounds)
         t = np.minimum(above, -below)
@@ -230,12 +230,12 @@ class Estimate(Shown, PilotData):
         For shares, and where a few clusters hold most of the data, it is the t with the
         p-value at which the interval begins to contain the null value.
         """
-        return float(self._estimates.test[0][0])
+        return float(self._estimates.t_and_pvalue[0][0])
 
     @property
     def pvalue(self) -> float:
         """Two-sided p-value of the null value; NaN without variance or null value."""
-        return float(self._estimates.test[1][0])
+        return float(self._estimates.t_and_pvalue[1][0])
 
     def as_pilot(self, pilot_error: str) -> Pilot:
         """Return the result as a pilot for plans; warn where it can promise little."""
@@ -365,7 +365,14 @@ class Estimate(Shown, PilotData):
 
 
 def estimates_of(result: GroupEstimates) -> Estimates:
-    """Return the values of groups on the scale of their intervals and tests."""
+    """Return the values of groups on the scale of their intervals and tests.
+
+    The first that holds decides: a difference of two shares is on a `DifferenceScale`,
+    a mean of two on a `MeanScale`, another share on a `ShareScale`, a mean of what is
+    never negative on a `PositiveScale`, a root mean square on a `RootScale`, and means
+    of rows of which some rest on rare events on an `EventScale`. All others are on a
+    `PlainScale`.
+    """
     metric, sums, df = result.metric, result.sums, result.df
     estimate, error = result.estimate, result.standard_error
     scale, (skewness, rare) = PlainScale(estimate, error), skewness_of(result)
@@ -433,11 +440,11 @@ def contrasts_of(
     (value,) = origin.combined(estimates[None])
     u, v = origin.slopes_of_sides(estimates[both]).T
     of_groups = result.standard_error**2
-    shared = sums.covariances(finalize, first, second)
+    covariance = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
     same, group_df, third = first == second, result.df, 0.0 * one
     of_means = not result.metric.share and result.metric.of_rest is not None
-    if (result.metric.heavy or of_means) and (result.n_effective < SMALL).any():
+    if (result.metric.heavy or of_means) and (result.n_effective < FEW_EVENTS).any():
         side = side_of(of_groups, result.n_effective, group_df, result.tails)
         of_first = [of_all[..., first] for of_all in side]
         of_second = [of_all[..., second] for of_all in side]
@@ -445,7 +452,7 @@ def contrasts_of(
         one, other, third = one + more, other + more_of_other, third - of_other
     with np.errstate(divide="ignore", invalid="ignore"):
         independent = u**2 * one + v**2 * other  # the variance of independent groups
-        variance = independent + 2 * u * v * shared
+        variance = independent + 2 * u * v * covariance
         error = np.sqrt(np.where(variance < NOTHING * independent, 0.0, variance))
     error = np.where(same, 0.0 * error, error)
     if kind == "ratio" and result.metric.signed:
@@ -464,7 +471,8 @@ def contrasts_of(
         side_df = None if result.variance == "item" else df
         sides = shares.take(first, side_df), shares.take(second, side_df)
         of_shares = RatioScale if kind == "ratio" else DifferenceScale
-        scale = of_shares(value, error, *sides, correlation_of(shared, one, other))
+        correlation = correlation_of(covariance, one, other)
+        scale = of_shares(value, error, *sides, correlation)
     fair = 1.0 if kind == "ratio" else 0.0
     # Two gaps that are 0 have no ratio.
     unknown = result.metric.differing or (fair and result.fair_value == 0)
@@ -762,6 +770,6 @@ def one_test(pvalues: Array) -> bool:
 
 
 def corrected_pvalues(pvalues: Array, method: str = "holm") -> Array:
-    """Return what `correct` does, where two groups may have one test (`one_test`)."""
+    """Return corrected p-values; those of two groups with one test stay as they are."""
     corrected = correct(pvalues, method)
     return pvalues.copy() if one_test(pvalues) else corrected

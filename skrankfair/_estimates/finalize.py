@@ -17,8 +17,9 @@ Totals = tuple[Array, Array]
 #: ``finalize(by_group, shared)``: from totals of shape ``(..., G, C)`` and ``(..., D)``
 #: to estimates of shape ``(..., G)``. The value of a group depends on its own columns
 #: and the shared ones only, and the function must accept complex totals (it is
-#: differentiated by a complex step). An attribute ``needs`` names the supports that
-#: must be there for an estimate, by their number; without it the first one.
+#: differentiated by a complex step). An attribute ``needs`` has the places in
+#: `ClusterSums.supports` of the supports without which there is no estimate; without
+#: it that is the first. An attribute ``shares`` has the two shares whose mean it is.
 Finalize = Callable[[Array, Array], Array]
 
 
@@ -99,7 +100,7 @@ class BucketRatio(MeanOfRatios):
 @stored("ColumnSum")
 @dataclass(frozen=True)
 class ColumnSum:
-    """The sum of some columns of a group: its number of pairs."""
+    """The sum of some columns of a group, such as its number of pairs."""
 
     start: int
     stop: int
@@ -172,7 +173,7 @@ class PositionMean:
 @stored("Beside")
 @dataclass(frozen=True)
 class Beside:
-    """A function of one of two tables whose columns are side by side."""
+    """The function of one of two tables that are joined column by column."""
 
     function: Finalize
     #: How many columns the first table has.

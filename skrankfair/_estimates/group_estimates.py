@@ -28,7 +28,7 @@ from .estimates import (
     permutation_test,
 )
 from .finalize import PairedDifference, PositionMean, needs_of
-from .leverage import SMALL, degrees_of_freedom, uneven_errors, unseen_of
+from .leverage import FEW_EVENTS, degrees_of_freedom, uneven_errors, unseen_of
 from .metric import (
     Metric,
     merge_first_pass,
@@ -63,7 +63,7 @@ class GroupEstimates(AddsUp, PilotData):
     metric : Metric
         Name, fair value, what the support counts.
     sums : ClusterSums
-        Totals over clusters with their cross products.
+        The table of sums by cluster, with its totals.
     parameters : dict
         The options that the metric was called with.
     first_pass : dict
@@ -209,9 +209,9 @@ class GroupEstimates(AddsUp, PilotData):
 
     @property
     def uneven(self) -> Array:
-        """Whether few extreme values make each error, (G,); False of many clusters."""
+        """Whether few values make most of each error, (G,); False of many clusters."""
         df, n_effective = self.by_leverage
-        small = n_effective < SMALL
+        small = n_effective < FEW_EVENTS
         return small & uneven_errors(self.tails[1], df) if small.any() else small
 
     @cached_read_only
@@ -246,7 +246,11 @@ class GroupEstimates(AddsUp, PilotData):
 
     @cached_read_only
     def covariance(self) -> Array:
-        """Covariance of the estimates, shape (G, G), by the jackknife over clusters."""
+        """Covariance of the estimates, shape (G, G), by the jackknife over clusters.
+
+        Its diagonal lacks the variance of rare events that a group does not show, which
+        `standard_error` has.
+        """
         return self.sums.covariance(self.metric.finalize)
 
     @cached_read_only
@@ -260,7 +264,11 @@ class GroupEstimates(AddsUp, PilotData):
 
     @cached_read_only
     def standard_error(self) -> Array:
-        """Standard errors, shape (G,)."""
+        """Standard errors, shape (G,).
+
+        Their variance is that of the jackknife, and that of rare events that a group
+        does not show (see the notes of `confidence_interval`).
+        """
         variance = self.sums.variance(self.metric.finalize) + self.unseen[0]
         if self.metric.base is not None:
             variance[self.sums.variance(self.metric.base) == 0] = 0.0
@@ -294,7 +302,7 @@ class GroupEstimates(AddsUp, PilotData):
 
         They are counted, whatever their queries or rows weigh.
         """
-        return self.sums.counted(self.metric.support)
+        return self.sums.unweighted_support(self.metric.support)
 
     def resampled(
         self,
@@ -573,7 +581,7 @@ class GroupEstimates(AddsUp, PilotData):
         warn_small(gap)
         if self.hidden_gaps:
             warn_user(f"{self.name}: {self.hidden_gaps}.", UserWarning)
-        statistic, pvalue = gap.as_estimates.test
+        statistic, pvalue = gap.as_estimates.t_and_pvalue
         return GroupTest(
             groups=gap.groups,
             estimate=gap.estimate,
@@ -801,7 +809,7 @@ class GroupEstimates(AddsUp, PilotData):
         warn_small(self)
         values = contrasts_of(self, first, second, kind)
         low, high = values.ends(t_quantile(confidence_level, values.df))
-        pvalue = values.test[1]
+        pvalue = values.t_and_pvalue[1]
         labels = pd.Series(list(self.groups), dtype=object).to_numpy()
         return pd.DataFrame(
             {
@@ -908,7 +916,7 @@ class GroupEstimates(AddsUp, PilotData):
         """P-values of the t-test by group, shape (G,); NaN if there is none."""
         if not self.has_pvalue:
             return np.full(len(self.groups), np.nan)
-        return self.as_gap().as_estimates.test[1]
+        return self.as_gap().as_estimates.t_and_pvalue[1]
 
     def to_frame(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return one row per group.

@@ -53,7 +53,7 @@ _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 
 #: With fewer effective clusters than this an event of one in a thousand is seen at most
 #: ten times, so that few clusters may make most of an error.
-SMALL = 10_000
+FEW_EVENTS = 10_000
 # An error is uneven if most of it is of fewer clusters than this: see docs/decide.md.
 _FEW_BEHIND = 10
 # Few rows count as few, whatever their values, if another side has more than this many
@@ -91,7 +91,7 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
     df, effective = [], []
     with np.errstate(divide="ignore", invalid="ignore"):
         for way in sums.ways:
-            square, trace, products = _moments(way, finalize)
+            square, trace, products = _traces(way, finalize)
             df.append(np.maximum(trace**2 / products, 1.0))
             effective.append(np.where(square > 0, 1 / square, np.inf).min(axis=0))
     fewest = np.min(effective, axis=0)
@@ -106,14 +106,14 @@ def contrast_degrees(
     (a, b), df = pairs, []
     with np.errstate(divide="ignore", invalid="ignore"):
         for way in some.ways:
-            _, trace, of_groups = _moments(way, finalize)
-            _, _, of_pairs = _moments(way, finalize, pairs)
+            _, trace, of_groups = _traces(way, finalize)
+            _, _, of_pairs = _traces(way, finalize, pairs)
             square = of_groups[a] + of_groups[b] + 2 * of_pairs
             df.append(np.maximum((trace[a] + trace[b]) ** 2 / square, 1.0))
     return np.asarray(np.min(df, axis=0))
 
 
-def _moments(
+def _traces(
     sums: ClusterSums, finalize: Finalize, pairs: GroupPairs | None = None
 ) -> tuple[Array, Array, Array]:
     """Return ``Σ h²`` by sample and group, and ``tr(M)`` and ``tr(M M')``.
@@ -123,7 +123,7 @@ def _moments(
     is of pairs of groups, or without `pairs` of each group with itself. Only then is
     the second the trace of each group.
     """
-    supports = [sums.size_of(k)[1] for k in needs_of(finalize)]
+    supports = [sums.sizes_of_support(k).total for k in needs_of(finalize)]
     n_strata, n_groups = supports[0].shape
     samples = [(k, s) for k in needs_of(finalize) for s in range(n_strata)]
     total = np.concatenate(supports)
@@ -142,6 +142,8 @@ def _moments(
                 for number, (x, y) in enumerate(_PRODUCTS):
                     sums_of[number, i, j] += a[x].products(b[y], pairs)
     dd, de, ed, vu, uv, vv, uu = sums_of
+    # With c = Σ h² an entry of M is ``v_q v_r (1(q = r) - h_q - h_r + c)``. So the
+    # trace is ``(1 + c) Σ v² - 2 Σ v² h``; tr(M M') sums products of two such entries.
     trace = (1 + square[:, first]) * vv[own, own] - 2 * vu[own, own]
     c, c_other = square[:, None, first], square[None, :, second]
     products = (1 + c + c_other) * dd - 2 * (de + ed) + 2 * (vu * uv + vv * uu)
@@ -241,7 +243,7 @@ def unseen_of(result: GroupEstimates) -> Array:
     """
     metric, sums, sides = result.metric, result.sums.ways[-1], []
     if metric.sides is not None:
-        if (result.by_leverage[1] < SMALL).any():
+        if (result.by_leverage[1] < FEW_EVENTS).any():
             sides = unseen(*(_side_of_metric(result.sums, f) for f in metric.sides))
         # The second of two sides is taken off, with both of its own sides if it is a
         # gap, and so on: signs are +, -, -, +, -, +, +, -.
@@ -249,9 +251,9 @@ def unseen_of(result: GroupEstimates) -> Array:
             third *= (-1.0) ** number.bit_count()
     elif sums.rows.member is not None and not metric.share and metric.parts is None:
         needs = needs_of(metric.finalize)
-        if len(needs) == 1 and (sums.active(metric.finalize) < SMALL).any():
+        if len(needs) == 1 and (sums.active(metric.finalize) < FEW_EVENTS).any():
             moments = sums.moments(metric.finalize)
-            _, total, square = sums.size_of(needs[0])
+            _, total, square = sums.sizes_of_support(needs[0])
             n_effective = quotient(total**2, square)
             of_strata = moments.swapaxes(0, 1), n_effective, n_effective - 1
             sides = unseen(*zip(*of_strata, strict=True), of_items=True)
@@ -269,7 +271,7 @@ def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
     of_rest = None if metric.share or metric.parts else metric.of_rest
     full, (_, third, fourth) = error**2, result.unseen
     df, n_effective = result.by_leverage
-    if of_rest is not None and (n_effective < SMALL).any():
+    if of_rest is not None and (n_effective < FEW_EVENTS).any():
         own = side_of(full, n_effective, df, result.tails)
         (added, third, fourth), _ = unseen(own, _side_of_metric(result.sums, of_rest))
         full = full + added

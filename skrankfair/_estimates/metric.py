@@ -72,11 +72,12 @@ class Metric:
     #: For a mean or share of rows, the value of all rows outside of the group: they may
     #: show a rare event that no row of the group does.
     of_rest: Finalize | None = field(default=None, compare=False)
-    #: Whether rows (or clusters) are counted, whatever denominators they have.
+    #: Whether a last column counts rows (or clusters), as no support was named. Their
+    #: shares are then the leverages, whatever denominators the function has.
     counted: bool = field(default=False, compare=False)
-    #: For a difference of means of counted rows, the values of the group and of the
-    #: rest, or of two samples; each gets at least the variance that as many rows of
-    #: another side show.
+    #: For a difference of means of rows that may be far apart (`heavy`), the values of
+    #: the group and of the rest, or of two samples; each gets at least the variance
+    #: that as many rows of another side show.
     sides: tuple[Finalize, ...] | None = field(default=None, compare=False)
     #: Which estimates are better for a group, "high" or "low", where either are. It
     #: says nothing about the numbers, so results without it can be added.

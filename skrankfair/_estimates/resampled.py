@@ -335,7 +335,7 @@ class ResampledSums(ClusterSums):
 
 @dataclass(frozen=True, eq=False)
 class Origin(ReadOnlyArrays):
-    """What estimates of groups, or contrasts of two groups, are functions of.
+    """The sums and the function that estimates or contrasts of groups come from.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ from .entries import Entries
 from .finalize import Finalize, Totals
 from .storage import stored
 
-# How many entries are worked on at once, or numbers: so few stay in the cache.
+# How many entries, or values, are worked on at once: so few stay in the cache.
 BLOCK = 1 << 17
 # At most _CHUNK resamples are drawn at once; fewer where their counts and totals are
 # more than _MOST_COUNTS numbers, but at least _FEWEST.
@@ -41,7 +41,7 @@ class Rows:
     values : ndarray of shape (N, C) or sparse array
         The sums of each entry. Where there is no entry, sums are 0.
     shared : ndarray of shape (Q, D)
-        The sums of each row that belong to no group.
+        The sums of each row in the columns that all groups share.
     n_groups : int
     labels : ndarray of shape (Q,)
         The cluster (or item) behind each row.
@@ -337,7 +337,7 @@ class Rows:
         return replace(self, row=code[self.row], shared=shared, labels=labels).summed()
 
     def joined(self, other: Rows, order: Array) -> Rows:
-        """Return the sums of both by row; `order` has the row of `other` for each."""
+        """Return the sums of both; row ``order[q]`` of `other` belongs to row q."""
         other = other.take(order)
         return self._with_entries_of(other, shared=self.shared + other.shared)
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -36,7 +36,7 @@ LARGE_SHARE = 1 / 400
 # for, are kept: an eighth of the time of a comparison of 3,000 rows.
 _MOST_KEPT = 1 << 14
 # In tables of at most this many rows times groups every row is left out exactly.
-_FEW_PLACES = 1 << 20
+_FEW_CELLS = 1 << 20
 # Changes of an estimate below this share of its terms are rounding.
 _NOISE = 16 * np.finfo(float).eps
 #: The covariances of more groups are refused.
@@ -45,6 +45,14 @@ MOST_COVARIANCES = 1000
 #: From how often each cluster counts, shape (B, n_rows), to the column totals of each
 #: resample, shape (B, G, C).
 Refit = Callable[[Array], Array]
+
+
+class SupportSizes(NamedTuple):
+    """What rows have of one support, by stratum and group, each of shape (M, G)."""
+
+    n_rows: Array  # that have any
+    total: Array
+    square: Array  # the sum of squares
 
 
 @stored("ClusterSums")
@@ -58,7 +66,7 @@ class ClusterSums:
     by_group : ndarray of shape (G, C)
         Column totals of each group.
     shared : ndarray of shape (D,)
-        Column totals that belong to no group.
+        Totals of the columns that all groups share.
     count : float
         Number of clusters (of items, for ``kind="item"``).
     supports : tuple of callable
@@ -105,13 +113,13 @@ class ClusterSums:
         supports: Sequence[Finalize],
         totals: Totals | None = None,
     ) -> Self:
-        """Return the sums of a table of independent clusters, or with totals of items.
+        """Return the sums of a table, whose rows are clusters or, with `totals`, items.
 
         Parameters
         ----------
         groups : tuple of hashable
         rows : Rows
-            Each pair of items is in the rows of both.
+            The table. Where its rows are items, each pair is in the rows of both items.
         supports : sequence of callable
             Functions of the columns of a row: how much data it has of a group.
         totals : tuple of ndarray or None
@@ -130,7 +138,7 @@ class ClusterSums:
 
     @classmethod
     def of_sums(cls, sums: ClusterSums, **others: Any) -> Self:
-        """Return sums of this class with the fields of `sums`, but for the others."""
+        """Return sums of this class with the fields of `sums`, or those in `others`."""
         given = {each.name: getattr(sums, each.name) for each in fields(ClusterSums)}
         return cls(**given | others)
 
@@ -176,8 +184,10 @@ class ClusterSums:
         shared = np.broadcast_to(self.shared, (len(self.groups), self.shared.size))
         terms = np.nan_to_num(slopes) * np.hstack([self.by_group, shared])
         noise = _NOISE * np.abs(terms).sum(1)
+        # A metric of several supports counts the rows of the one that has most.
         number = self.active(finalize).max(axis=0)
         factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
+        # Rows without an entry are of the last sample: items have one for their groups.
         right = factor[-1][:, None] * slopes[:, self.by_group.shape[1] :]
         for rows in self.exact_rows.blocks():
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -194,13 +204,13 @@ class ClusterSums:
         """
         with np.errstate(invalid="ignore", over="ignore"):
             blocks = self.influence(finalize)
-            total = np.sum([rows.products(rows, pairs) for rows in blocks], axis=0)
+            total = np.sum([block.products(block, pairs) for block in blocks], axis=0)
             if self.remainder is not None:
-                slopes = self._slopes_of_folded(finalize)
+                slopes = self._slopes_of_remainder(finalize)
                 total = total + self.remainder.scatter.products(slopes, slopes, pairs)
         return np.asarray(total)
 
-    def _slopes_of_folded(self, finalize: Finalize) -> Array:
+    def _slopes_of_remainder(self, finalize: Finalize) -> Array:
         """Return the slopes of the influence of the folded rows, shape (G, C + D).
 
         They are those of the metric times ``sqrt(n / (n - 1))``: without one of n equal
@@ -252,7 +262,7 @@ class ClusterSums:
 
     @property
     def has_covariance(self) -> bool:
-        """Whether the covariance of two groups is known, and not folded away."""
+        """Whether covariances of two groups are known; `compact` may drop them."""
         return self.remainder is None or self.remainder.scatter.complete
 
     @cached_by_key
@@ -271,7 +281,7 @@ class ClusterSums:
                 moment += np.bincount(rows.cell, power, moment.size)
         if self.remainder is None:
             return moments.reshape(shape)
-        slopes = self._slopes_of_folded(finalize)
+        slopes = self._slopes_of_remainder(finalize)
         return moments.reshape(shape) + self.remainder.moments(slopes)
 
     def tails(self, finalize: Finalize, variance: Array | None = None) -> Array:
@@ -295,27 +305,29 @@ class ClusterSums:
         return few | alone | np.isnan(self.estimate(finalize))
 
     @cached_by_key
-    def size_of(self, number: int) -> Array:
-        """Return the `Entries.sizes` of one support over all rows, (3, M, G)."""
+    def sizes_of_support(self, number: int) -> SupportSizes:
+        """Return the `Entries.sizes` of one support over all rows."""
         sizes: Array = np.zeros((3, self.rows.n_strata, len(self.groups)))
         for rows in self.rows.blocks():
             strata = rows.support_by_stratum(self.supports[number])
             sizes += np.stack([sample.sizes() for sample in strata], axis=1)
-        if (folded := self.remainder) is not None:
-            sizes += folded.supports[:, number, :, :-1]
-        return sizes
+        if (remainder := self.remainder) is not None:
+            sizes += remainder.supports[:, number, :, :-1]
+        return SupportSizes(*sizes)
 
     @property
     def support(self) -> Array:
         """Sums of the supports by stratum and group, shape (S, M, G)."""
-        return np.stack([self.size_of(k)[1] for k in range(len(self.supports))])
+        numbers = range(len(self.supports))
+        return np.stack([self.sizes_of_support(k).total for k in numbers])
 
     def active(self, finalize: Finalize) -> Array:
         """Return the number of rows behind each support of a metric, (S, M, G)."""
-        return np.stack([self.size_of(k)[0] for k in needs_of(finalize)])
+        needs = needs_of(finalize)
+        return np.stack([self.sizes_of_support(k).n_rows for k in needs])
 
-    def counted(self, support: Finalize) -> Array:
-        """Return a support without weights: numbers of pairs or rows, shape (G,)."""
+    def unweighted_support(self, support: Finalize) -> Array:
+        """Return the total of a support without weights, such as of pairs, (G,)."""
         return support(*self._without_weights)
 
     @property
@@ -334,12 +346,12 @@ class ClusterSums:
         rows, n_groups = self.rows, len(self.groups)
         if rows.complete or not rows.shared.shape[1]:
             return rows
-        if rows.n_rows * n_groups <= _FEW_PLACES:
+        if rows.n_rows * n_groups <= _FEW_CELLS:
             return rows.completed()
         share = self._shared_share()
         large = np.flatnonzero(share > LARGE_SHARE)
         large = large[np.argsort(-share[large], kind="stable")]
-        large = large[: max(1, max(_FEW_PLACES, rows.row.size) // n_groups)]
+        large = large[: max(1, max(_FEW_CELLS, rows.row.size) // n_groups)]
         whole, lacked = rows.take(large), np.ones((large.size, n_groups), dtype=bool)
         lacked[whole.row, whole.group] = False
         place, of_large = np.nonzero(lacked)
@@ -356,9 +368,11 @@ class ClusterSums:
 
     def _shared_share(self) -> Array:
         """Return the largest share of each row in any shared column, shape (Q,)."""
-        largest, folded = np.zeros(self.rows.n_rows), self.remainder
+        largest, remainder = np.zeros(self.rows.n_rows), self.remainder
         for number, column in enumerate(np.abs(self.rows.shared).T):
-            size = column.sum() + (0.0 if folded is None else folded.sizes[number])
+            size = column.sum()
+            if remainder is not None:
+                size += remainder.sizes[number]
             if size > 0:
                 np.maximum(largest, column / size, out=largest)
         return largest
@@ -375,9 +389,9 @@ class ClusterSums:
         return replace(self.compact_among(1), replicates=kept, refit=None)
 
     def compact_among(self, n_results: int) -> Self:
-        """Return what `compact` does, where `n_results` results share its room.
+        """Return the sums with their small rows folded into a remainder.
 
-        It is the room for large rows and for products of two groups.
+        So many results share the room for large rows and for products of two groups.
         """
         rows, share, exact = self.rows, self._shared_share(), self.exact_rows
         totals = np.where(self.support > 0, self.support, np.inf)
@@ -505,10 +519,10 @@ class ClusterSums:
         A comparison of independent samples needs them: a row of one sample has zeros in
         the columns of the other, so that the variances add up.
         """
-        first, second = self._beside(other)
+        first, second = self._with_room_for(other)
         return first + second
 
-    def _beside(self, other: ClusterSums) -> tuple[Self, ClusterSums]:
+    def _with_room_for(self, other: ClusterSums) -> tuple[Self, ClusterSums]:
         """Return both sums with room for the columns of both, those of self first."""
         size = self.by_group.shape[1], self.shared.size
         supports = (
@@ -583,7 +597,7 @@ class ClusterSums:
                 f"{other.groups} ({other.kind})."
             )
         order = matching_rows(self.rows, other.rows)
-        a, b = self._beside(other.aligned(self.groups))
+        a, b = self._with_room_for(other.aligned(self.groups))
         rows, place = a.rows.joined(b.rows, order), np.argsort(order)
         first, second = a.refit, b.refit
         refit = second and first and (lambda n: first(n) + second(n[:, place]))

@@ -93,7 +93,7 @@ class TwoWaySums(ClusterSums):
 
     @property
     def has_covariance(self) -> bool:
-        """Whether the covariance of two groups is known, and not folded away."""
+        """Whether covariances of two groups are known; `compact` may drop them."""
         return self.users.has_covariance and self.crossed.has_covariance
 
     def undefined(self, finalize: Finalize) -> Array:

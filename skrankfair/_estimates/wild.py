@@ -111,7 +111,7 @@ def wild_scale(scale: PlainScale, df: Array, origin: Origin) -> PlainScale:
     active = sums.active(finalize)[:, 0]
     # Of single rows with weights, those of one outcome may be light by chance, and
     # their signs then show too little.
-    several = (sums.counted(support) > active[0])[sides].any(axis=1)
+    several = (sums.unweighted_support(support) > active[0])[sides].any(axis=1)
     number = active.min(axis=0)[sides].min(axis=1)
     with np.errstate(invalid="ignore"):
         chosen = np.flatnonzero(
@@ -156,7 +156,8 @@ def _clusters(
     share, linear = np.zeros(jackknife.shape), some.slopes(finalize)
     slopes = np.stack([linear, np.zeros(linear.shape)])
     for k in needs:
-        support, total = some.supports[k], len(needs) * some.size_of(k)[1, 0]
+        support = some.supports[k]
+        total = len(needs) * some.sizes_of_support(k).total[0]
         share += some.exact_rows.support_by_stratum(support)[0].dense() / total
         by_column = slopes_at(support, some.by_group[None], some.shared[None])[0]
         slopes[1] += by_column / total[:, None]

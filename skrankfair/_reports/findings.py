@@ -201,7 +201,7 @@ class MetricFinding:
             ends = tested.ends(t_quantile(level, tested.df))
             difference[:, judged] = np.array([tested.scale.estimate, *ends]) - fair
             known = np.full(len(result.groups), np.nan)
-            known[judged] = tested.test[1] if result.has_pvalue else np.nan
+            known[judged] = tested.t_and_pvalue[1] if result.has_pvalue else np.nan
         low, high = result.ends(t_quantile(level, result.df))
         enough = n_effective >= fmt.FEW_EFFECTIVE - 1e-9
         corrected = corrected_pvalues(np.where(enough, known, np.nan), self.correction)

@@ -39,7 +39,7 @@ def _both_directions(result: GroupEstimates) -> pd.DataFrame:
         values = {
             "estimate": result.sums.estimate(finalize),
             "standard_error": np.sqrt(result.sums.variance(finalize)),
-            "support": result.sums.counted(pairs),
+            "support": result.sums.unweighted_support(pairs),
         }
         sides.append(pd.DataFrame({"group": list(result.groups), "of": side, **values}))
     return pd.concat(sides).sort_index(kind="stable", ignore_index=True)

@@ -90,7 +90,7 @@ def _bucket_edges(
 def strata_of(
     data: RankedData, engagement: Any, bins: Any, preferred: Array | None = None
 ) -> tuple[Any, dict[str, Any], int]:
-    """Return the stratum of each input row, a first pass of edges, and how many.
+    """Return the stratum of each input row, a first pass of edges, and their number.
 
     `preferred` are the rows that are in strata; None: those better than another row.
     Without `engagement` there is one, and the strata of rows are None.
@@ -108,6 +108,7 @@ def strata_of(
             f"than another of its query; it is NaN in row {row}."
         )
     edges = _bucket_edges(values, bins, preferred, data.pair_weight)
+    # By input row, as blocks and lists of the data have other orders.
     by_row = np.empty(values.size, dtype=np.int64)
     of_ranked = np.searchsorted(np.asarray(edges[1:-1]), values, side="right")
     by_row[data.ranking.order] = of_ranked * preferred
@@ -143,7 +144,7 @@ def breakdown_of_strata(result: GroupEstimates) -> pd.DataFrame:
 
 def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
     """Return the result of one stratum, with the tests of any result."""
-    metric, supports = result.metric, len(result.sums.supports)
+    metric, n_supports = result.metric, len(result.sums.supports)
     n_buckets = len(result.first_pass["engagement_edges"]) - 1
     n_sides = 1 if metric.against_rest is None else 2
     # The supports of the strata follow those of the group and the rest.
@@ -152,14 +153,15 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
     against_rest, of_rest = None, getattr(metric.against_rest, "second", None)
     if of_rest is not None:
         # Results stored by older versions lack supports of the rest by stratum.
-        own = n_sides + n_buckets + bucket
+        of_stratum = n_sides + n_buckets + bucket
         rest = replace(
             finalize,
             column=2,
             shared_weight=of_rest.shared_weight,
-            needs=(own if own < supports else 1,),
+            needs=(of_stratum if of_stratum < n_supports else 1,),
         )
         against_rest = PairedDifference(finalize, rest, (*needs, *rest.needs))
+    # As `support_columns` has it.
     block = 1 if result.parameters.get("average", "pairs") == "pairs" else 2 * n_sides
     column = block * n_buckets + bucket
     one = replace(
@@ -200,6 +202,7 @@ def accuracy_estimates(
         )
 
     shared_weight = 0.0 if comparison == "inter" else 1.0
+    # Four columns: value and number of the pairs, of the group and of the rest.
     support = support_columns(average, 4, n_buckets)
     metric = Metric(
         name=name,
@@ -761,5 +764,6 @@ def pairwise_preference(
     array([0.5, 0.5])
     """
     check_given(y_true=y_true)
+    # The score is the outcome; a row without one is left out, whatever its score.
     y_score = np.nan_to_num(as_numbers(y_true, "y_true", allow_nan=may_lack(missing)))
     return measured(partial(cross_estimates, "pairwise_preference"), **locals())

@@ -78,7 +78,7 @@ def _by_column(functions: Sequence[Callable[[Array], Array]], values: Any) -> Ar
     return np.column_stack(out).reshape(values.shape)
 
 
-#: Of rows that weights count: of more, one cannot be told from none.
+#: The largest sum of weights that counts units: beyond it one more is lost in rounding.
 _MOST_UNITS = 1 / np.finfo(float).eps
 
 
@@ -285,6 +285,9 @@ class GroupCalibrator(CalibratesByGroup):
     array([[0.5],
            [0.3]])
     """
+
+    # `fit` and `transform` are those of `CalibratesByGroup`, which asks `_fitted` for
+    # the curves of some rows and `_of_groups` for those of the groups.
 
     #: All rows of the batches, and those of each group.
     _sums: tuple[ScoreSums, dict[Hashable, ScoreSums]] | None
@@ -498,6 +501,7 @@ class GroupCalibrator(CalibratesByGroup):
 
     def _fit_with(self, calibrator: Any, log_odds: bool) -> Fit:
         """Return the function that fits curves of a score to rows."""
+        # A "platt" curve that groups are shrunken to must not fall either.
         rising = self.monotonic or self.calibrator == "isotonic"
         options: dict[str, Any] = {"monotonic": rising, "n_bins": self.n_bins}
         return partial(fit_curve, calibrator, log_odds=log_odds, **options)
@@ -530,6 +534,7 @@ class GroupCalibrator(CalibratesByGroup):
         """Return the sums of rows that tell how much a curve borrows."""
         if isinstance(rows, ScoreRows):
             known = isinstance(self.calibrator, str | NadarayaWatsonRegressor)
+            # Other estimators get the outcomes, as a classifier takes no means of them.
             options = {"bins": known, "outcomes": not known}
             rows = ScoreSums.of(rows, self.cluster_weight, **options)
         return rows.rows_of_columns()

@@ -156,7 +156,9 @@ def independent_rows(result: GroupEstimates) -> Array:
     finalize = result.metric.finalize
     if not (result.metric.share and isinstance(finalize, MeanOfRatios)):
         return np.full((2, len(result.groups)), np.nan)
-    n = result.sums.counted(lambda *totals: finalize.by_bucket(*totals)[1].sum(axis=-1))
+    n = result.sums.unweighted_support(
+        lambda *totals: finalize.by_bucket(*totals)[1].sum(axis=-1)
+    )
     single = (n == 0) | np.isclose(result.n_effective, n, rtol=1e-9, atol=0.0)
     single &= finalize.n_buckets == 1
     return np.where(single, [n, n * np.nan_to_num(result.estimate)], np.nan)

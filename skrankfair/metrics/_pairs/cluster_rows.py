@@ -1,6 +1,6 @@
 """The pairs of a metric, `Pairs`, and the table of their sums over clusters.
 
-A group has these columns, each once per bucket (stratum):
+A group has these columns, each once per bucket:
 
 - value and number of its pairs;
 - for metrics that compare a group with the rest, value and number of the rest's pairs.
@@ -78,9 +78,10 @@ def times(values: Array, item_weight: Array | None) -> Array:
 class Pairs(ABC):
     """The ordered pairs (i, j) of one metric, the focal item i and its partner j.
 
-    Each pair adds to `n_columns` columns, in one of `n_buckets` strata: its value, its
-    number, and more. With two sides the pairs of the rest have columns of their own,
-    which follow those of the group. Sums are computed without a list of the pairs.
+    Each pair adds to `n_columns` columns, in one of `n_buckets` buckets (such as of
+    engagement): its value, its number, and more. With two sides the pairs of the rest
+    have columns of their own, which follow those of the group. Sums are computed
+    without a list of the pairs.
 
     Attributes
     ----------
@@ -102,7 +103,7 @@ class Pairs(ABC):
 
     @property
     def n_blocks(self) -> int:
-        """The number of columns of a stratum."""
+        """The number of columns of a bucket."""
         return self.n_columns * self.n_sides
 
     def sums(self, members: Memberships) -> QuerySums:
@@ -185,7 +186,7 @@ def supports_of(size: int, n_sides: int, has_shared: bool) -> list[ColumnSum]:
     """Return the supports: the numbers of pairs that estimates are divided by.
 
     They are that of the group, that of the rest if there are two sides, and where there
-    is more than one stratum, those of each stratum of the group and then of the rest.
+    is more than one bucket, those of each bucket of the group and then of the rest.
     """
     parts = [(0, size)]
     if size > 1:
@@ -247,7 +248,11 @@ def _means_of_pairs(
 def sums_by_block(
     data: RankedData, make_pairs: MakePairs, k: int | None
 ) -> tuple[Pairs, QuerySums]:
-    """Return the pairs of the last block of queries, and the sums of all blocks."""
+    """Return pairs, and the sums of all blocks of queries.
+
+    The pairs are those of the last block: they say how many columns, buckets and sides
+    there are, which is the same in all blocks.
+    """
     parts = []
     for _, block in data.blocks():
         chance = np.ones(1) if k is None else block.ranking.chance_of_top(k)

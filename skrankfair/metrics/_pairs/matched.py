@@ -64,7 +64,7 @@ def centred(y: Array, ranking: Ranking) -> Array:
 
 @dataclass(frozen=True)
 class NearPairs(Pairs):
-    """A base of pairs with scores within a threshold, with strata by position."""
+    """A base of pairs with scores within a threshold, with buckets by position."""
 
     ranking: Ranking
     #: Shape (n,). Outcomes in ranked order, centred within the query: this changes no
@@ -74,8 +74,8 @@ class NearPairs(Pairs):
     #: Threshold of each group; NaN for a group without pairs.
     epsilon: Mapping[Hashable, float]
     direction: str  # {"below", "both"}
-    #: The number of strata, one per position of the lower item; pairs further down are
-    #: left out. 0: there are no strata.
+    #: The number of buckets, one per position of the lower item; pairs further down are
+    #: left out. 0: there is one for all positions.
     n_positions: int = 0
     #: Shape (n,) or None. A pair counts the product of the weights of its items.
     item_weight: Array | None = None

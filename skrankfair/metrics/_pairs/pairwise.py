@@ -27,6 +27,8 @@ from .cluster_rows import (
 )
 
 _FEW_GRADES = 64
+# The sides of `OutcomeCounts.count`.
+WORSE, BETTER = True, False
 # Bits of a digit of the outcomes.
 _BITS = 3
 _SAMPLE = 1000
@@ -135,7 +137,7 @@ class OutcomeCounts:
     @cached_property
     def _all_others(self) -> Array:
         """Counts with worse and with better rows, as most metrics need both."""
-        return self._twice([None], True, False)
+        return self._twice([None], WORSE, BETTER)
 
     def _scaled(self, counts: Array) -> Array:
         """Return counts with halves of values, and with the weights of their rows."""
@@ -144,9 +146,9 @@ class OutcomeCounts:
     def count(self, masks: Sequence[Array | None], *sides: bool) -> Array:
         """Return the pairs of each row with rows of each mask, by side.
 
-        A side that is True counts the worse rows (partners) of each row, and one that
-        is False the better rows (focal rows). The shape is (sides, masks, 2, n): values
-        of the pairs, one half for tied scores, and their numbers.
+        The side `WORSE` counts the worse rows (partners) of each row, and `BETTER` the
+        better rows (focal rows). The shape is (sides, masks, 2, n): values of the
+        pairs, one half for tied scores, and their numbers.
         """
         return self._scaled(self._twice(masks, *sides))
 
@@ -195,7 +197,7 @@ class OutcomePairs(Pairs):
     #: {"all", "intra", "inter"}. Which partners count for a focal item of a group: all,
     #: those of the group, or those outside it.
     comparison: str
-    bucket: Array | None = None  # shape (n,) or None: stratum of the focal item
+    bucket: Array | None = None  # shape (n,) or None: that of the focal item
     n_buckets: int = 1
     n_sides = 2
 
@@ -217,8 +219,8 @@ class OutcomePairs(Pairs):
             some, several = members.of_cells(members.sizes > 1)
             inside = np.zeros(of_group.shape)
             if some.size:
-                inner = self.counts.within(several).count([None], True)[0]
-                inner = self._in_strata(inner, several.rows)
+                inner = self.counts.within(several).count([None], WORSE)[0]
+                inner = self._by_bucket(inner, several.rows)
                 inside[..., members.sizes > 1] = several.sums(inner)
             partner = members.sums_of_rows(self._all_better)
             if self.comparison == "intra":
@@ -227,6 +229,7 @@ class OutcomePairs(Pairs):
                 of_group, of_rest = of_group - inside, partner - inside
         out = np.concatenate([of_group, of_rest], axis=1).transpose(2, 1, 0)
         if self.has_shared:
+            # Means of queries are taken of whole sums; see `subtract_shared`.
             out[:, REST] += self.query_sums().take(members.cells.query, axis=0)
         return out
 
@@ -242,8 +245,9 @@ class OutcomePairs(Pairs):
         member = self.groups.mask(group)
         # Of each row the worse and the better rows, and those of them in the group.
         worse, better = self._all_worse, self._all_better
-        own_worse, own_better = self.counts.count(self._strata(member), True, False)
-        own_worse = self._in_strata(own_worse.sum(axis=0, keepdims=True))
+        members = self._bucket_masks(member)
+        own_worse, own_better = self.counts.count(members, WORSE, BETTER)
+        own_worse = self._by_bucket(own_worse.sum(axis=0, keepdims=True))
         if self.comparison == "all":
             of_group = own_better + worse * member
             of_rest = better - own_better + worse * ~member
@@ -262,36 +266,36 @@ class OutcomePairs(Pairs):
             return super().shared_item_sums()
         return (self._all_worse + self._all_better).transpose(2, 1, 0)
 
-    def _strata(self, mask: Array | None) -> list[Array | None]:
-        """Return masks of the rows of `mask` in each stratum of focal items."""
+    def _bucket_masks(self, mask: Array | None) -> list[Array | None]:
+        """Return masks of the rows of `mask` in each bucket of focal items."""
         if self.bucket is None:
             return [mask]
-        strata = [self.bucket == bucket for bucket in range(self.n_buckets)]
-        return [s if mask is None else s & mask for s in strata]
+        buckets = [self.bucket == bucket for bucket in range(self.n_buckets)]
+        return [b if mask is None else b & mask for b in buckets]
 
-    def _in_strata(self, counts: Array, rows: Array | slice = slice(None)) -> Array:
-        """Return counts of focal rows, (1, 2, k), put in their stratum, (B, 2, k)."""
+    def _by_bucket(self, counts: Array, rows: Array | slice = slice(None)) -> Array:
+        """Return counts of focal rows, (1, 2, k), put in their bucket, (B, 2, k)."""
         if self.bucket is None:
             return counts
-        strata = self.bucket[rows] == np.arange(self.n_buckets)[:, None]
-        return counts * strata[:, None]
+        is_in = self.bucket[rows] == np.arange(self.n_buckets)[:, None]
+        return counts * is_in[:, None]
 
     @cached_property
     def _all_worse(self) -> Array:
-        """Counts of the worse rows of each focal row, by its stratum, (B, 2, n)."""
-        return self._in_strata(self.counts.all_worse[None])
+        """Counts of the worse rows of each focal row, by its bucket, (B, 2, n)."""
+        return self._by_bucket(self.counts.all_worse[None])
 
     @cached_property
     def _all_better(self) -> Array:
-        """Counts of the better rows of each partner, by the stratum of these."""
+        """Counts of the better rows of each partner, by the bucket of these."""
         if self.bucket is None:
             return self.counts.all_better[None]
-        return self.counts.count(self._strata(None), False)[0]
+        return self.counts.count(self._bucket_masks(None), BETTER)[0]
 
 
 @dataclass(frozen=True)
 class CrossPairs(OutcomePairs):
-    """Pairs of a member and another item, of unlike outcomes, by strata of the better.
+    """Pairs of a member and another item, of unlike outcomes, by bucket of the better.
 
     Value: the member is ranked above. That is so where the member is better and wins
     the pair, or where the item of the rest is better and does not win it.
