@@ -151,8 +151,7 @@ class TestKnownTradeOff:
         loose, tight = truth["gap"](3) + 0.05, truth["calibration"](1) + 0.05
         bounds = {"gap": loose, "calibration": tight}
         refit = fairness_constrained("quality", at_most=bounds)
-        found = search(LARGE, refit, scoring=scoring)
-        assert found.best_params_ == {"candidate": 1}
+        assert search(LARGE, refit, scoring=scoring).best_params_ == {"candidate": 1}
 
 
 class Threshold(ClassifierMixin, BaseEstimator):

@@ -193,8 +193,8 @@ class ResampledSums(ClusterSums):
     bias : float
         The error includes the bias that the resamples show, times this number.
     width : int
-        If not 0, each `width` columns are followed by as many of scores that are fair
-        but for the noise of the curves. The error includes twice their mean too.
+        If not 0, the last of each `width` columns is the first one of scores that are
+        fair but for the noise of the curves. The error includes twice their mean too.
     finalize : callable or None
         The metric whose deviations `compact` keeps.
     deviations : ndarray of shape (n, G) or None
@@ -284,8 +284,9 @@ class ResampledSums(ClusterSums):
         values = finalize(by_group, shared)
         if not self.width:
             return values, np.zeros_like(values)
-        halves = by_group.reshape(*by_group.shape[:-1], -1, 2, self.width)
-        return values, finalize(halves[..., ::-1, :].reshape(by_group.shape), shared)
+        blocks = by_group.reshape(*by_group.shape[:-1], -1, self.width).copy()
+        blocks[..., 0] = blocks[..., -1]
+        return values, finalize(blocks.reshape(by_group.shape), shared)
 
     def renumbered(self, *layout: Any) -> Self:
         """Return the sums with groups and columns renumbered, to be resampled anew."""

@@ -44,8 +44,9 @@ def union_of_labels(
 def number_of(label: Hashable, labels: Sequence[Hashable], name: str) -> int:
     """Return the number of a group's label; a ValueError if it is none of them."""
     try:
+        hash(label)  # an array may be equal to a label, and is none
         return labels.index(label)
-    except (ValueError, OverflowError):  # of an array beside an integer too large
+    except (ValueError, TypeError):
         raise ValueError(
             f"{name} must be one of the groups {list(labels)}; got {label!r}."
         ) from None

@@ -607,12 +607,12 @@ class _GroupCalibrated(ModelWrapper):
         """Return the expected outcomes, the mean of those of the models."""
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         models = zip(self.estimators_, self.group_calibrators_, strict=True)
-        outcomes = []
+        total: Any = 0.0
         with once_each():
             for model, calibrator in models:
                 scores = scores_of(model, features, metadata)
-                outcomes.append(calibrator._calibrated(scores[:, None], labels))
-        return np.mean(outcomes, axis=0)[:, 0]
+                total = total + calibrator._calibrated(scores[:, None], labels)[:, 0]
+        return np.asarray(total) / len(self.estimators_)
 
 
 class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated):

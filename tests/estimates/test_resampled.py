@@ -298,7 +298,7 @@ class TestOfCurves:
             bias = values.mean(axis=0) - result.estimate
             spread = values.var(axis=0, ddof=1) * result.n_clusters
             # Fair scores with the noise of the curves have columns of their own.
-            _, _, moved, number = np.moveaxis(kept.sums.replicates.by_group, -1, 0)
+            _, number, moved = np.moveaxis(kept.sums.replicates.by_group, -1, 0)
             bias = np.hypot(bias, 2 * (moved / number).mean(axis=0))
             expected = spread / (result.n_clusters - 1) + bias**2
             np.testing.assert_allclose(kept.standard_error**2, expected)

@@ -92,8 +92,7 @@ def test_smallest_epsilon_finds_the_gap():
     assert (detectable[:4, 0] > wanted).all()
     r = matched_pair_calibration(y, s, epsilon=chosen, **who)
     assert r.minimum_detectable()[0] <= wanted
-    nothing = curve.smallest_epsilon(1e-9)
-    assert np.isnan(list(nothing.values())).all()
+    assert np.isnan(list(curve.smallest_epsilon(1e-9).values())).all()
     more = curve.smallest_epsilon(wanted, power=0.95)
     assert more["a"] > chosen["a"]
     with pytest.raises(ValueError, match="gap must be a number"):

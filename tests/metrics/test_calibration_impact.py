@@ -133,8 +133,24 @@ class TestReference:
             expected = naive.positive_rate_shift(s, noisy, member, 0.5)
         else:
             expected = naive.rank_shift(s, noisy, query[few].tolist(), member)
-        shift = totals[:, 2] / totals[:, 3]
+        shift = totals[:, 2] / totals[:, 1]
         np.testing.assert_allclose(shift, list(expected.values()), rtol=1e-9)
+
+    def test_rounding_is_no_noise(self):
+        rng = np.random.default_rng(1)
+        s, group = rng.integers(0, 11, 400) / 10, np.repeat(["a", "b"], 200)
+        # Curves without noise, whose scores are tied with those of the other group.
+        flat = np.where(group == "a", 0.3, 0.7)
+        r = ranks(flat, s, group, None, np.arange(400) % 20)
+        drawn = r.sums.drawn(rng.multinomial(20, np.full(20, 0.05), 5).astype(float))
+        assert not drawn[0][..., -1].any()
+        # A single of 0.1 is above the threshold 0.1 by rounding alone.
+        y = np.where(group == "a", rng.random(400) < s, 1)
+        double, single = (
+            decisions(y, x, group, None, threshold=0.1) for x in (s, s.astype("f4"))
+        )
+        assert double.standard_error[1] < 0.1
+        np.testing.assert_allclose(single.standard_error[1], double.standard_error[1])
 
     def test_one_query_is_one_cluster(self):
         y, s = np.random.default_rng(0).random((2, 12))
@@ -163,7 +179,7 @@ def test_error_is_the_deviation_of_resamples_from_the_estimate(metric):
     factor = r.n_clusters / (r.n_clusters - 1)
     bias = (1 if metric is decisions else 2) * (values.mean(axis=0) - r.estimate)
     drawn = r.sums.resample(50, np.random.default_rng(seed))
-    noise = 2 * np.mean([t[..., 2] / t[..., 3] for t, _ in drawn], axis=(0, 1))
+    noise = 2 * np.mean([t[..., 2] / t[..., 1] for t, _ in drawn], axis=(0, 1))
     expected = factor * np.cov(values.T) + np.outer(bias, bias) + np.outer(noise, noise)
     np.testing.assert_allclose(r.covariance, expected)
     np.testing.assert_allclose(r.standard_error**2, np.diag(expected))

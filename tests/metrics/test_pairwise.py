@@ -80,8 +80,7 @@ def test_estimate_and_covariance(name, unit, seeds):
             expected = covariance_of(seen, pairs, unit, average, **how)
             assert_covariance(r.covariance, expected, hint)
             units = {"query": seen.q, "cluster": seen.cluster, "item": seen.q}[unit]
-            n_units = len(units) if unit == "item" else len(set(units))
-            assert r.n_clusters == n_units
+            assert r.n_clusters == len(units if unit == "item" else set(units))
             if not given:
                 assert r.support.tolist() == [len(some) for some in pairs.values()]
 

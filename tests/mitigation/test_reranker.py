@@ -118,8 +118,7 @@ def test_shares_times_places_are_whole_numbers():
     """0.29 * 100 is 28.999999999999996, which others round down to a floor of 28."""
     group = np.r_[np.zeros(100), np.ones(50)]
     options = {"method": "det_greedy", "target": {1: 0.29}, "k": 100}
-    order = new_order(np.arange(150, 0, -1), group, **options)
-    assert group[order[:100]].sum() == 29
+    assert group[new_order(np.arange(150, 0, -1), group, **options)[:100]].sum() == 29
 
 
 def test_fa_ir_of_hyperfair():

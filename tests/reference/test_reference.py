@@ -84,8 +84,7 @@ def test_moments_of_positions(seed, pairs):
                 else (0.0, 0.0)
                 for order in lists
             ]
-            expected = np.mean(values, axis=0).tolist()
-            assert actual == pytest.approx(expected, abs=1e-12)
+            assert actual == pytest.approx(np.mean(values, axis=0).tolist(), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(12))

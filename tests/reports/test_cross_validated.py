@@ -117,8 +117,7 @@ class TestIsTheSumOfTheFolds:
         of_row = {} if option == "epsilon" else {"engagement": "engagement"}
         name = metric.__name__
         who = {"sensitive_features": "group", **who, **of_row}
-        report = audit_cv(model(), X, y, cv=splits, metrics=name, **who)
-        result = report.results[name]
+        result = audit_cv(model(), X, y, cv=splits, metrics=name, **who).results[name]
         named = {key: column for key, column in who.items() if key != "cluster"}
         folds, chosen = scores_by_fold(X, y, splits), {option: result.first_pass[first]}
         expected = sum_of_folds(metric, X, y, folds, named, **chosen)

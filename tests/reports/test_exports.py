@@ -140,8 +140,7 @@ def test_shows_what_was_stored(name, tmp_path):
         compact = result.compact()
         assert again.results[metric].to_json() == compact.to_json()
         if metric != "calibration_error":  # which fits a curve to all rows
-            total = again.results[metric] + compact
-            assert total.n_clusters == 2 * result.n_clusters
+            assert (again.results[metric] + compact).n_clusters == 2 * result.n_clusters
 
 
 def test_numbers_are_those_of_the_tables():

@@ -74,8 +74,7 @@ class TestWithin:
         report = audit(**columns, within=pd.Series(level, name="region"))
         assert "Within the levels of region a gap remains: b (" in report.headline
         assert "Within the levels of region a gap remains" in report.to_markdown()
-        again = AuditReport.from_json(report.to_json())
-        assert again.headline == report.headline
+        assert AuditReport.from_json(report.to_json()).headline == report.headline
 
     @pytest.mark.parametrize("metric", ["selection_rate", "calibration_in_the_large"])
     def test_a_small_group_without_events_is_not_accused(self, metric):
@@ -161,8 +160,7 @@ class TestReference:
         assert "Every group is shown to be within the margin" in report.headline
         assert "Groups are compared with a." in report.reading
         assert all(words in repr(report) for words in ("vs a", "the reference"))
-        again = AuditReport.from_json(report.to_json())
-        assert repr(again) == repr(report)
+        assert repr(AuditReport.from_json(report.to_json())) == repr(report)
         (failure,) = report.failures("selection_rate.gap>0.02")
         assert f"{expected.loc['b', 'estimate']:.4f} of b" in failure
 

@@ -131,8 +131,7 @@ class TestExpectedGroups:
         X = self.X.assign(group=group)
         self.expect(column_scorer(), X)
         self.expect(column_scorer(sensitive_features=["group"]), X)
-        ordered = self.X.assign(group=group.as_ordered())
-        self.expect(column_scorer(), ordered)
+        self.expect(column_scorer(), self.X.assign(group=group.as_ordered()))
 
     def test_as_an_enum_of_polars(self):
         X = pl.DataFrame({name: self.X[name].to_numpy() for name in self.X})
