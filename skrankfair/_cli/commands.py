@@ -60,7 +60,7 @@ def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
 
 def _settle_groups(arguments: argparse.Namespace) -> None:
     """Take --by as the groupings, unless it crosses those of --overlapping."""
-    by, named = arguments.by or [], arguments.sensitive_features
+    by, named = [*dict.fromkeys(arguments.by or [])], arguments.sensitive_features
     overlapping = arguments.overlapping is not None
     arguments.named_by = bool(by) and not overlapping
     naming = [arguments.named_by, named is not None, overlapping]

@@ -70,7 +70,7 @@ class TestAudit:
         data["comedy"] = data["comedy"].map({True: "yes, a bit", False: "no, none"})
         data.to_csv(file, index=False)
         # Truth values are labels here, and no members of groups that overlap.
-        options = ["--by", "drama", "--by", "comedy", "--cross", "--within", "day"]
+        options = ["--by=drama", "--by=comedy", "--by=drama", "--cross", "--within=day"]
         options += ["--reference", "drama=True,comedy=no, none"]
         options += ["--metrics", "inter_group_accuracy,pairwise_exposure"]
         groups = data[["drama", "comedy"]].astype(str)

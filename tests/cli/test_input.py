@@ -127,7 +127,7 @@ class TestLabels:
             ([], "one of --by (once or more), --sensitive-features and"),
             ([*REQUIRED[-2:], "--overlapping", "drama"], "must name the groups"),
             (["--overlapping", "drama,comedy", "--cross"], "cross must be True unless"),
-            (["--overlapping", "drama", *["--by", "code"] * 2], "one --by may cross"),
+            (["--overlapping", "drama", "--by=a", "--by=b"], "one --by may cross"),
         ],
     )
     def test_wrong_groups_that_overlap(self, options, says, file, capsys):
