@@ -120,7 +120,7 @@ def shift_estimates(
     """Return the mean change that calibration would make, by group.
 
     `values_of` takes how often each cluster is in the data, and scores of the rows. It
-    returns a value of each row, and `present` are those of now; None: of the scores.
+    returns a value of each row, and `present` has those before; None: of the scores.
     The weights of their changes in the mean are the first of `weights`; the last are
     those of the support. `resamples` has the number of resamples, to which curves are
     fitted anew, and their seed. The errors include the bias that resamples show, times
