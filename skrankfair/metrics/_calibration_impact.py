@@ -132,15 +132,20 @@ def shift_estimates(
     curve = calibrated.scores(once[None])[0]
     finalize, support = MeanOfRatios(), ColumnSum(len(weights), len(weights) + 1)
     n_resamples, seed = resamples
+    rounding = _ROUNDING * max(1.0, np.abs(sample.x).max(initial=0.0))
 
-    def columns(counts: Array, scores: Array) -> list[Array]:
-        known = np.isfinite(scores + curve)
-        change = np.subtract(scores, curve, out=np.zeros(curve.size), where=known)
-        change[np.abs(change) <= _ROUNDING * np.maximum(1.0, np.abs(sample.x))] = 0.0
+    def columns(counts: Array, scores: Array) -> Iterator[Array]:
         now = values_of(counts, sample.x)
-        noise = values_of(counts, sample.x + change) - now if change.any() else 0 * now
-        shift = values_of(counts, scores) - (now if present is None else present)
-        return [weights[0] * shift, *weights, weights[0] * noise]
+        before = now if present is None else present
+        # One by one, so that as little as possible is in memory at once.
+        yield weights[0] * (values_of(counts, scores) - before)
+        yield from weights
+        with np.errstate(invalid="ignore"):  # of rows without a curve
+            noisy = scores - curve
+        noisy[~((np.abs(noisy) > rounding) & np.isfinite(noisy))] = 0.0
+        moved = noisy.any()
+        noisy += sample.x
+        yield weights[0] * ((values_of(counts, noisy) if moved else now) - now)
 
     def totals(counts: Array, scores: Array) -> Array:
         times = counts[sample.cluster]
@@ -153,7 +158,7 @@ def shift_estimates(
     def refit(counts: Array) -> Array:
         return np.stack(list(starmap(totals, calibrated.resampled(counts))))
 
-    table = cluster_table(rows, sample, columns(once, curve))
+    table = cluster_table(rows, sample, [*columns(once, curve)])
     sums = ResampledSums.of_sums(
         ClusterSums.from_rows(rows.groups.labels, table, [support]),
         refit=refit,
@@ -334,7 +339,7 @@ def positive_rate_shift(
         "rows",
         rows,
         calibrated,
-        lambda _, scores: (scores > above) * 1.0,
+        lambda _, scores: (scores > above).astype(np.int8),
         [weights_of_rows(rows, calibrated.sample)],
         {
             "threshold": float(threshold),

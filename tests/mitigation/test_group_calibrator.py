@@ -137,8 +137,7 @@ class TestMethods:
     def test_a_compact_kernel_is_bridged(self):
         x = np.concatenate([np.linspace(0, 0.2, 50), np.linspace(0.8, 1, 50)])
         model = NadarayaWatsonRegressor(0.05, kernel="epanechnikov")
-        found = curve_of(model, x, x, np.array([0.5]))
-        assert found == pytest.approx(0.5, abs=0.02)
+        assert curve_of(model, x, x, np.array([0.5])) == pytest.approx(0.5, abs=0.02)
 
     def test_any_classifier_or_regressor(self):
         x, y, w = self.problem()

@@ -57,6 +57,9 @@ class TestGroupCalibrator:
         np.testing.assert_allclose(found, whole, rtol=rtol, atol=1e-12)
         assert again.groups_ == model.groups_
         assert pooled_groups(again) == pooled_groups(model)
+        weighed = columns[WEIGHT > 0].groupby("g")[cluster or "s"]
+        number = (weighed.nunique() if cluster else weighed.size()).to_dict()
+        assert {g: of.n_clusters for g, of in again._sums[1].items()} == number
 
     def test_several_scores_and_clusters_by_rows(self):
         columns = X.assign(t=X["s"].to_numpy()[::-1])

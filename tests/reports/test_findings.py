@@ -63,8 +63,7 @@ class TestCorrection:
         columns = data(groups=tuple("abcd"), n_queries=200)
         report = audit(**columns, metrics=INTER, correction="fdr_bh")
         expected = correct(report.results[INTER].pvalue, "fdr_bh")
-        found = report.to_frame()["pvalue_corrected"]
-        np.testing.assert_allclose(found, expected)
+        np.testing.assert_allclose(report.to_frame()["pvalue_corrected"], expected)
         assert "p (BH)" in str(report)
 
     def test_small_groups_do_not_count_as_tests(self):

@@ -214,8 +214,7 @@ class TestInput:
         assert list(report.costs) == ["ndcg", "mean_squared_error"]
         assert len(report.notes) == 2
         expected = mean_squared_error(data["y"], data["fair"], cluster=data["query"])
-        found = report.costs["mean_squared_error"].after
-        assert found.estimate == expected.estimate
+        assert report.costs["mean_squared_error"].after.estimate == expected.estimate
         data["y"] -= 3
         assert list(report_of(data).costs) == ["mean_squared_error"]
 
