@@ -212,7 +212,7 @@ def _read_csv(
     options: dict[str, Any] = {"sep": sep, "dtype": dict.fromkeys(labels, str)}
     options |= _absent_cells(columns)
     frame = read(decimal=decimal or ".", **options)
-    if sep != "," and decimal is None:
+    if decimal is None:
         commas = [_has_comma(frame[name], f"{path}: {name!r}") for name in numbers]
         if any(commas):
             frame = read(decimal=",", **options)
