@@ -85,6 +85,8 @@ class Estimates(ReadOnlyArrays):
     skewness : ndarray of shape (m,) or float
         ``Σ u³ / (Σ u²)^1.5`` of the influences u of means of rows, above 0 where rare
         events make the number larger. Tests of margins need it.
+    at_most : bool
+        Whether numbers below the null value are fair, too.
     """
 
     names: tuple[Hashable, ...]
@@ -94,6 +96,7 @@ class Estimates(ReadOnlyArrays):
     kind: str
     origin: Origin
     skewness: Array | float = 0.0
+    at_most: bool = False
 
     @cached_property
     def test_scale(self) -> PlainScale:
@@ -106,11 +109,15 @@ class Estimates(ReadOnlyArrays):
 
     @cached_read_only
     def t_and_pvalue(self) -> tuple[Array, Array]:
-        """Student's t and two-sided p-values of the null value; NaN without one."""
+        """Student's t and p-values of the null value; NaN without one.
+
+        Two-sided, and 1 for what is fair below the null value.
+        """
         if self.null_value is None:
             unknown = np.full(np.shape(self.df), np.nan)
             return unknown, unknown
-        return self.test_scale.test(self.null_value, self.df)
+        t, pvalue = self.test_scale.test(self.null_value, self.df)
+        return t, np.where(self.at_most & (t < 0), 1.0, pvalue)
 
     def interval(
         self, confidence_level: float, method: str, n_resamples: int, random_state: Any
@@ -397,7 +404,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
         skewness = np.where(rare, 0.0, skewness)  # which the scale has
     origin = Origin(sums, metric.finalize, np.arange(df.size)[:, None])
     values = result.groups, scale, df, metric.fair_value, "value", origin
-    return Estimates(*values, skewness)
+    return Estimates(*values, skewness, metric.at_most)
 
 
 def _scale_of_share(
@@ -558,7 +565,8 @@ class GroupTest(_Tests):
         in units of the spread.
     pvalue : ndarray of shape (G,)
         Not corrected for the number of groups. Two-sided, but one-sided for a distance
-        (large values speak against fairness). NaN where no variance is seen.
+        (large values speak against fairness), and 1 for a `boost_value` below 0. NaN
+        where no variance is seen.
     df : ndarray of shape (G,)
         Degrees of freedom, from the leverages of the clusters; NaN by permutation.
     null_value : float or ndarray of shape (G,)

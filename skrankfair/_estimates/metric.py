@@ -60,6 +60,8 @@ class Metric:
     #: Whether fair rankings make the estimates of groups differ, as those of a distance
     #: do by chance, so that contrasts and differences from the rest have no null value.
     differing: bool = field(default=False, compare=False)
+    #: Whether values below the fair one are fair, too, as those of a boost.
+    at_most: bool = field(default=False, compare=False)
     #: Why two models have no comparison, where what is chosen from the outcomes of each
     #: makes the estimates differ.
     not_paired: str | None = None

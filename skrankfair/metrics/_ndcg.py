@@ -179,6 +179,7 @@ def _boost_estimates(
         fair_value=0.0,
         disparity="max_abs",
         differing=True,  # as a boost of more items moves more of the others
+        at_most=True,  # as every boost of fair scores costs
     )
     options = {"boost": float(boost), "k": k, "gain": gain}
     parameters = {**options, **weight.parameters, "normalize": normalize}
@@ -405,8 +406,9 @@ def boost_value(
     group only swaps its items with others that scored up to `boost` more. Where scores
     are fair every boost lowers the value, by little if it is small, so that a negative
     value does not say that the group is overvalued: a positive one with a negative
-    `boost` does. A boost of more items costs more, so that contrasts of groups have no
-    p-values.
+    `boost` does. So the p-value of a negative value is 1, and that of a positive one is
+    two-sided, as its interval is. A boost of more items costs more, so that contrasts
+    of groups have no p-values.
 
     The differences of queries are one table, so errors are those of paired values: the
     variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q

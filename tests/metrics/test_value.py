@@ -40,8 +40,7 @@ def test_boost_value_is_the_mean_difference_of_values(monkeypatch, weight, norma
             assert estimate == pytest.approx(values.mean(), abs=1e-13)
             number = len({*q[g == group].tolist()} & by_query.keys())
             squares = (number - 1) / number * np.sum((values - values.mean()) ** 2)
-            expected = squares**0.5 / (values.size - 1)
-            assert error == pytest.approx(expected, abs=1e-12)
+            assert error == pytest.approx(squares**0.5 / (values.size - 1), abs=1e-12)
 
 
 def test_value_is_that_of_scikit_learn():
@@ -69,6 +68,8 @@ def test_equations_3_and_4():
     paired = compare(after, before)
     for name in ("estimate", "standard_error", "pvalue"):
         assert getattr(r, name)[0] == pytest.approx(getattr(paired, name)[0])
+    assert r.estimate[1] < r.confidence_interval()[1][1] < 0
+    assert r.pvalue[1] == 1  # that a boost costs is fair
     # With weights that fall by one each place, Δ is Σ (y_i - y_j) over the swaps.
     r = boost_value(y, s, boost=boost, position_weight=np.arange(10, 0, -1), **who)
     gained = []
