@@ -1983,10 +1983,9 @@ inequality tests 17% of fair rankings, and more where it is longer still. By use
 alone, a label of items is accused in up to half of fair catalogues. A line through
 matched pairs at `epsilon="mse"` rejects 9% to 11% of equal groups in 20 to 120 queries
 of eight items with real outcomes, and a parabola 6% to 7%, as the bandwidth is chosen
-from the outcomes. Shifts by calibration (`positive_rate_shift`, `rank_shift`) are found
-in up to 16% of calibrated data where a group has two or three events, and percentiles
-of them in up to 61% where scores span little more than the errors of their curves. And
-an interval of a smoothed curve is not one of the curve itself."""
+from the outcomes. Shifts by calibration (`positive_rate_shift`, `rank_shift`) have no
+error where a group has, and would have with fair scores, fewer than eight rare events.
+And an interval of a smoothed curve is not one of the curve itself."""
 
 PREFACE = """# How far to trust the numbers
 

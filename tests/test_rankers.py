@@ -26,8 +26,7 @@ def problem(seed=0):
     quality = rng.normal(size=n)
     X["seen"] = quality - 0.7 * X["group"]
     X["other"] = quality + rng.normal(size=n)
-    y = np.digitize(quality + rng.normal(size=n), [-1, 0, 1])
-    return X, y
+    return X, np.digitize(quality + rng.normal(size=n), [-1, 0, 1])
 
 
 class Recorder(BaseEstimator):

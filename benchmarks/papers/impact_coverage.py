@@ -54,7 +54,8 @@ def decisions(rng, n_users, biased, n_resamples):
     """Return the interval of the positive rate shift of "a", and the truth."""
     columns = draw(rng, n_users, biased)
     del columns["qid"]
-    r = positive_rate_shift(**columns, threshold=THRESHOLD)
+    options = {"threshold": THRESHOLD, "n_resamples": n_resamples}
+    r = positive_rate_shift(**columns, **options)
     # P(S² > t) - P(S > t), S = Φ(WIDTH · normal).
     cuts = special.ndtri([np.sqrt(THRESHOLD), THRESHOLD]) / WIDTH
     shift = -np.diff(special.ndtr(-cuts))[0]
@@ -68,7 +69,7 @@ def ranks(rng, n_users, biased, n_resamples):
     above each other either way.
     """
     columns = draw(rng, n_users, biased, N_ITEMS)
-    r = rank_shift(**columns, kernel="gaussian4")
+    r = rank_shift(**columns, kernel="gaussian4", n_resamples=n_resamples)
     return r, n_resamples, true_rank_shift() if biased else 0.0
 
 
@@ -96,16 +97,17 @@ def study(name: str, biased: bool, options: argparse.Namespace) -> dict[str, flo
             rng, options.users, biased, options.resamples
         )
         resampled = r.resampled(n_resamples, 0)[:, 0]
-        low, high = np.quantile(resampled, [0.025, 0.975])
+        drawn = {"n_resamples": n_resamples, "random_state": 0}
+        low, high = r.confidence_interval(method="bootstrap", **drawn)
         values.append(r.estimate[0])
-        inside.append(low <= truth <= high)
+        inside.append(low[0] <= truth <= high[0])
         margin = 1.96 * resampled.std(ddof=1)
         normal.append(abs(values[-1] - truth) <= margin)
     return {
         "truth": truth,
         "mean": float(np.mean(values)),
         "sd": float(np.std(values)),
-        "percentile": float(np.mean(inside)),
+        "bootstrap": float(np.mean(inside)),
         "normal": float(np.mean(normal)),
     }
 
@@ -120,7 +122,7 @@ def main() -> int:
     options = parser.parse_args()
     print(f"{options.users} users, {options.replications} replications")
     print(
-        "metric               scores       truth     mean       sd  percentile  normal"
+        "metric               scores       truth     mean       sd   bootstrap  normal"
     )
     for name in options.metrics:
         for biased in (True, False):
@@ -128,7 +130,7 @@ def main() -> int:
             print(
                 f"{name:20s} {'too high' if biased else 'calibrated':10s} "
                 f"{r['truth']:8.4f} {r['mean']:8.4f} {r['sd']:8.4f} "
-                f"{r['percentile']:10.1%} {r['normal']:8.1%}",
+                f"{r['bootstrap']:10.1%} {r['normal']:8.1%}",
                 flush=True,
             )
     return 0

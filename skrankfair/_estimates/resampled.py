@@ -277,6 +277,10 @@ class ResampledSums(ClusterSums):
         biases = self.bias * mean, _NOISE_BIAS * noise.mean(axis=0)
         return np.vstack([np.sqrt(scale) * (moved - mean), *biases])
 
+    def noise(self, finalize: Finalize) -> Array:
+        """Return twice the mean metric of scores that are fair but for noise, (G,)."""
+        return np.asarray(self._deviations(finalize)[-1])
+
     def _values(
         self, finalize: Finalize, by_group: Array, shared: Array
     ) -> tuple[Array, Array]:
@@ -381,8 +385,14 @@ class Origin(ReadOnlyArrays):
             # Resamples have no errors of their own: percentiles as wide as Student's t.
             tail = _expanded(tail, self.sums.count)
         totals = self.sums.resample(n_resamples, rng)
-        values = [self.combined(self.finalize(*some)) for some in totals]
-        return _quantiles(np.concatenate(values), tail)
+        values = np.concatenate([self.finalize(*some) for some in totals])
+        low, high = _quantiles(self.combined(values), tail)
+        if isinstance(self.sums, ResampledSums) and self.sums.width:
+            # The estimate has this noise, or has it not: the interval holds both.
+            values = values - self.sums.noise(self.finalize)
+            ends = _quantiles(self.combined(values), tail)
+            low, high = np.fmin(low, ends[0]), np.fmax(high, ends[1])
+        return low, high
 
     def combined(self, values: Array) -> Array:
         """Return estimates, or contrasts, of values of all groups (B, G)."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._estimates import formatting as fmt
 from .._estimates.finalize import ColumnSum, MeanOfRatios
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric, warn_undefined
@@ -25,6 +26,7 @@ from .._inputs.validation import (
     check_magnitude,
     check_number,
     generator,
+    warn_user,
 )
 from ..smoothing._bandwidth import check_bandwidth
 from ..smoothing._kernels import Kernel, get_kernel, repeated_means
@@ -40,6 +42,9 @@ _TOGETHER, _BLOCK = 4, 1 << 17
 # Resamples show half of the bias of ranks: where all outcomes near a score are equal,
 # those of a resample are equal too. Rare events were found unfair in 10%, now in 5%.
 _RANK_BIAS = 2.0
+# Groups with fewer events than this, which are also a smaller share of their rows, show
+# too little noise: those that have no event by chance would be certain.
+_FEWEST_EVENTS, _RARE = 8, 0.1
 
 
 @dataclass(frozen=True)
@@ -153,10 +158,15 @@ def shift_estimates(
             np.bincount(sample.group, times * column, n_groups)
             for column in columns(counts, scores)
         ]
+        by_group[0][rare] = np.nan
         return np.stack(by_group, axis=1)
 
     def refit(counts: Array) -> Array:
         return np.stack(list(starmap(totals, calibrated.resampled(counts))))
+
+    rare = _rare_events(sample, n_groups)
+    if relative:  # the curve of one group moves all groups
+        rare[:] = rare.any()
 
     table = cluster_table(rows, sample, [*columns(once, curve)])
     sums = ResampledSums.of_sums(
@@ -186,7 +196,32 @@ def shift_estimates(
     if sums.active(finalize).min() < _SURELY_DRAWN:
         plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
         unsure = np.isnan(plain.variance(finalize))
-    return warn_undefined(result, unsure=unsure)
+    if rare.any():
+        names = [fmt.label(result.groups[i]) for i in np.flatnonzero(rare)]
+        warn_user(
+            f"{name} has no standard error (NaN), for fewer than {_FEWEST_EVENTS} rare "
+            f"events{' in a group' * relative}, in: {fmt.some(names)}."
+        )
+    return warn_undefined(result, unsure=unsure & ~rare)
+
+
+def _rare_events(sample: Sample, n_groups: int) -> Array:
+    """Return which groups have few and rare events, and would have with fair scores.
+
+    An event is the rarer one of two outcomes.
+    """
+    low, high = sample.y.min(initial=np.inf), sample.y.max(initial=-np.inf)
+    if low == high:
+        low, high = 0.0, 1.0
+    if not ((sample.y == low) | (sample.y == high)).all():
+        return np.zeros(n_groups, dtype=bool)
+    size = np.bincount(sample.group, minlength=n_groups)
+    events = np.zeros(n_groups)
+    for value in (sample.y, sample.x):
+        share = np.clip((value - low) / (high - low), 0.0, 1.0)
+        count = np.bincount(sample.group, share, n_groups)
+        events = np.maximum(events, np.minimum(count, size - count))
+    return np.asarray(events < np.minimum(_FEWEST_EVENTS, _RARE * size))
 
 
 def positive_rate_shift(
@@ -267,8 +302,8 @@ def positive_rate_shift(
     Warns
     -----
     UndefinedMetricWarning
-        If a group has only one cluster, or so few that some resample has none of them,
-        so that it has no standard error.
+        If a group has only one cluster, so few that some resample has none of them, or
+        few and rare events (see Notes), so that it has no standard error.
 
     See Also
     --------
@@ -281,30 +316,36 @@ def positive_rate_shift(
     A decision is no smooth function of the curve, so there is no delta method:
     ``standard_error`` and ``covariance`` are those of a bootstrap of clusters that
     refits the curves, computed when first asked for, and
-    ``confidence_interval(method="bootstrap")`` are its percentiles. Errors are those
-    around the estimate, ``var(θ*) + (mean(θ*) - θ)² + 4 mean(θ0*)²``, so that they have
-    the bias that noise in the curves causes. θ0* is the shift that this noise alone
-    makes of fair scores: from S to ``S + (curve* - curve)`` in each resample. It counts
-    twice, since curves of resamples are smoother than the data. Errors of B resamples
-    differ from seed to seed by ``1 / sqrt(2 B)`` of themselves, 5% for 200, and by up
-    to twice that where this noise makes most of them; equal weights give the same
-    resamples as no weights. Bandwidths are fixed. After
-    ``compact(n_replicates=...)`` the resamples are these replicates. Results do not add
-    up, since the curves of parts are not that of the whole;
-    `skrankfair.distributed.measure` takes a sample of the clusters of large data.
+    ``confidence_interval(method="bootstrap")`` are its percentiles, widened so that
+    they also hold those of ``θ* - 2 mean(θ0*)``. Errors are those around the estimate,
+    ``var(θ*) + (mean(θ*) - θ)² + 4 mean(θ0*)²``, so that they have the bias that noise
+    in the curves causes. θ0* is the shift that this noise alone makes of fair scores:
+    from S to ``S + (curve* - curve)`` in each resample. It counts twice, since curves
+    of resamples are smoother than the data. Errors of B resamples differ from seed to
+    seed by ``1 / sqrt(2 B)`` of themselves, 5% for 200, and by up to twice that where
+    this noise makes most of them; equal weights give the same resamples as no weights.
+    Bandwidths are fixed. After ``compact(n_replicates=...)`` the resamples are these
+    replicates. Results do not add up, since the curves of parts are not that of the
+    whole; `skrankfair.distributed.measure` takes a sample of the clusters of large
+    data.
 
     Where many rows have one score, and the threshold is this score and about their mean
     outcome, noise decides on which side of it all of them are, and errors are wide: of
     calibrated scores 0, 0.1, ..., 1 and the threshold 0.5 Student's t missed in none of
-    175 data sets (groups of 1,400 and 600 rows), and percentiles in 2%. Take a
+    175 data sets (groups of 1,400 and 600 rows), and percentiles in 1 of 100. Take a
     threshold between the scores, or ``method="percentile"``, which is shorter.
 
     Where the scores of a group span little more than the errors of its curve, noise
     moves most decisions, and errors are wide: nothing can tell a shift from it. Of
     calibrated scores between 0.10 and 0.25 and the threshold 0.18 tests rejected 0% to
-    1% of data sets (80 and 200 rows of a group, beside nine times as many). Percentiles
-    leave this bias out, and missed in 25% to 58%. Two or three events in a group are
-    too few: tests rejected in 16% of data sets (120 rows, risks below 4%).
+    1% of data sets (80 and 200 rows of a group, beside nine times as many), and
+    percentiles missed in as few.
+
+    A group that by chance has none of the few events it was to have would seem certain,
+    and was rejected. So the error is NaN where outcomes are one of two and a group has
+    fewer than eight events of the rarer one, also in less than a tenth of its rows, and
+    would have so few with fair scores. Beyond that tests rejected 1% to 7% of data sets
+    of risks below 2% to 20% (8 to 10 events due).
 
     The sign is that of the definition in §7.2; Theorem 5 prints the other.
 
@@ -482,7 +523,8 @@ def rank_shift(
     Warns
     -----
     UndefinedMetricWarning
-        If a group is in only one cluster, so that it has no standard error.
+        If a group is in only one cluster, so that it has no standard error, or has few
+        and rare events, so that no group has one: its curve moves all ranks.
 
     See Also
     --------
@@ -506,9 +548,12 @@ def rank_shift(
     outcomes near a score are equal, those of a resample are equal too. So the errors
     are ``var(θ*) + 4 (mean(θ*) - θ)² + 4 mean(θ0*)²``, with the shift θ0* that the
     noise of the curves makes of fair scores. Of calibrated scores between 0.10 and
-    0.25, which span little more than the errors of the curves, tests rejected 2% to 3%
-    of data sets of 800 and 2,000 rows. Percentiles leave this bias out, and missed in
-    13% to 61%.
+    0.25, which span little more than the errors of the curves, tests rejected 1% to 3%
+    of data sets of 800 and 2,000 rows, and percentiles missed in 2% to 4%.
+
+    Errors are NaN where a group has fewer than eight events, in less than a tenth of
+    its rows, and would have so few with fair scores (see `positive_rate_shift`). Take
+    such groups together, or leave their rows out.
 
     References
     ----------

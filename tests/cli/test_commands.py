@@ -141,8 +141,7 @@ class TestAudit:
         (tmp_path / "link").symlink_to(tmp_path)
         monkeypatch.chdir(tmp_path)
         for other in ("./a", str(tmp_path / "a"), "link/a"):
-            same = line("--html", other, "--json", "a")
-            assert "would overwrite --html" in same
+            assert "would overwrite --html" in line("--html", other, "--json", "a")
         assert Path(file).read_bytes() == before
 
     def test_report_packages_are_missed_before_the_work(

@@ -96,8 +96,7 @@ class TestPilot:
     def test_a_change_between_halves_is_half_a_gap(self):
         """Of the differences of pairs, half of which are in each arm."""
         result, values = paired(400)
-        contrast = result.contrast("a", "b")
-        size = contrast.required(0.2 / 2, pilot_error="known")
+        size = result.contrast("a", "b").required(0.2 / 2, pilot_error="known")
         spread = np.std(values[:, 0] - values[:, 1], ddof=1)
         per_arm = TTestIndPower().solve_power(0.2 / spread, alpha=0.05, power=0.8)
         assert size.n_clusters[0] == pytest.approx(2 * per_arm, abs=2)

@@ -188,3 +188,15 @@ def test_error_is_the_deviation_of_resamples_from_the_estimate(metric):
     low, high = r.confidence_interval(method="bootstrap", n_resamples=50)
     assert (low < r.estimate).all()
     assert (r.estimate < high).all()
+
+
+@each_shift
+def test_few_and_rare_events_have_no_error(metric):
+    """No event says nothing where two are due, and something where twenty are."""
+    group, query = np.tile(["a", "b"], 200), np.arange(400) // 4
+    s = np.where(group == "a", 0.005, 0.3) + np.linspace(0, 0.01, 400)
+    y = (np.random.default_rng(0).random(400) < 0.3) & (group == "b")
+    with pytest.warns(UndefinedMetricWarning, match="for fewer than 8 rare events"):
+        error = metric(y, s, group, None, query).standard_error
+    np.testing.assert_array_equal(np.isnan(error), [True, metric is ranks])
+    assert np.isfinite(metric(y, s + 0.1, group, None, query).standard_error).all()

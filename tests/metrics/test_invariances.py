@@ -166,8 +166,7 @@ def test_query_weight_is_repetition_within_a_cluster(case, make):
 @by_cluster
 def test_unequal_weights_lower_the_effective_number(case, make):
     c = make()
-    weight = np.where(c.q == 4, 1e6, 1.0)
-    r = case(c.but(w=weight))
+    r = case(c.but(w=np.where(c.q == 4, 1e6, 1.0)))
     there = ~np.isnan(r.standard_error) & (case(c).support > r.support.min())
     assert (r.n_effective[there] <= case(c).n_effective[there] + 1e-9).all()
 

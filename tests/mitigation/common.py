@@ -134,5 +134,4 @@ def problem(n=450, seed=0, columns=(*FEATURES, "group", "user")):
     X["group"] = rng.choice(["a", "b"], n)
     X["user"] = rng.integers(0, n // 4, n)
     level = X["x"] + 0.5 * X["z"] - 1.5 * (X["group"] == "b")
-    y = (level + rng.logistic(size=n) > 0).astype(int).to_numpy()
-    return X[list(columns)], y
+    return X[list(columns)], (level + rng.logistic(size=n) > 0).astype(int).to_numpy()

@@ -97,8 +97,7 @@ class TestAgainstALinearProgramme:
         cost = [0.5, 0.2, 0.7, 0.9][seed % 4]
         model = fitted(X, y, weight, threshold=cost)
         chance = chances(model, X)
-        rates = expected_rates(chance, X, y, weight)
-        assert np.ptp(rates, axis=0).max() < 1e-12
+        assert np.ptp(expected_rates(chance, X, y, weight), axis=0).max() < 1e-12
         found = expected_cost(chance, y, cost, weight)
         assert found == pytest.approx(least_cost(X, y, cost, weight), abs=1e-6)
         assert model.positive_rate_ == pytest.approx(np.average(chance, weights=weight))

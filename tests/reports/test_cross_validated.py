@@ -47,8 +47,7 @@ def problem(n_queries=60, size=8, seed=0, groups="abc"):
     X["engagement"] = rng.gamma(2, size=n)
     X["user"] = "u" + (X["query"] // 3).astype(str)
     X["seen"] = X["x"] - 0.5 * (X["group"] == "a")
-    y = (X["x"] + rng.normal(size=n) > 0).astype(int)
-    return X, y
+    return X, (X["x"] + rng.normal(size=n) > 0).astype(int)
 
 
 def model(estimator=None):
@@ -355,8 +354,7 @@ class TestFitting:
                 estimates(model(), params=params)
 
     def test_params_reach_fit_cut_to_the_fold(self):
-        params = {"bonus": np.arange(480), "scale": -1.0}
-        turned = estimates(Careful(), params=params)
+        turned = estimates(Careful(), params={"bonus": np.arange(480), "scale": -1.0})
         assert (turned != estimates(Careful())).all()
 
 
