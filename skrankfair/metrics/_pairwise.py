@@ -190,6 +190,7 @@ def accuracy_estimates(
     if name == "auc":
         data.check_binary(name)
     by_row, first_pass, n_buckets = strata_of(data, engagement, bins)
+    inside = comparison == "intra"
 
     def make_pairs(data: RankedData) -> OutcomePairs:
         return OutcomePairs(
@@ -199,6 +200,7 @@ def accuracy_estimates(
             comparison,
             None if by_row is None else by_row[data.ranking.order],
             n_buckets,
+            data.memberships if inside and not data.groups.overlapping else None,
         )
 
     shared_weight = 0.0 if comparison == "inter" else 1.0
@@ -333,6 +335,10 @@ def pairwise_accuracy(
     ``variance="item"`` it is DeLong's: each item is left out with all its pairs, and
     the items of the group and all others are two samples, whose sums are added.
 
+    The rest of a group has, in an intra comparison, the pairs inside each other group
+    and none across two of these, whose order unlike base rates alone make better. Where
+    groups overlap it has all pairs without an item of the group.
+
     A mean over queries or clusters counts the ratio of each alike, however few pairs it
     has. The one item of a rare group has 1 pair or 20, by its place, and is mostly in
     long lists, or in those with many good items, which a ranker may order less well:
@@ -447,7 +453,9 @@ def auc(
     Notes
     -----
     The variance is that of `pairwise_accuracy`: in one list DeLong's for each group,
-    and with `cluster` the jackknife over clusters of rows.
+    and with `cluster` the jackknife over clusters of rows. By default each group is
+    compared with the pairs inside the other groups, so that unlike base rates, which
+    order people of different groups, make no difference.
 
     References
     ----------

@@ -199,6 +199,9 @@ class OutcomePairs(Pairs):
     comparison: str
     bucket: Array | None = None  # shape (n,) or None: that of the focal item
     n_buckets: int = 1
+    #: Of intra pairs of groups that do not overlap: the rest has the pairs inside each
+    #: other group, and none across two of them.
+    apart: Memberships | None = None
     n_sides = 2
 
     @property
@@ -214,7 +217,7 @@ class OutcomePairs(Pairs):
         """
         of_group = members.sums_of_rows(self._all_worse)
         of_rest = -of_group
-        if self.comparison != "all":
+        if self.comparison != "all" and self.apart is None:
             # A cell of one row has no pairs; with many groups most are like that.
             some, several = members.of_cells(members.sizes > 1)
             inside = np.zeros(of_group.shape)
@@ -234,7 +237,7 @@ class OutcomePairs(Pairs):
         return out
 
     def query_sums(self) -> Array:
-        """Return value and number of all pairs of each query, shape (Q, 2 or 0, B)."""
+        """Return value and number of all these pairs by query, shape (Q, 2 or 0, B)."""
         if not self.has_shared:
             return super().query_sums()
         first = self.ranking.starts[:-1]
@@ -245,6 +248,10 @@ class OutcomePairs(Pairs):
         member = self.groups.mask(group)
         # Of each row the worse and the better rows, and those of them in the group.
         worse, better = self._all_worse, self._all_better
+        if self.apart is not None:
+            pairs = worse + better
+            sides = [pairs * member, pairs * ~member]
+            return np.concatenate(sides, axis=1).swapaxes(0, 1)
         members = self._bucket_masks(member)
         own_worse, own_better = self.counts.count(members, WORSE, BETTER)
         own_worse = self._by_bucket(own_worse.sum(axis=0, keepdims=True))
@@ -283,14 +290,27 @@ class OutcomePairs(Pairs):
     @cached_property
     def _all_worse(self) -> Array:
         """Counts of the worse rows of each focal row, by its bucket, (B, 2, n)."""
+        if self.apart is not None:
+            return self._by_bucket(self._inside(self.apart, [None], WORSE))
         return self._by_bucket(self.counts.all_worse[None])
 
     @cached_property
     def _all_better(self) -> Array:
         """Counts of the better rows of each partner, by the bucket of these."""
+        if self.apart is not None:
+            return self._inside(self.apart, self._bucket_masks(None), BETTER)
         if self.bucket is None:
             return self.counts.all_better[None]
         return self.counts.count(self._bucket_masks(None), BETTER)[0]
+
+    def _inside(
+        self, members: Memberships, masks: Sequence[Array | None], side: bool
+    ) -> Array:
+        """Return the counts of rows with rows of their group, (masks, 2, n)."""
+        masks = [None if mask is None else mask[members.rows] for mask in masks]
+        counts = np.empty((len(masks), 2, self.ranking.n_rows))
+        counts[..., members.rows] = self.counts.within(members).count(masks, side)[0]
+        return counts
 
 
 @dataclass(frozen=True)
