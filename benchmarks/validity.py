@@ -1968,9 +1968,11 @@ HOLDS = """
 **What does not hold.** Where few clusters weigh most, a pooled estimate shows a quarter
 to two thirds of what could be found; weights that let each count alike show nearly all
 of it, and ask another question. With 20 users of whom few have most of the queries,
-tests reject some 7% to 10%. Tests of marginal outcomes find large gaps only. Means of
-heavy tails miss up to 15% where all rows are one group: no sample of 120 lognormal
-values (σ = 2) shows its tail, and a `SmallSampleWarning` says so (*italics*).
+tests reject some 7% to 10%. Pairs with an item in the first k places say too much where
+a random order would put fewer than some five items of the group there: with two, 9% to
+17% of fair rankings are rejected. Tests of marginal outcomes find large gaps only.
+Means of heavy tails miss up to 15% where all rows are one group: no sample of 120
+lognormal values (σ = 2) shows its tail, and a `SmallSampleWarning` says so (*italics*).
 Beside others a group is taken to have the rare events that as many of their rows would
 show. Of 100 rows with a risk of 1% a third has no event at all; intervals of such
 groups miss 2% to 4%, and tests of their gaps, of two models and of changes between two

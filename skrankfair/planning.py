@@ -278,7 +278,7 @@ def plan_rates(
         covariance = float(both * (m - 1) / m)
         effective = m * shares / (1 + (m - 1) * shares)
     first, second = (
-        ShareScale(*map(np.asarray, (*side, _MANY)))
+        ShareScale(*map(np.asarray, (*side, _MANY, False)))
         for side in zip(rates, np.sqrt(variance), effective, strict=True)
     )
     error = np.sqrt(max(variance.sum() - 2 * covariance, 0.0))

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import special
 from scipy.stats import norm, t
 
 from benchmarks.simulations.common import (
@@ -657,6 +658,41 @@ def test_users_count_alike_in_tests_by_their_weights(comparison):
         apart.append(not low < 0 < high)
     assert_level(np.array(pvalues))
     assert np.mean(apart) > 0.2
+
+
+@pytest.mark.parametrize("worse", [0.0, 1.0])
+def test_the_order_inside_groups_is_compared_with_that_inside_others(worse):
+    """Pairs across the others, of unlike base rates, made all groups seem worse."""
+    pvalues = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        group = rng.integers(0, 3, 2400)
+        chance = np.array([0.1, 0.3, 0.7])[group]
+        y = rng.random(2400) < chance
+        s = y + rng.normal(size=2400) + special.logit(chance)
+        s += worse * rng.normal(size=2400) * (group == 1)
+        who = {"sensitive_features": group, "qid": np.arange(2400) // 12}
+        pvalues.append(pairwise_accuracy(y, s, comparison="intra", **who).pvalue)
+    if worse:
+        assert np.mean(np.array(pvalues)[:, 1] < 0.05) > 0.35
+    else:
+        assert_level(np.array(pvalues))
+
+
+@pytest.mark.parametrize(("sharp", "worse"), [(2.0, 0), (2.8, 0), (2.0, 1), (2.8, 1.4)])
+def test_a_small_group_of_a_sharp_list(sharp, worse):
+    """Fifteen good items, at the top by chance, seemed certain: 16% were accused."""
+    pvalues = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        group, y = np.arange(1500) < 50, rng.random(1500) < 0.3
+        s = rng.normal(size=1500) + (sharp - worse * group) * y
+        r = pairwise_accuracy(y, s, sensitive_features=group)
+        pvalues.append(r.test("t").pvalue[1])
+    if worse:
+        assert np.mean(np.array(pvalues) < 0.05) > 0.8
+    else:
+        assert_level(np.array(pvalues), at_most=True)
 
 
 # Memory

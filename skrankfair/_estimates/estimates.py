@@ -9,7 +9,7 @@ upper one; both must reject. At level α they reject exactly when the interval o
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,9 +31,11 @@ from .leverage import (
     FEW_EVENTS,
     contrast_degrees,
     degrees_of_freedom,
+    lack_events,
     side_of,
     skewness_of,
     unseen,
+    unseen_of_items,
 )
 from .power import PILOT_ERRORS, Pilot, PilotData, keeps_promise
 from .resampled import Origin
@@ -386,9 +388,14 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     event = np.where(rare, skewness, 0.0)
     if metric.parts is not None or shares_of(metric.finalize):
         side_df = None if sums.kind == "item" else df
-        scale = _scale_of_share(sums, metric.finalize, side_df)
+        of_rows = metric.of_rest is not None
+        scale = _scale_of_share(sums, metric.finalize, side_df, of_rows)
     elif metric.share:
-        scale = ShareScale(estimate, error, result.n_effective, df)
+        none = np.zeros(df.shape, dtype=bool)
+        scale = ShareScale(estimate, error, result.n_effective, df, none)
+        if isinstance(metric.against_rest, PairedDifference):
+            rest = metric.against_rest.parts, metric.of_rest is not None
+            (scale,) = _with_unseen(sums, [scale], *rest)
     elif metric.positive:
         scale = PositiveScale(estimate, error, scale, event)
     elif metric.noise is not None:
@@ -408,18 +415,39 @@ def estimates_of(result: GroupEstimates) -> Estimates:
 
 
 def _scale_of_share(
-    sums: ClusterSums, share: Finalize, df: Array | None = None
+    sums: ClusterSums, share: Finalize, df: Array | None = None, of_rows: bool = False
 ) -> ShareScale | DifferenceScale:
-    """Return a share, or the mean or difference of two; None: `df` of the share."""
+    """Return a share, or the mean or difference of two; None: `df` of the share.
+
+    A difference `of_rows` is one from the rest, which may show events that it lacks.
+    """
     estimate, error = sums.estimate(share), np.sqrt(sums.variance(share))
     if isinstance(share, PairedDifference):
         a, b = (_scale_of_share(sums, part, df) for part in share.parts)
-        return DifferenceScale(estimate, error, a, b, correlation_in(error, a, b))
+        correlation = correlation_in(error, a, b)
+        a, b = _with_unseen(sums, [a, b], share.parts, of_rows)
+        return DifferenceScale(estimate, error, a, b, correlation)
     if shares := shares_of(share):
         a, b = (_scale_of_share(sums, each) for each in shares)
         return MeanScale(estimate, error, a, b, correlation_in(2 * error, a, b))
     own_df, effective = degrees_of_freedom(sums, share)
-    return ShareScale(estimate, error, effective, own_df if df is None else df)
+    side_df = own_df if df is None else df
+    none = np.zeros(estimate.shape, dtype=bool)
+    return ShareScale(estimate, error, effective, side_df, none)
+
+
+def _with_unseen(
+    sums: ClusterSums, sides: list[Any], parts: tuple[Finalize, ...], of_rows: bool
+) -> list[Any]:
+    """Return shares, a value and maybe its rest, with what each lacks of the other."""
+    more = unseen_of_items(sums, parts)
+    lacking = lack_events(sums, *parts) if of_rows else np.zeros(more.shape, dtype=bool)
+    return [
+        replace(side, standard_error=np.sqrt(side.standard_error**2 + some), lacking=of)
+        if isinstance(side, ShareScale)
+        else side
+        for side, some, of in zip(sides, more, lacking, strict=False)
+    ]
 
 
 def correlation_in(error: Array, first: PlainScale, second: PlainScale) -> Array:

@@ -36,7 +36,7 @@ import numpy as np
 from .._inputs.validation import Array
 from .arrays import cached_by_key
 from .entries import Entries, GroupPairs
-from .finalize import Finalize, needs_of, quotient
+from .finalize import Beside, Finalize, needs_of, quotient
 from .rows import Rows
 from .sums import ClusterSums
 
@@ -258,6 +258,37 @@ def unseen_of(result: GroupEstimates) -> Array:
             of_strata = moments.swapaxes(0, 1), n_effective, n_effective - 1
             sides = unseen(*zip(*of_strata, strict=True), of_items=True)
     return np.sum([np.zeros((3, len(sums.groups))), *sides], axis=0)
+
+
+def unseen_of_items(sums: ClusterSums, sides: Sequence[Finalize]) -> Array:
+    """Return the variance that the values of a group and of its rest lack, (2, G).
+
+    Of the pairs of one list: a group of few good items, all of which are at the top by
+    chance, seems to be there for certain. Its members are compared with the other items
+    in the value of the rest. These also have pairs on the worse side, so that numbers
+    of items, and not shares of pairs, say how many of them are as few.
+    """
+    of_rankings = any(isinstance(side, Beside) for side in sides)  # and not of a rest
+    if sums.kind != "item" or sums.rows.member is None or of_rankings:
+        return np.zeros((2, len(sums.groups)))
+    of_samples = []
+    for sample, side in enumerate(sides):
+        _, total, square = sums.sizes_of_support(needs_of(side)[0])
+        number, moments = sums.active(side)[0], sums.moments(side)
+        df = quotient(total**2, square) - 1
+        of_samples.append((moments[:, sample], number[sample], df[sample]))
+    return np.stack([added[0] for added in unseen(*of_samples, of_items=True)])
+
+
+def lack_events(sums: ClusterSums, own: Finalize, rest: Finalize) -> Array:
+    """Return whether shares of rows lack events that as many rest rows show, (2, G).
+
+    By group: its own share, and that of the rest.
+    """
+    if not (degrees_of_freedom(sums, own)[1] < FEW_EVENTS).any():
+        return np.zeros((2, len(sums.groups)), dtype=bool)
+    sides = _side_of_metric(sums, own), _side_of_metric(sums, rest)
+    return np.stack([added[0] > 0 for added in unseen(*sides)])
 
 
 def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:

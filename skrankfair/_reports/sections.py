@@ -508,7 +508,8 @@ def _mean_gap(
             value = (share * result.estimate[cells]).sum() / share.sum()
             spread = np.sqrt(max(share @ covariance @ share, 0.0))
             side_df = n - 1 if result.variance == "item" else df[0]
-            means.append(ShareScale(*np.array([[value], [spread], [n], [side_df]])))
+            numbers = np.array([[value], [spread], [n], [side_df]])
+            means.append(ShareScale(*[*numbers, np.zeros(1, dtype=bool)]))
         first, second = means
         correlation = correlation_in(error, first, second)
         scale = DifferenceScale(mean, error, first, second, correlation)

@@ -339,6 +339,10 @@ def pairwise_accuracy(
     and none across two of these, whose order unlike base rates alone make better. Where
     groups overlap it has all pairs without an item of the group.
 
+    With `k` a group needs some five items that a random order would put in the first
+    places, ``Σ k m / n`` over queries of n items, m of them of the group: with two,
+    fair rankings are found unfair in 9% to 17% of data sets.
+
     A mean over queries or clusters counts the ratio of each alike, however few pairs it
     has. The one item of a rare group has 1 pair or 20, by its place, and is mostly in
     long lists, or in those with many good items, which a ranker may order less well:
@@ -642,7 +646,11 @@ def pairwise_exposure(
     With `k`, or with `engagement`, the number of pairs of an item depends on how many
     of them it wins. The mean over queries or clusters counts all items alike, so that
     it is not 1/2 in fair rankings, and differs with the size of the group: then only
-    ``average="pairs"`` has a fair value and p-values.
+    ``average="pairs"`` has a fair value and p-values. An item in the first k places
+    wins nearly all of its pairs, and one below loses k. So a group needs some five
+    items that a random order would put there (``Σ k m / n`` over queries of n items, m
+    of them of the group): of two, none is there by chance in 13% of data sets, which
+    is taken for certain.
 
     References
     ----------

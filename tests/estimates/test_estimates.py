@@ -19,7 +19,12 @@ def ends(result, group, level, df):
     """Interval of a share with the quantile of a contrast."""
     p, error = result.estimate[group], result.standard_error[group]
     margin = stats.t.ppf((1 + level) / 2, df) * error / (p * (1 - p))
-    return expit(logit(p) - margin), expit(logit(p) + margin)
+    trials = p * (1 - p) / error**2
+    few = stats.beta(p * trials + 0.5, (1 - p) * trials + 0.5)  # Jeffreys
+    low, high = expit(logit(p) - margin), expit(logit(p) + margin)
+    if p < 0.5:
+        return min(low, few.ppf((1 - level) / 2)), high
+    return low, max(high, few.isf((1 - level) / 2))
 
 
 def error_of(result, a, c):

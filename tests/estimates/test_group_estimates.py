@@ -53,7 +53,7 @@ def test_overall_is_the_metric_of_one_group(metric):
         assert repr(overall).startswith("overall: ")
 
 
-@pytest.mark.parametrize("comparison", ["all", "intra", "inter"])
+@pytest.mark.parametrize("comparison", ["all", "inter"])
 @pytest.mark.parametrize("average", ["pairs", "queries"])
 def test_against_rest_is_the_contrast_with_the_complement(comparison, average):
     data = columns()

@@ -75,7 +75,8 @@ def test_intervals_of_shares_stay_inside_and_agree_with_the_test(clusters):
 def test_a_difference_is_in_doubt_where_its_interval_shrinks_again():
     # Of two shares of five clusters that are nearly the same function of them.
     df, rho = np.array([4.0]), np.array([0.95])
-    both = ShareScale(*np.array([[0.8, 0.4], [0.2, 0.1], [5, 5], [4, 4]]))
+    numbers = np.array([[0.8, 0.4], [0.2, 0.1], [5, 5], [4, 4]])
+    both = ShareScale(*numbers, np.zeros(2, dtype=bool))
     sides = (both.take([side], df) for side in (0, 1))
     scale = DifferenceScale(np.array([0.4]), np.sqrt([0.012]), *sides, rho)
     (low, _), (far, _) = (scale.ends(np.array([t]), df) for t in (2.8, 1e3))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import special, stats
 
 from skrankfair.metrics import (
     matched_pair_calibration,
@@ -100,6 +101,31 @@ def test_estimate_and_covariance_against_the_rest(unit, seeds):
             assert_close(r.estimate, expected, 1e-11, hint)
             expected = covariance_of(seen, pairs, unit, average, gaps, sides, **how)
             assert_covariance(r.covariance, expected, hint)
+
+
+def test_few_items_of_a_list_vary_as_much_as_as_few_of_the_others():
+    rng = np.random.default_rng(0)
+    y, group = np.arange(300) % 3 == 0, np.arange(300) < 30
+    s = rng.normal(size=300) + 2 * y
+    s[group & y] = np.where(np.arange(10) < 9, 9, 2)  # one of ten is not at the top
+    r = pairwise_accuracy(y, s, sensitive_features=group)
+    low, _ = special.logit(r.confidence_interval())[:, 1]
+    # DeLong's errors, of the pairs of the members, and of the others in their own.
+    above = 0.5 * (s[:, None] > s) + 0.5 * (s[:, None] >= s)
+    variance = []
+    for better in (y & group, y & ~group):
+        value = above[np.ix_(better, ~y)] - above[np.ix_(better, ~y)].mean()
+        u = np.zeros(300)
+        u[better], u[~y] = value.mean(1) / better.sum(), value.mean(0) / (~y).sum()
+        of_samples = ((group, 30), (~group, 270))
+        variance.append([n / (n - 1) * (u[who] ** 2).sum() for who, n in of_samples])
+    (own, partners), (_, others) = variance
+    assert own < others * 270 / 30
+    error = np.sqrt(others * 270 / 30 + partners)
+    p, reach = r.estimate[1], stats.t.ppf(0.975, r.df[1])
+    assert special.logit(p) - low == pytest.approx(
+        reach * error / p / (1 - p), rel=0.03
+    )
 
 
 @in_chunks

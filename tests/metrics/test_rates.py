@@ -172,6 +172,28 @@ def test_balanced_accuracy_of_few_positives_has_the_limits_of_both_shares():
     assert min(map(abs, ends)) < 1e-4
 
 
+@pytest.mark.parametrize("k", [4, 5, 6, 7])
+def test_few_events_are_as_unlikely_as_fisher_says(k):
+    y, group = np.r_[np.arange(100) < k, np.arange(4900) < 49], np.arange(5000) < 100
+    pvalue = metrics.selection_rate(None, y, sensitive_features=group).pvalue
+    _, exact = stats.fisher_exact([[k, 100 - k], [49, 4851]])
+    np.testing.assert_allclose(pvalue, exact, rtol=0.06)
+
+
+def test_light_events_of_clusters_prove_nothing():
+    """A share that lacks events is tested by Student's t, whatever signs would say."""
+    rng = np.random.default_rng(0)
+    cluster, group = rng.permutation(1000) % 100, np.arange(1000) < 65
+    y, weight = rng.random(1000) < 0.1, rng.lognormal(0, 1, 1000)
+    y[group], weight[0] = np.arange(65) < 1, 0.05
+    who = {"sensitive_features": group, "cluster": cluster, "sample_weight": weight}
+    r = metrics.selection_rate(None, y, **who)
+    assert r.estimate[1] < 0.001
+    assert r.pvalue[1] > 0.01
+    _, high = r.confidence_interval()  # that of no event at all
+    assert high[1] == pytest.approx(1 - 0.025 ** (1 / r.n_effective[1]))
+
+
 @pytest.mark.parametrize(("few", "every"), [(90, 100), (8, 4)])
 def test_a_group_without_the_event_has_the_variance_of_the_rest(few, every):
     n, group = 2000 - few, np.arange(2000) >= few
