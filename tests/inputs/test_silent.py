@@ -1,6 +1,5 @@
 """What was wrong without a word: parts, order, size, and warnings that were lost."""
 
-import math
 import warnings
 
 import numpy as np
@@ -129,18 +128,6 @@ def test_ndcg_does_not_depend_on_the_unit(unit):
         r = metrics.ndcg(other, score, qid=query)
         np.testing.assert_array_equal(r.estimate, expected.estimate)
         np.testing.assert_array_equal(r.standard_error, expected.standard_error)
-
-
-def test_a_weight_of_single_numbers_is_refused_at_one_rank_too():
-    """NumPy takes an array of one for a number, with a DeprecationWarning."""
-    with pytest.raises(ValueError, match="takes an array of ranks 1, 2"):
-        metrics.exposure(
-            None,
-            [0.5, 0.6],
-            sensitive_features=["a", "b"],
-            qid=[1, 2],
-            position_weight=lambda rank: 1 / math.exp(rank),
-        )
 
 
 def test_the_order_of_rows_decides_no_quantile():

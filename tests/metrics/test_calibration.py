@@ -231,8 +231,3 @@ def test_bad_input_names_the_argument(metric, name, value):
     good = [0, 1, 1, 0], [0.1, 0.2, 0.3, 0.4], list("abab"), None, [0, 0, 1, 1]
     with pytest.raises(ValueError, match=name):
         metric(*good, **{name: value})
-
-
-def test_clusters_hold_queries():
-    with pytest.raises(ValueError, match="cluster must be constant within a query"):
-        ranks([0, 1, 1, 0], [0.1, 0.2, 0.3, 0.4], None, [1, 2, 3, 3], [0, 0, 1, 1])

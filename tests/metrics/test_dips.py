@@ -180,11 +180,6 @@ def test_pairs_with_one_other_group_add_up():
     assert_same(parts[0] + parts[1], of(q >= 0), tolerance=1e-9)
 
 
-def test_items_of_groups_that_overlap_are_refused():
-    with pytest.raises(ValueError, match="sensitive_features must be disjoint"):
-        item_dissatisfaction([1, 2], [2, 1], sensitive_features=np.eye(2, dtype=bool))
-
-
 @undefined_is_fine
 def test_many_tied_scores_far_down_a_long_list():
     # Visits to late positions are tiny, and differences of sums would lose them.

@@ -146,8 +146,3 @@ def test_scorers_by_name_and_from_the_function(function):
         assert scorer(model, X, DATA.y) == pytest.approx(sign * expected)
         copy = pickle.loads(pickle.dumps(scorer(model, X, DATA.y)))
         assert copy.estimates.disparity(kind) == pytest.approx(expected)
-
-
-def test_groups_must_be_given():
-    with pytest.raises(ValueError, match="^sensitive_features must be given"):
-        metrics.impact_ratio(None, [1, 0], sensitive_features=None)

@@ -11,6 +11,8 @@ MEMBER = np.array([[True, True], [False, True], [True, False]] * 2)
 OVERLAPPING, ALONE = {"sensitive_features": MEMBER}, {"sensitive_features": ["a"] * 6}
 WEIGHT = "position_weight must"
 DCG, N_PAIRS = {"position_weight": "dcg"}, {"epsilon": None, "n_pairs": 3}
+#: NumPy takes an array of one for a number, with a DeprecationWarning.
+OF_NUMBERS = {"qid": range(6), "position_weight": lambda k: 1 / float(k)}
 LOCAL = {"epsilon": "mse", "estimator": "local_linear"}
 MATCHED = metrics.matched_pair_calibration
 OF_SHARES = (
@@ -42,6 +44,8 @@ REFUSED = {
         ({"engagement": [1] * 6}, "y_true must be given with engagement"),
         ({"k": 1, "variance": "item"}, "k needs variance='cluster'"),
         ({"k": 0}, r"k must be an integer in \[1, inf\]; got 0"),
+        # Further apart than sums can hold.
+        ({"item_weight": [1e13, 1, 1, 1, 1, 1]}, "item_weight .* from 1 to 1e"),
     ],
     metrics.mean_position: [
         ({"y_true": [0, 1, 2, 0, 1, 0]}, "y_true must be 0 or 1 .*for mean_position"),
@@ -156,10 +160,13 @@ REFUSED = {
         ({"k": bad}, "k must be an integer") for bad in (0, 2.0, None, "3")
     ],
     metrics.share_at_k: [({"average": "pairs"}, "average must be one of 'items', 'qu")],
+    metrics.item_dissatisfaction: [(OVERLAPPING, "sensitive_features must be dis")],
+    metrics.rank_shift: [({"cluster": range(6)}, "cluster must be constant within")],
 }
 for metric in OF_ITEMS:
     message = "position_weight must be positive at rank 1"
     REFUSED[metric] += [({"position_weight": [0, 1]}, message)]
+    REFUSED[metric] += [(OF_NUMBERS, ".* takes an array of ranks 1, 2")]
 for metric in (metrics.auc, metrics.precision_at_k, metrics.recall_at_k):
     message = rf"y_true must be 0 or 1 for {metric.__name__}; got 2 in row 1\.$"
     wrong = {"y_true": [1, 2, 0, 1, 0, 1]}

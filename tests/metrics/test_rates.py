@@ -142,6 +142,7 @@ def test_undefined_is_nan_and_named(metric, lacking, y, d):
             *("brier_score", ([1, 0], [0.5, 1.5]), {}),
             r"y_score must be in \[0, 1\] for brier_score; got 1.5 in row 1\.$",
         ),
+        ("impact_ratio", (None, [1]), {"sensitive_features": None}, "sensitive_feat"),
         ("group_mean", (None,), {}, "values must be given"),
         ("group_mean", ([1e200, 1],), {}, "values must be between"),
         (
