@@ -18,16 +18,6 @@ from .common import Page, by_name, data, risks, written
 INTER = "inter_group_accuracy"
 
 
-def holm(pvalues):
-    """Return Holm's p-values by the definition."""
-    order = np.argsort(pvalues)
-    out, largest = np.empty(len(pvalues)), 0.0
-    for place, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(pvalues) - place) * pvalues[i]))
-        out[i] = largest
-    return out
-
-
 @pytest.fixture(scope="module")
 def many():
     return audit(**data(groups=tuple("abcdef"), bias=1.0))
@@ -46,9 +36,8 @@ def low():
 class TestCorrection:
     def test_holm_over_the_groups(self, many):
         part = many.to_frame().set_index("metric").loc[INTER]
-        np.testing.assert_allclose(
-            part["pvalue_corrected"], holm(part["pvalue"].to_numpy()), rtol=1e-12
-        )
+        expected = correct(part["pvalue"].to_numpy(), "holm")
+        np.testing.assert_allclose(part["pvalue_corrected"], expected, rtol=1e-12)
 
     def test_two_groups_are_one_test_but_of_matched_pairs(self, report):
         frame = report.to_frame().set_index("metric")
@@ -292,7 +281,8 @@ class TestMargins:
         test = within.results[INTER].equivalence_test(0.06)
         frame = within.to_frame().set_index("group")
         np.testing.assert_allclose(frame["pvalue_margin"], test.pvalue)
-        np.testing.assert_allclose(frame["pvalue_margin_corrected"], holm(test.pvalue))
+        corrected = correct(test.pvalue, "holm")
+        np.testing.assert_allclose(frame["pvalue_margin_corrected"], corrected)
         verdicts = ["worse off", *["better off, within the margin"] * 3, "better off"]
         assert frame["verdict"].tolist() == verdicts
         # Uncorrected, each verdict is that of the interval of level 1 - 2 alpha.
@@ -318,7 +308,7 @@ class TestMargins:
             (finding,) = three(n_queries=n_queries, bias=0.0, margin=0.06).findings
             pvalues = np.array([row.pvalue_margin for row in finding.rows])
             assert finding.all_within == (pvalues.max() < 0.05)
-            if finding.all_within and holm(pvalues).max() >= 0.05:
+            if finding.all_within and correct(pvalues, "holm").max() >= 0.05:
                 break
         else:
             pytest.fail("Holm's method never was stricter.")
