@@ -9,19 +9,10 @@ from scipy import stats
 from skrankfair.smoothing import nadaraya_watson
 from skrankfair.smoothing._kernels import KERNELS
 from tests.reference import predictive_parity as naive
+from tests.smoothing.test_regressor import clustered
 
 GRID = np.linspace(0.1, 0.9, 40)
 METHODS = {"exact": 1e-10, "fast": 1e-6}
-
-
-def clustered(seed=0, n_clusters=25):
-    """Return outcomes, scores and clusters, rows in no order."""
-    rng = np.random.default_rng(seed)
-    cluster = np.repeat(np.arange(n_clusters), 1 + rng.poisson(3, n_clusters))
-    cluster = rng.permutation(cluster)
-    own = rng.normal(size=n_clusters)[cluster]
-    s = rng.beta(2, 1.5, cluster.size)
-    return s + 0.3 * own + 0.3 * rng.normal(size=s.size), s, cluster
 
 
 def assert_close(actual, expected, tolerance):
@@ -32,7 +23,8 @@ def assert_close(actual, expected, tolerance):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_curve_and_covariance_are_those_of_the_loops(kernel, method):
-    y, s, cluster = clustered()
+    X, y, cluster = clustered()
+    s = X[:, 0]
     weight = np.random.default_rng(1).integers(0, 3, y.size).astype(float)
     for rows, w in itertools.product((False, True), (None, weight)):
         cluster_weight = "row" if rows else "cluster"
