@@ -48,7 +48,7 @@ def query_moments(y, s, g, rows, positions, labels):
     return moments
 
 
-def moments(y, s, g, q, cluster=None, top_k=None, pairs="adjacent"):
+def moments(y, s, g, q, cluster, top_k=None, pairs="adjacent"):
     """Mean over queries of every moment, and what the clusters do to it.
 
     Returns {(j, k, a, b): (mean, standard error, support, {cluster: residual})}. The
@@ -56,7 +56,6 @@ def moments(y, s, g, q, cluster=None, top_k=None, pairs="adjacent"):
     queries: what the mean moves by. Its squares, times C / (C - 1), sum to the squared
     standard error. Moments whose indicator never occurs are left out.
     """
-    cluster = q if cluster is None else cluster
     labels, positions = sorted(set(g)), positions_of(q, top_k, pairs)
     queries = rows_by_query(q)
     of_query = {
@@ -104,15 +103,12 @@ def bootstrap_statistics(table, multipliers):
     for line in multipliers:
         values = []
         for _, error, _, residual in table.values():
-            if error > 0:
-                terms = zip(line, residual.values(), strict=True)
-                values.append(-math.fsum(xi * r for xi, r in terms) / error)
-        maxima.append(max(values) if values else NAN)
+            terms = zip(line, residual.values(), strict=True)
+            values.append(-math.fsum(xi * r for xi, r in terms) / error)
+        maxima.append(max(values))
     return maxima
 
 
 def pvalue(statistic, maxima):
     """(1 + number of maxima at least as large) / (1 + B)."""
-    if math.isnan(statistic):
-        return NAN
     return (1 + sum(value >= statistic for value in maxima)) / (1 + len(maxima))
