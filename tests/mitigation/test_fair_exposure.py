@@ -28,7 +28,6 @@ from tests.mitigation.data import WHO, ranking
 from tests.reference.reranking_exposure import (
     dcg,
     equations,
-    expected_exposure,
     fairest_ranking,
     most_useful_policy,
 )
@@ -223,7 +222,7 @@ def of_queries(mixture, query, weights):
         for rank in ranks[chances > 0]:
             assert sorted(rank) == list(range(1, rows.size + 1))
         known = chances > 0
-        exposure = expected_exposure(ranks[known], chances[known], weights)
+        exposure = chances[known] @ weights[ranks[known] - 1]
         yield rows, exposure, relaxed[q]
 
 
@@ -359,9 +358,8 @@ class TestOptimumOverQueries:
             columns = score, subject, np.zeros(5, int)
             ranks, after = ranked(*columns, quality, weights, discounts, books)
             debt = books[1] - books[0]
-            least, _, _ = fairest_ranking(
-                score, subject, weights, discounts, quality, debt
-            )
+            how = weights, discounts, quality, debt
+            least = fairest_ranking(score, subject, *how)
             order = np.argsort(ranks)
             given = weights[ranks - 1] / weights.sum()
             n_each = np.bincount(subject, minlength=6)[subject]

@@ -1,12 +1,8 @@
 """Fairness of exposure and equity of attention, written from their definitions."""
 
 import itertools
-import math
 
-import numpy as np
 from scipy.optimize import linprog
-
-from tests.reference._common import NAN
 
 
 def equations(u, g, v, constraint):
@@ -71,7 +67,7 @@ def dcg(u, d, order):
 
 
 def fairest_ranking(u, subject, v, d, quality, debt):
-    """Least cost and its order over all orders of n candidates, with their NDCG.
+    """Return the least cost over all orders of n candidates with enough NDCG.
 
     ``debt``: R - A of each subject before this query. The cost is the sum over
     candidates of |a_i - due_i|, with the due of a subject shared by its candidates.
@@ -82,24 +78,11 @@ def fairest_ranking(u, subject, v, d, quality, debt):
     due = {s: debt[s] + sum(r[i] for i in range(n) if subject[i] == s) for s in subject}
     count = {s: list(subject).count(s) for s in subject}
     best = max(dcg(u, d, order) for order in itertools.permutations(range(n)))
-    least, chosen, kept = math.inf, None, NAN
+    costs = []
     for order in itertools.permutations(range(n)):
         reached = dcg(u, d, order) / best if best > 0 else 1.0
         if reached < quality - 1e-9:
             continue
-        cost = sum(
-            abs(a[k] - due[subject[i]] / count[subject[i]]) for k, i in enumerate(order)
-        )
-        if cost < least - 1e-9 or (cost < least + 1e-9 and reached > kept):
-            least, chosen, kept = cost, order, reached
-    return least, chosen, kept
-
-
-def expected_exposure(ranks, chances, v):
-    """Mean exposure of each candidate over the rankings of one query."""
-    return np.array(
-        [
-            sum(w * v[rank[i] - 1] for w, rank in zip(chances, ranks, strict=True))
-            for i in range(len(ranks[0]))
-        ]
-    )
+        shares = (due[subject[i]] / count[subject[i]] for i in order)
+        costs.append(sum(abs(x - y) for x, y in zip(a, shares, strict=True)))
+    return min(costs)
