@@ -1,6 +1,7 @@
 """AUC by group, the first k places, and NDCG of groups of queries."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,34 +25,21 @@ from tests.seeds import in_chunks
 AT_K = {f.__name__: f for f in (precision_at_k, recall_at_k, share_at_k)}
 
 
-def problem(seed, n=24):
-    """Queries of one to six items with ties, three groups, weights of queries."""
-    rng = np.random.default_rng(seed)
-    q = rng.permutation(np.repeat(np.arange(n // 3), rng.integers(1, 6, n // 3)))
-    return {
-        "y": rng.integers(0, 2, q.size),
-        "s": rng.integers(0, 4, q.size) / 4,
-        "q": q,
-        "group": rng.choice(list("abc"), q.size),
-        "w": rng.integers(1, 4, n)[q].astype(float),
-    }
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.parametrize("average", ["items", "queries"])
 @pytest.mark.parametrize("name", AT_K)
 def test_by_definition(name, average):
-    for seed in range(8):
-        p, k = problem(seed), 1 + seed % 4
-        columns = [p[column].tolist() for column in "ysq"]
-        who = {"sensitive_features": p["group"], "qid": p["q"]}
-        for weight in (None, p["w"]):
-            options = {"sample_weight": weight, "k": k, "average": average}
-            r = AT_K[name](*columns[:2], **who, **options)
-            members = [(p["group"] == label).tolist() for label in r.groups]
-            how = k, average, weight
-            expected = [naive.at_k(name, *columns, m, *how) for m in members]
-            assert_close(r.estimate, expected, 1e-12, (seed, k))
+    for seed in range(48):
+        p, k = make_problem(seed, (3, 11)), 1 + seed % 4
+        seen = replace(p, y=[float(y > 0) for y in p.y])
+        r = AT_K[name](seen.y, p.s, k=k, average=average, **p.who)
+        seen = seen.seen()
+        columns, how = (seen.y, seen.s, seen.q), (k, average, seen.w)
+        expected = [
+            naive.at_k(name, *columns, member, *how) if any(member) else np.nan
+            for member in seen.member.values()
+        ]
+        assert_close(r.estimate, expected, 1e-12, (seed, k))
 
 
 def test_everybody_has_the_precision_at_k_of_others():
