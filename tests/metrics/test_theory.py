@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
-from sklearn.metrics import ndcg_score, roc_auc_score
+from sklearn.metrics import dcg_score, ndcg_score, roc_auc_score
 
 from skrankfair.metrics import ndcg, pairwise_accuracy, pairwise_exposure
 from tests.reference.variance import delong_variance
@@ -44,14 +44,16 @@ def test_item_variance_is_delongs_to_first_order(ties):
 
 @pytest.mark.parametrize("k", [None, 3])
 @pytest.mark.parametrize("gain", ["linear", "exponential"])
-def test_ndcg_is_scikit_learns_over_queries_with_gain(k, gain):
+@pytest.mark.parametrize("normalize", [False, True])
+def test_ndcg_is_scikit_learns_over_queries_with_gain(k, gain, normalize):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, (60, 8)) * (rng.random((60, 1)) < 0.8)
     s = rng.integers(0, 6, y.shape)  # with ties
-    result = ndcg(y.ravel(), s.ravel(), qid=np.repeat(np.arange(60), 8), k=k, gain=gain)
-    there = y.max(1) > 0
-    assert 0 < there.sum() < 60
+    options = {"k": k, "gain": gain, "normalize": normalize}
+    result = ndcg(y.ravel(), s.ravel(), qid=np.repeat(np.arange(60), 8), **options)
+    there = (y.max(1) > 0) | (not normalize)
+    assert 0 < there.sum() < 60 + (not normalize)
     gains = y if gain == "linear" else 2**y - 1
-    expected = ndcg_score(gains[there], s[there], k=k)
+    expected = (ndcg_score if normalize else dcg_score)(gains[there], s[there], k=k)
     assert result.estimate[0] == pytest.approx(expected, rel=1e-12)
     assert result.support[0] == there.sum()
