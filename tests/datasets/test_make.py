@@ -330,37 +330,28 @@ def test_other_shares_and_gaps():
     np.testing.assert_allclose(list(data.gaps.values()), [1.05, 1.1, 1.25], atol=1e-6)
 
 
-def test_error_is_the_integral_over_the_scores():
-    def square(s, b0, b1):
-        return (s - special.expit(b0 + b1 * special.logit(s))) ** 2
-
-    for b0, b1, alpha, beta in ((1, 1, 1, 1), (0.5, 2, 2, 3), (-1, 0.5, 0.7, 0.6)):
-        law = stats.beta(alpha, beta)
-        expected = integrate.quad(
-            lambda s, law=law, b=(b0, b1): law.pdf(s) * square(s, *b),
-            *(0, 1),
-            limit=200,
-        )[0]
-        data = make_bias_by_construction(5, b0=b0, b1=b1, alpha=alpha, beta=beta)
-        assert data.true_error == pytest.approx(np.sqrt(expected), rel=1e-4)
-        assert data.true_error_by_row == data.true_error
-    assert make_bias_by_construction(5, b0=0, b1=1).true_error < 1e-9
+LINKS = {"logit": stats.logistic, "probit": stats.norm, "cloglog": stats.gumbel_l}
 
 
-@pytest.mark.parametrize("link", ["probit", "cloglog"])
-def test_other_links(link):
-    law = {"probit": stats.norm.cdf, "cloglog": stats.gumbel_l.cdf}[link]
-    quantile = {"probit": stats.norm.ppf, "cloglog": stats.gumbel_l.ppf}[link]
-    data = make_bias_by_construction(5000, b0=0.5, b1=0.7, link=link, random_state=0)
-    np.testing.assert_allclose(data.expected, law(0.5 + 0.7 * quantile(data.y_score)))
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize(
+    ("b0", "b1", "alpha", "beta"), [(1, 1, 1, 1), (0.5, 2, 2, 3), (-1, 0.5, 0.7, 0.6)]
+)
+def test_link_and_the_error_that_is_the_integral(link, b0, b1, alpha, beta):
+    law, options = LINKS[link], {"b0": b0, "b1": b1, "alpha": alpha, "beta": beta}
+    data = make_bias_by_construction(500, **options, link=link, random_state=0)
+    expected = law.cdf(b0 + b1 * law.ppf(data.y_score))
+    np.testing.assert_allclose(data.expected, expected)
 
     def square(s):
-        return (s - law(0.5 + 0.7 * quantile(s))) ** 2
+        error = s - law.cdf(b0 + b1 * law.ppf(s))
+        return stats.beta(alpha, beta).pdf(s) * error**2
 
-    error = np.sqrt(integrate.quad(square, 0, 1)[0])
+    error = np.sqrt(integrate.quad(square, 0, 1, limit=200)[0])
     assert data.true_error == pytest.approx(error, rel=1e-4)
+    assert data.true_error_by_row == data.true_error
+    assert f", {link}, b0 = {b0}" in data.DESCR
     assert make_bias_by_construction(5, b0=0, b1=1, link=link).true_error < 1e-9
-    assert f", {link}, b0 = 0.5" in data.DESCR
 
 
 @pytest.mark.parametrize("n_max", [None, 1, 3, 6])
