@@ -8,6 +8,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from skrankfair.mitigation import GroupCalibrator, _curves, _shrinkage
 from skrankfair.mitigation._shrinkage import fit_effects, levels_of
+from tests.mitigation.data import WAVE, scores
 
 METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
 
@@ -31,11 +32,8 @@ def calibrator(method, **options):
 
 def test_large_groups_have_their_own_curves():
     """Of any shape, which shift and slope of the common curve do not have."""
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"score": rng.random(12_000)})
-    X["group"] = np.arange(12_000) % 2
-    truth = 0.5 + 0.4 * (2 * X["group"] - 1) * np.sin(2 * np.pi * X["score"])
-    y = (rng.random(12_000) < truth).astype(float)
+    waves = {"a": lambda s: 1 - WAVE["b"](s), "b": WAVE["b"]}
+    X, y, truth = scores(12_000, 0, waves)
     found = calibrator("nadaraya_watson").fit(X, y).transform(X)[:, 0]
     assert np.sqrt(np.mean((found - truth) ** 2)) < 0.03
     alone = calibrator("nadaraya_watson", shrinkage=None).fit(X, y).transform(X)
