@@ -7,7 +7,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator
 
 from skrankfair import metrics
 from skrankfair.inference import compare
@@ -19,6 +18,7 @@ from skrankfair.metrics import (
 )
 from skrankfair.scoring import make_fairness_scorer
 from tests.metrics.common import assert_identical
+from tests.scoring.test_undefined import MODEL
 from tests.seeds import together
 
 N = 240
@@ -278,13 +278,6 @@ def test_metrics_of_ones_own(per):
         )
 
 
-class Scored(BaseEstimator):
-    """A model that says what a column says."""
-
-    def predict(self, X):
-        return X["score"].to_numpy()
-
-
 @pytest.mark.filterwarnings("ignore:.*(left out|no label):UserWarning")
 def test_scorers_carry_the_option():
     X = pd.DataFrame({"g": LACKING["sensitive_features"], "score": LACKING["y_score"]})
@@ -293,13 +286,13 @@ def test_scorers_carry_the_option():
         scorer = make_fairness_scorer(
             pairwise_accuracy, sensitive_features="g", qid="q", missing=missing
         )
-        score = scorer(Scored(), X, y)
+        score = scorer(MODEL, X, y)
         expected = of_accuracy(missing, y_true=y)
         assert score == -expected.disparity()
         assert score.estimates.missing == expected.missing
     X["g"] = X["g"].astype(pd.CategoricalDtype(["f", "m", "x"]))
     with pytest.warns(UserWarning, match="no pairs of x"):
-        assert np.isnan(scorer(Scored(), X, Y))
+        assert np.isnan(scorer(MODEL, X, Y))
 
 
 @pytest.mark.filterwarnings("ignore:.*left out:UserWarning")
@@ -309,8 +302,8 @@ def test_outcomes_in_words_may_be_missing():
     scorer = make_fairness_scorer(
         pairwise_accuracy, sensitive_features="g", qid="q", missing="drop"
     )
-    mine, other = (scorer(Scored(), X, y) for y in (words, LACKING["y_true"]))
+    mine, other = (scorer(MODEL, X, y) for y in (words, LACKING["y_true"]))
     assert mine == other
     refused = make_fairness_scorer(pairwise_accuracy, sensitive_features="g", qid="q")
     with pytest.raises(ValueError, match="y_true must be finite"):
-        refused(Scored(), X, words)
+        refused(MODEL, X, words)
