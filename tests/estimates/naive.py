@@ -106,11 +106,10 @@ def entries_of(rows):
     return rows.only(some)
 
 
-def sums_of(rows, groups=None, supports=None):
+def sums_of(rows, groups=None):
     """Return the sums of clusters, or of items if rows are members of groups."""
     groups = tuple(range(rows.n_groups)) if groups is None else groups
-    if supports is None:
-        supports = SUPPORTS[: 1 + bool(rows.shared.size)]
+    supports = SUPPORTS[: 1 + bool(rows.shared.size)]
     totals = None
     if rows.member is not None:
         totals = tuple(total / 2 for total in rows.totals())
