@@ -1,5 +1,7 @@
 """Scores that mean different things in two groups."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,13 +52,8 @@ class Score(ClassifierMixin, BaseEstimator):
         return np.column_stack([1 - score, score])
 
 
-def uniform(n, seed):
-    """Uniform scores; outcomes by SQUARE."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"score": rng.random(n), "group": rng.permutation(n) % 2})
-    X["group"] = np.where(X["group"] == 0, "a", "b")
-    expected = np.where(X["group"] == "a", X["score"], X["score"] ** 2)
-    return X, (rng.random(n) < expected).astype(float), expected
+SQUARE = {"a": lambda s: s, "b": lambda s: s**2}
+uniform = partial(scores, truth=SQUARE)
 
 
 def thresholds_of(X, y, weight=None, **options):

@@ -7,11 +7,10 @@ from sklearn.svm import LinearSVC
 
 from skrankfair.mitigation import GroupThresholdClassifier
 from tests.mitigation.common import FEATURES, problem
-from tests.mitigation.data import thresholds_of, uniform
+from tests.mitigation.data import SQUARE, thresholds_of, uniform
 
 # f_a(s) = s and f_b(s) = s², scores uniform, groups of one size, threshold 1/2. With
 # the level c: t_a = c, t_b = √c, and (1 - c + 1 - √c) / 2 = 1/2: √c = (√5 - 1) / 2.
-SQUARE = {"a": lambda s: s, "b": lambda s: s**2}
 ROOT = (np.sqrt(5) - 1) / 2
 TRUTH = {"a": ROOT**2, "b": ROOT}
 
