@@ -1,28 +1,26 @@
 """Long calls say how far they are, where somebody asks for it."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skrankfair import audit, audit_cv
 from skrankfair._inputs import validation
+from tests.scoring.data import DATA
 
-RNG = np.random.default_rng(0)
-X = pd.DataFrame({"x": RNG.normal(size=200), "sex": RNG.choice(["f", "m"], 200)})
-Y = (X["x"] + RNG.normal(size=200) > 0) * 1.0
+X, Y = DATA.pandas, DATA.y
 METRICS = ["intra_group_accuracy", "brier_score"]
 
 
 def audited(**options):
     score = 1 / (1 + np.exp(-X["x"]))
-    return audit(Y, score, sensitive_features=X["sex"], metrics=METRICS, **options)
+    return audit(Y, score, sensitive_features=DATA.group, metrics=METRICS, **options)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_of_folds_and_metrics(n_jobs):
     said = []
-    who = {"sensitive_features": X["sex"], "cv": 3, "metrics": METRICS}
+    who = {"sensitive_features": DATA.group, "cv": 3, "metrics": METRICS}
     audit_cv(
         LogisticRegression(), X[["x"]], Y, progress=said.append, n_jobs=n_jobs, **who
     )
