@@ -64,11 +64,9 @@ class TestRecommender:
 
     def test_of_an_archive(self, tmp_path, capsys):
         rng = np.random.default_rng(0)
-        user, film = np.nonzero(rng.random((40, 30)) < 0.7)
-        ratings = pd.DataFrame({"userId": user, "movieId": film})
-        ratings["rating"] = rng.integers(1, 11, len(ratings)) / 2
-        ratings["timestamp"] = rng.permutation(len(ratings))
-        movies = pd.DataFrame({"movieId": range(30), "title": "Film"})
+        names = {"user_id": "userId", "movie_id": "movieId"}
+        ratings = make_ratings(40, 30, 0.7).rename(columns=names)
+        movies = pd.DataFrame({"movieId": ratings["movieId"].unique(), "title": "Film"})
         movies["genres"] = rng.choice(["Drama", "Comedy|Drama", "<b>Horror</b>"], 30)
         archive, page = tmp_path / "ml.zip", tmp_path / "report.html"
         with zipfile.ZipFile(archive, "w") as opened:
