@@ -146,8 +146,6 @@ def covariance(first, second):
     F is the root of the product of both M / (M - 1), for the M clusters of a group.
     """
     points = range(len(next(iter(first.values()))))
-    if min(len(first), len(second)) < 2:
-        return [[NAN for _ in points] for _ in points]
     factor = math.sqrt(len(first) / (len(first) - 1) * len(second) / (len(second) - 1))
     both = [m for m in first if m in second]
     return [
