@@ -13,6 +13,7 @@ from skrankfair import metrics
 from skrankfair._estimates import older, storage
 from skrankfair.inference import compare
 from skrankfair.metrics._disparities import DISPARITIES
+from tests.estimates.test_resampled import columns
 from tests.metrics.common import CASES, labelled, overlapping
 from tests.seeds import together
 
@@ -33,16 +34,6 @@ def assert_identical(actual, expected):
         assert getattr(actual, name) == getattr(expected, name)
     assert [type(g) for g in actual.groups] == [type(g) for g in expected.groups]
     assert repr(actual) == repr(expected)
-
-
-def score_columns(seed=0, n=60):
-    rng = np.random.default_rng(seed)
-    return {
-        "y_true": rng.integers(0, 2, n).astype(float),
-        "y_score": rng.integers(1, 32, n) / 32,
-        "sensitive_features": rng.choice(["a", "b"], n),
-        "cluster": np.arange(n) // 3,
-    }
 
 
 OF_SCORES = {
@@ -72,7 +63,7 @@ class TestRoundTrip:
 
     @pytest.mark.parametrize("name", OF_SCORES)
     def test_scores(self, name):
-        result = OF_SCORES[name](**score_columns())
+        result = OF_SCORES[name](**columns(20))
         assert_identical(read(result), result.compact())
 
     def test_every_metric_is_tried(self):
@@ -170,14 +161,14 @@ class TestLabels:
         assert repr(again) == repr(label)
 
     def test_of_clusters_stay_at_home(self):
-        columns = {**score_columns(), "cluster": [f"Ann {i // 3}" for i in range(60)]}
-        assert "Ann" not in metrics.log_loss(**columns).to_json()
+        given = {**columns(20), "cluster": [f"Ann {i // 8}" for i in range(160)]}
+        assert "Ann" not in metrics.log_loss(**given).to_json()
 
     def test_refuses_other_types_by_name(self):
         labels = np.array([Odd(), Odd()], dtype=object)
-        columns = {**score_columns(), "sensitive_features": labels[[0, 1] * 30]}
+        given = {**columns(20), "sensitive_features": labels[[0, 1] * 80]}
         with pytest.raises(ValueError, match=r"groups has odd, of type Odd, .*strings"):
-            metrics.log_loss(**columns).to_json()
+            metrics.log_loss(**given).to_json()
 
     def test_refuses_functions_of_the_user(self):
         c = labelled()
@@ -193,7 +184,7 @@ def zeros(kind, size):
     return {"array": {"type": kind, "shape": [size], "places": [], "values": []}}
 
 
-GOOD = json.loads(metrics.log_loss(**score_columns()).to_json())
+GOOD = json.loads(metrics.log_loss(**columns(20)).to_json())
 
 
 class TestErrors:
@@ -249,8 +240,8 @@ class TestErrors:
         [
             ('"count": 20.0', '"count": -20.0', "a negative count"),
             ('{"map": []}', '{"map": [["dropped", -3]]}', "a negative count"),
-            ("18, 19, 19]", "18, 19, 20]", "outside the 20 rows"),
-            ("0, 1, 0, 1]}}", "0, 1, 0, -1]}}", "outside the 2 rows or groups"),
+            ("19, 19, 19]", "19, 19, 20]", "outside the 20 rows"),
+            ("0, 1, 2]}}", "0, 1, -1]}}", "outside the 3 rows or groups"),
         ],
     )
     def test_no_count_is_negative_and_no_entry_outside(self, old, new, match):
