@@ -18,9 +18,9 @@ import pytest
 
 from skrankfair import AuditReport, audit
 from skrankfair._reports.exports import write_text
-from skrankfair.metrics import make_metric
 
 from .common import data, written
+from .test_catalog import profit
 
 LABELS = ("a|b_*<i>", "50% & {up} \\\\x", "a/b", "a_b", "..")
 METRICS = ["inter_group_accuracy", "pairwise_preference", "ndcg"]
@@ -214,14 +214,9 @@ def test_errors(text, match):
 
 
 def test_what_cannot_be_stored_says_so(tmp_path):
-    profit = make_metric(
-        lambda y_true, y_score: np.column_stack([y_true, np.ones(len(y_true))]),
-        lambda totals: totals[..., 0] / totals[..., 1],
-        name="profit",
-    )
     report = ranking(metrics=[profit])
     text = report.to_json(tmp_path / "a.json").read_text(encoding="utf-8")
-    assert json.loads(text)["metrics"][0]["metric"] == "profit"
+    assert json.loads(text)["metrics"][0]["metric"] == profit.__name__
     with pytest.raises(ValueError, match=r"the numbers of a report only: .*Functions"):
         AuditReport.from_json(text)
 
