@@ -174,22 +174,21 @@ def test_search_with_a_bound(options, grid):
     np.testing.assert_array_equal(search.predict(X), alone.predict(X))
 
 
-class TestErrors:
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"method": "amortized"},
-            {"method": "exposure_lp", "constraint": "treatment"},
-            {"method": "exposure_lp", "constraint": "impact"},
-        ],
-    )
-    def test_relevance_is_not_negative(self, options):
-        X = ranking(2)
-        fair = FairReranker(**options, **WHO).fit(X)
-        wrong = X.assign(score=X["score"] - 2)
-        for call in (fair.transform, fair.fit):
-            with pytest.raises(ValueError, match="takes scores for relevance"):
-                call(wrong)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "amortized"},
+        {"method": "exposure_lp", "constraint": "treatment"},
+        {"method": "exposure_lp", "constraint": "impact"},
+    ],
+)
+def test_relevance_is_not_negative(options):
+    X = ranking(2)
+    fair = FairReranker(**options, **WHO).fit(X)
+    wrong = X.assign(score=X["score"] - 2)
+    for call in (fair.transform, fair.fit):
+        with pytest.raises(ValueError, match="takes scores for relevance"):
+            call(wrong)
 
 
 def columns(seed, n_groups, n_queries=12, longest=7, decimals=8):
@@ -295,12 +294,11 @@ class TestOptimumOfRandomRankings:
         assert ratios["impact"][1] == pytest.approx(merit, abs=1e-9)
 
 
-class TestFeasible:
-    def test_without_merit_exposure_is_equal(self):
-        score, group = np.zeros(4), np.array([0, 1, 1, 1])
-        mixture = mixed(score, group, np.zeros(4, int), DCG, "treatment")
-        exposure = next(of_queries(mixture, np.zeros(4, int), DCG))[1]
-        assert exposure[0] == pytest.approx(exposure[1:].mean(), abs=1e-9)
+def test_without_merit_exposure_is_equal():
+    score, group = np.zeros(4), np.array([0, 1, 1, 1])
+    mixture = mixed(score, group, np.zeros(4, int), DCG, "treatment")
+    exposure = next(of_queries(mixture, np.zeros(4, int), DCG))[1]
+    assert exposure[0] == pytest.approx(exposure[1:].mean(), abs=1e-9)
 
 
 class TestDraw:
