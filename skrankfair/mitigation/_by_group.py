@@ -239,7 +239,8 @@ class CalibratesByGroup(
         ndarray of str
             The names of the scores, or of the objectives.
         """
-        return self._names_out(score_names(self, input_features))
+        names = score_names(self, input_features)
+        return np.array(getattr(self, "objectives_", names), dtype=object)
 
     def _check_options(self) -> None:
         check_choice(self.cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
@@ -257,9 +258,6 @@ class CalibratesByGroup(
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
         return self._mapped(X, sensitive_features, lambda fit, s: fit.predict(s))
-
-    def _names_out(self, score_names: Array) -> Array:
-        return score_names
 
     def _read(
         self,

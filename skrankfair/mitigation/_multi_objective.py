@@ -551,6 +551,3 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
                 f"{outcome.shape[1]}."
             )
         return outcome
-
-    def _names_out(self, score_names: Array) -> Array:
-        return np.array(self.objectives_, dtype=object)
