@@ -564,16 +564,16 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """
         features, labels, metadata = self._predict_rows(X, sensitive_features)
         score = scores_of(self.estimator_, features, metadata, self._methods())
-        cuts, fate = self._cuts, "get the threshold of all rows together"
         chance = generator(self.random_state).random(score.size)
         threshold = np.empty(score.size)
-        pooled = {self._pooled_cut: 1.0}
-        for rows, shares in fits_of_rows(score.size, labels, cuts, pooled, fate):
+        fits, pooled = self.randomized_thresholds_, {self.pooled_threshold_: 1.0}
+        fate = "get the threshold of all rows together"
+        for rows, shares in fits_of_rows(score.size, labels, fits, pooled, fate):
             upper = np.cumsum(list(shares.values())[:-1])
             drawn = np.searchsorted(upper, chance[rows], "right")
             threshold[rows] = np.array(list(shares))[drawn]
         if self.favorable == "low":
-            return threshold - self._oriented(score)
+            return score - threshold
         return score - np.nextafter(threshold, -np.inf)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> Array:
@@ -672,17 +672,15 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         now, find = self._cut, self._equal_marginals
         if self.constraint in RATES and len(sides) > 1:
             find = self._random if self.randomize else self._equal_rates
-        drawn, self._pooled_cut = find([*sides.values()], pooled)
-        self._cuts = dict(zip(sides, drawn, strict=True))
-        self.pooled_threshold_ = self._as_score(self._pooled_cut)
+        drawn, cut_of_all = find([*sides.values()], pooled)
+        self.pooled_threshold_ = self._as_score(cut_of_all)
         self.thresholds_: dict[Hashable, float] = {}
         self.randomized_thresholds_: dict[Hashable, dict[float, float]] = {}
         self.marginal_outcomes_before_: dict[Hashable, float] = {}
         self.marginal_outcomes_: dict[Hashable, float] = {}
         self.marginal_outcome_errors_: dict[Hashable, float] = {}
         positive, below = 0.0, []
-        for label, side in sides.items():
-            cuts = self._cuts[label]
+        for (label, side), cuts in zip(sides.items(), drawn, strict=True):
             mean = sum(cut * share for cut, share in cuts.items())
             drawn_scores = {self._as_score(cut): share for cut, share in cuts.items()}
             self.thresholds_[label] = self._as_score(mean)
