@@ -168,16 +168,8 @@ class CalibrationByGroupDisplay:
             cluster_weight,
             confidence_level=confidence_level,
         )
-        order = np.argsort(result.grid, kind="stable")
-        low, high = (np.asarray(end)[:, order] for end in result.curve_band())
-        display = cls(
-            result.grid[order],
-            result.groups,
-            result.curves[:, order],
-            low,
-            high,
-            bars=result.bars,
-        )
+        numbers = result.curves, *result.curve_band()
+        display = cls(result.grid, result.groups, *numbers, bars=result.bars)
         return display.plot(ax=ax, **kwargs)
 
     @classmethod
@@ -278,9 +270,8 @@ class CalibrationByGroupDisplay:
         if highlight is not None:
             check_choice(highlight, "highlight", tuple(groups))
             chosen = [groups.index(highlight)]
-            ax.plot(
-                grid, np.delete(curves, chosen, axis=0).T, color=draw.UNCLEAR, lw=0.8
-            )
+            order, others = np.argsort(grid), np.delete(curves, chosen, axis=0)
+            ax.plot(grid[order], others[:, order].T, color=draw.UNCLEAR, lw=0.8)
             bars = None
         self.lines_, self.bands_ = draw.curves(
             ax,
@@ -436,11 +427,9 @@ class PredictiveParityDisplay:
         draw.frame(
             self.axes_[1], f"{xlabel}\n{bands}, p = {test.pvalue:.3g}", "difference"
         )
-        order = np.argsort(test.grid, kind="stable")
-        ends = [np.asarray(end)[:, order] for end in test.curve_band(kind=kind)]
-        grids = [test.grid[order]] * len(test.groups)
+        grids, ends = [test.grid] * len(test.groups), test.curve_band(kind=kind)
         self.lines_, self.bands_ = draw.curves(
-            self.axes_[0], test.groups, grids, test.curves[:, order], *ends
+            self.axes_[0], test.groups, grids, test.curves, *ends
         )
         self.histograms_ = draw.histograms(self.axes_[0], test.grid, test.bars)
         draw.legend(self.axes_[0], self.lines_, legend)
@@ -450,8 +439,7 @@ class PredictiveParityDisplay:
     def _draw_differences(self, kind: str, legend: bool) -> None:
         """Draw the differences with their bands, and marks where the test rejects."""
         test, ax = self.test, self.axes_[1]
-        order = np.argsort(test.grid, kind="stable")
-        grid, n = test.grid[order], len(test.contrasts)
+        n = len(test.contrasts)
         # A difference is at most the range of the outcomes.
         reach = test.range[1] - test.range[0]
         draw.mark(ax, 0)
@@ -461,17 +449,17 @@ class PredictiveParityDisplay:
                 " − ".join(label(group, _LONGEST_OF_TWO) for group in pair)
                 for pair in test.contrasts
             ],
-            [grid] * n,
-            np.clip(test.difference[:, order], -reach, reach),
-            *(np.asarray(end)[:, order] for end in test.band(kind=kind)),
+            [test.grid] * n,
+            np.clip(test.difference, -reach, reach),
+            *test.band(kind=kind),
             longest=3 * _LONGEST_OF_TWO,
         )
         self.rejected_: list[Any] = []
         for number, (line, where) in enumerate(
-            zip(self.difference_lines_, test.rejected[:, order], strict=True)
+            zip(self.difference_lines_, test.rejected, strict=True)
         ):
             self.rejected_ += ax.plot(
-                grid[where],
+                test.grid[where],
                 np.full(int(where.sum()), 0.03 + 0.04 * (number % 8)),
                 linestyle="none",
                 marker="|",

@@ -263,18 +263,20 @@ def curves(
 ) -> tuple[list[Line2D], list[Collection]]:
     """Draw the curve of each group with its band, or with bars if there are many.
 
-    A group has the look of its number, by default its number among the names.
+    A group has the look of its number, by default its number among the names. Points
+    are joined in the order of `x`.
     """
     lines: list[Line2D] = []
     bands: list[Collection] = []
     for i, name in enumerate(names):
-        number, points = i if numbers is None else numbers[i], np.asarray(x[i])
+        number = i if numbers is None else numbers[i]
+        order = np.argsort(x[i], kind="stable")  # steps have two values at one score
+        points, values = np.asarray(x[i])[order], np.asarray(y[i], dtype=float)[order]
         style = {**look(number), "linewidth": thick(2), "zorder": 3, **options}
-        values = np.asarray(y[i], dtype=float)
         lines += ax.plot(points, values, label=label(name, longest), **style)
         if low is None or high is None:
             continue
-        below, above = (np.asarray(end[i], dtype=float) for end in (low, high))
+        below, above = (np.asarray(end[i], dtype=float)[order] for end in (low, high))
         color = lines[-1].get_color()
         if len(names) < MANY:
             band: dict[str, Any] = {"alpha": 0.18, "linewidth": 0, "zorder": 2}
