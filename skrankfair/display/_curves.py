@@ -108,8 +108,7 @@ class MatchedPairCurveDisplay:
         text = f"{100 * confidence_level:g}% interval"
         band: Any = Patch(color=draw.LINE, alpha=0.18, lw=0, label=text)
         if len(chosen) >= draw.MANY:
-            look = {"marker": "|", "linestyle": "none", "color": draw.LINE}
-            band = draw.sample(text, **look)
+            band = draw.sample(text, marker="|", linestyle="none")
         self.legend_ = draw.legend(ax, self.lines_, legend, notes=[band])
         return self
 
@@ -210,8 +209,7 @@ class MonitorDisplay:
         ax.xaxis.set_major_formatter(ConciseDateFormatter(dates))
         notes: list[Any] = [] if self.margin_ is None else [self.margin_]
         if self.alarms_:
-            look = {"marker": "v", "linestyle": "none", "color": draw.LINE}
-            notes.append(draw.sample("alarm", **look))
+            notes.append(draw.sample("alarm", marker="v", linestyle="none"))
         self.legend_ = draw.legend(ax, self.lines_, legend, notes=notes)
         return self
 
@@ -373,9 +371,7 @@ class PowerCurveDisplay:
                 for group, line in zip(curve.groups, handles[::n_gaps], strict=True)
             ]
             notes = [
-                draw.sample(
-                    f"gap {gap:g}", linestyle=line.get_linestyle(), color=draw.LINE
-                )
+                draw.sample(f"gap {gap:g}", linestyle=line.get_linestyle())
                 for gap, line in zip(curve.gaps, self.lines_[:n_gaps], strict=True)
             ] + notes
         self.legend_ = draw.legend(ax, handles, legend, notes=notes)

@@ -279,8 +279,8 @@ class BeforeAfterDisplay:
         point: dict[str, Any] = {"marker": "o", "linestyle": "none"}
         face = ax.get_facecolor()
         handles = [
-            draw.sample("before", color=draw.LINE, markerfacecolor=face, **point),
-            draw.sample("after", color=draw.LINE, **point),
+            draw.sample("before", markerfacecolor=face, **point),
+            draw.sample("after", **point),
         ]
         if draw.WORSE in colors[0] + colors[1]:
             text = f"differs from fair, {self.pvalue_name} < {1 - level:.3g}"

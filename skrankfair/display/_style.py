@@ -398,7 +398,7 @@ def sample(name: str, **options: Any) -> Line2D:
     """Return an entry for a legend that stands for several artists."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], label=name, **options)
+    return Line2D([], [], label=name, **{"color": LINE, **options})
 
 
 _SPACES = {"handlelength": 1.8, "handletextpad": 0.4, "columnspacing": 1.2}
