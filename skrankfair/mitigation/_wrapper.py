@@ -35,7 +35,6 @@ from .._inputs.by_name import (
 from .._inputs.groups import Codes, Groups
 from .._inputs.score_rows import ScoreRows
 from .._inputs.sklearn_private import (
-    consumed_metadata,
     fit_parameters,
     parameters_of_rows,
     response_values,
@@ -301,9 +300,8 @@ class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             others = dict(fit_params)
             split = {"groups": others.pop("groups")} if "groups" in others else {}
             fit = {**fit_parameters(self.estimator, given), **others}
-        weighted = {"sample_weight": weight}
         trained = weight is not None and not isinstance(self.estimator, FrozenEstimator)
-        if trained and not consumed_metadata(self.estimator, "fit", weighted):
+        if trained and not any(value is weight for value in fit.values()):
             warn_user(
                 f"{type(self.estimator).__name__} does not take sample_weight, or does "
                 "not request it: only what comes after it is weighted.",
