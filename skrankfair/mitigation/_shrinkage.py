@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 import numpy as np
 from scipy.special import expit
@@ -242,7 +240,8 @@ def fit_effects(
         return out
 
     def total() -> Array:
-        return reduce(add, (e[codes] for e, codes in zip(effects, levels, strict=True)))
+        of_cells = [e[codes] for e, codes in zip(effects, levels, strict=True)]
+        return np.sum(of_cells, axis=0)
 
     for _ in range(_NEWTON):
         before, start = [e.copy() for e in effects], total()
