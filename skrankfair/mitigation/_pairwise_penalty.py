@@ -93,13 +93,13 @@ class Candidates:
 
     rows: Array  # shape (r,): the better items
     first: Array  # shape (r,): where the worse partners of each start in `order`
-    until: Array  # shape (r,): running number of pairs
+    before: Array  # shape (r + 1,): how many pairs are before those of each; of all
     order: Array  # shape (n,): all rows
 
     @property
     def size(self) -> int:
         """The number of pairs."""
-        return int(self.until[-1]) if self.until.size else 0
+        return int(self.before[-1])
 
     def draw(self, n_pairs: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return better and worse items of pairs drawn with replacement.
@@ -110,9 +110,8 @@ class Candidates:
             number = np.sort(rng.integers(self.size, size=n_pairs))
         else:
             number = np.arange(self.size)
-        at = np.searchsorted(self.until, number, side="right")
-        before = np.where(at > 0, self.until[at - 1], 0)
-        return self.rows[at], self.order[self.first[at] + number - before]
+        at = np.searchsorted(self.before, number, side="right") - 1
+        return self.rows[at], self.order[self.first[at] + number - self.before[at]]
 
 
 def candidates(
@@ -134,8 +133,9 @@ def candidates(
         rows = order[((member == inside) & (rank > 0) & better)[order]]
         start = (2 * query[rows] + partner[rows]) * n_ranks
         first = np.searchsorted(ordered, start)
-        until = np.cumsum(np.searchsorted(ordered, start + rank[rows]) - first)
-        sides.append(Candidates(rows, first, until, order))
+        n_worse = np.searchsorted(ordered, start + rank[rows]) - first
+        before = np.append(0, np.cumsum(n_worse))
+        sides.append(Candidates(rows, first, before, order))
     return sides
 
 
