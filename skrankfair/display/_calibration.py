@@ -418,7 +418,7 @@ class PredictiveParityDisplay:
             heights = [
                 share * draw.setting("figure.figsize")[1] for share in _PANEL_SHARES
             ]
-            axes = [*draw.new_panels(mosaic, heights, sharex=True).values()]
+            axes = draw.new_panels(mosaic, heights, sharex=True)
         self.axes_ = draw.check_axes(axes, ("the curves", "the differences"))
         self.figure_ = self.axes_[0].figure
         test = self.test

@@ -163,8 +163,7 @@ def _new_axes(n_rows: int, n_costs: int) -> list[Axes]:
     mosaic, heights = [["moved", "change"], ["cost", "cost"]], [moved, cost]
     if draw.setting("figure.figsize")[0] < _NARROW:
         mosaic, heights = [["moved"], ["change"], ["cost"]], [moved, moved, cost]
-    panels = draw.new_panels(mosaic, heights)
-    return [panels[name] for name in ("moved", "change", "cost")]
+    return draw.new_panels(mosaic, heights)
 
 
 def _leave_out(ax: Axes, costs: GroupEstimatesDisplay) -> list[Text]:

@@ -85,16 +85,15 @@ def axes_for(ax: Axes | None, n_rows: int | None = None) -> Axes:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def new_panels(
-    mosaic: list[Any], heights: Sequence[float], **options: Any
-) -> dict[str, Axes]:
-    """Return the axes of a new figure by their names."""
+def new_panels(mosaic: list[Any], heights: list[float], **options: Any) -> list[Axes]:
+    """Return the axes of a new figure, from the left to the right and downwards."""
     import matplotlib.pyplot as plt
 
     figure = plt.figure(
         figsize=(setting("figure.figsize")[0], sum(heights)), layout="constrained"
     )
-    return figure.subplot_mosaic(mosaic, height_ratios=list(heights), **options)
+    axes = figure.subplot_mosaic(mosaic, height_ratios=heights, **options)
+    return list(axes.values())
 
 
 def _lay_out(ax: Axes) -> None:
