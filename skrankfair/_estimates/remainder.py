@@ -275,6 +275,22 @@ class Remainder:
             _renumbered_powers(self.powers, to, source),
         )
 
+    def in_strata(self, n_strata: int) -> Remainder:
+        """Return the sums with members and all others as one stratum, if it is one."""
+        _, n_supports, size, _ = self.supports.shape
+        if size == n_strata:
+            return self
+        groups = np.arange(self.quartic.n_groups)
+        # At each entry one of two strata is 0, so that their squares add up too.
+        to = np.repeat(np.arange(n_supports), size), n_supports
+        powers = self.powers
+        return replace(
+            self,
+            supports=self.supports.sum(axis=2, keepdims=True),
+            quartic=self.quartic.renumbered(Layout(groups, groups.size, *to, *to, *to)),
+            powers=None if powers is None else powers.sum(axis=0, keepdims=True),
+        )
+
     def _pooled(self, to: Layout) -> Remainder:
         """Return the sums of all groups as one.
 

@@ -319,7 +319,8 @@ class Rows:
     def __add__(self, other: Rows) -> Rows:
         """Return the rows of both."""
         if not (self.n_rows and other.n_rows):
-            return self if self.n_rows else other
+            some, empty = (self, other) if self.n_rows else (other, self)
+            return replace(some, member=None) if empty.member is None else some
         labels = [self.labels, other.labels]
         kinds = {array.dtype for array in labels}
         if len(kinds) > 1 and np.dtype(object) not in kinds:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -555,15 +556,14 @@ class ClusterSums:
         a, b = self.aligned(groups), other.aligned(groups)
         drawn = a.replicates or b.replicates
         one, two = (drawn and drawn.of_sums(sums) for sums in (a, b))
-        remainder = b.remainder if a.remainder is None else a.remainder
-        if a.remainder is not None and b.remainder is not None:
-            remainder = a.remainder + b.remainder
+        rows, folded = a.rows + b.rows, filter(None, (a.remainder, b.remainder))
+        remainders = [some.in_strata(rows.n_strata) for some in folded]
         total = replace(
             a,
             **a._added(b),
             count=a.count + b.count,
-            rows=a.rows + b.rows,
-            remainder=remainder,
+            rows=rows,
+            remainder=reduce(add, remainders) if remainders else None,
             replicates=None if one is None or two is None else one + two,
         )
         return total.compact() if a.compacted or b.compacted else total

@@ -78,6 +78,18 @@ def test_sums_of_parts(name):
     assert "36 clusters, 20 items" in str(curve)
 
 
+@pytest.mark.parametrize("name", ["inter", "matched"])
+def test_a_list_of_one_part_has_an_item_twice(name):
+    data = lists(n_users=600, n_items=500, seed=3)
+    columns = data[2]
+    columns["cluster"][1, 1] = columns["cluster"][0, 1]
+    whole, first = measured(name, data).compact(), columns["qid"] < 600
+    a, b = (measured(name, part(data, rows)).compact() for rows in (first, ~first))
+    for result in (a + b, b + a):
+        assert_allclose(result.covariance, whole.covariance)
+        assert_allclose(result.df, whole.df)
+
+
 @pytest.mark.parametrize("average", ["queries", "amortized"])
 def test_shares_of_exposure(average):
     y, score, columns = lists(n_users=24)
