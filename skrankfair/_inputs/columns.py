@@ -15,6 +15,7 @@ import pandas as pd
 from .groups import Codes, Groups, as_columns, as_groups, encode, mark_members
 from .validation import (
     Array,
+    NoRowError,
     as_numbers,
     as_weights,
     check_aligned,
@@ -93,18 +94,16 @@ def _rows_with_values(
     labelled = np.zeros_like(counted)
     if missing == "group":
         labelled = absent.pop("sensitive_features", labelled)
-    left, placed = counted.copy(), counted.copy()
-    for name, rows in absent.items():
-        left &= ~rows
-        if name != placed_without:
-            placed &= ~rows
-    if not left.any():
-        raise ValueError(
-            f"missing={missing!r} leaves no row: each lacks {' or '.join(absent)}."
-        )
+    unplaced = [rows for name, rows in absent.items() if name != placed_without]
+    masks = [*absent.values()], unplaced
+    left, placed = (counted & ~np.any(some, axis=0) for some in masks)
     sums = {"dropped": (counted & ~left).sum(), "labelled": (labelled & left).sum()}
     sums |= {name: rows.sum() for name, rows in absent.items()}
     counts = {name: int(count) for name, count in sums.items() if count}
+    if not left.any():
+        lacks = " or ".join(absent)
+        message = f"missing={missing!r} leaves no row: each lacks {lacks}."
+        raise NoRowError(message, counts)
     if counts:
         warn_user(" ".join(missing_said(counts, int(counted.sum()))), UserWarning)
     return left, placed, counts
@@ -273,7 +272,7 @@ def read_columns(
     counted = [np.ones(n_input, dtype=bool), *(w > 0 for w in weights.values())]
     left = placed = np.all(counted, axis=0)
     if not left.any():
-        raise ValueError(
+        raise NoRowError(
             "sample_weight and item_weight must both be positive in some row; one "
             "of them is 0 in each."
         )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib.util import find_spec
 from numbers import Integral, Real
@@ -35,6 +37,27 @@ _MOST_COUNTED = (1 << 63) - 1
 #: Fourth powers of numbers up to this one can be summed, as the errors of squares need.
 # Of numpy's type, as a float of Python would overflow beside single precision.
 _LARGEST, _SMALLEST = np.float64(1e60), 1e-60
+
+
+class NoRowError(ValueError):
+    """An error: no row is left, as all lack a value or have weight 0.
+
+    Where the rows are one part of the data it is added to the results of other parts,
+    which then count the rows in `missing` too, as `GroupEstimates.missing` does.
+    """
+
+    def __init__(self, message: str, missing: Mapping[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.missing = missing or {}
+
+    def __add__(self, other: Any) -> Any:
+        """Return the result of another part, or its error, with the counts of both."""
+        missing = dict(Counter(self.missing) + Counter(other.missing))
+        if isinstance(other, NoRowError):
+            return NoRowError(str(other), missing)
+        return replace(other, missing=missing)
+
+    __radd__ = __add__
 
 
 def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
@@ -351,7 +374,7 @@ def as_weights(values: Any, name: str = "sample_weight") -> Array:
             f"{name} must not be negative; got {weights[first]} in row {first}."
         )
     if not weights.any():
-        raise ValueError(f"{name} must have a positive value; all are zero.")
+        raise NoRowError(f"{name} must have a positive value; all are zero.")
     check_magnitude(**{name: weights})
     small = np.flatnonzero((weights > 0) & (weights < _SMALLEST))
     if small.size:

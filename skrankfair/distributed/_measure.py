@@ -26,6 +26,7 @@ from .._estimates.metric import warn_undefined
 from .._estimates.resampled import label_hashes
 from .._inputs.columns import missing_said
 from .._inputs.validation import (
+    NoRowError,
     check_number,
     collected_warnings,
     progress_shown,
@@ -208,6 +209,9 @@ def measure(
             duckdb_source(data, plan, *settings, say) as source,
         ):
             results = _total(plan, source)
+    for result in results.values():
+        if isinstance(result, NoRowError):  # no part has a row that counts
+            raise result
     missing = [missing_said(result.missing) for result in results.values()]
     for sentences in dict.fromkeys(filter(None, missing)):
         warn_user(" ".join(sentences), UserWarning)

@@ -15,6 +15,7 @@ import numpy as np
 from .. import metrics as library
 from .._inputs.by_name import named_columns
 from .._inputs.validation import (
+    NoRowError,
     check_number,
     collected_warnings,
     did_you_mean,
@@ -23,8 +24,9 @@ from .._inputs.validation import (
 from .._reports.catalog import catalog
 from ..metrics import GroupEstimates
 
-#: Results by the names of their metrics.
-Results: TypeAlias = Mapping[str, GroupEstimates]
+#: Results by the names of their metrics; a `NoRowError` for a part without a row that
+#: counts.
+Results: TypeAlias = Mapping[str, Any]
 # Kinds of parameters that can be given by name.
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -91,11 +93,14 @@ class MeasurePlan:
         frame : frame
             With the columns of the plan, of any library that narwhals knows.
         """
-        values, results = self.values(frame), {}
+        values, results = self.values(frame), dict[str, Any]()
+        replicates = self.n_replicates, self.random_state
         with collected_warnings():  # a group may well be missing in one part
             for name in self.metrics:
-                result = self.result(name, values)
-                results[name] = result.compact(self.n_replicates, self.random_state)
+                try:
+                    results[name] = self.result(name, values).compact(*replicates)
+                except NoRowError as error:  # rows that count may be in other parts
+                    results[name] = error.with_traceback(None)
         return results
 
     def result(self, name: str, values: Mapping[str, Any]) -> GroupEstimates:
@@ -146,9 +151,9 @@ class Source(ABC):
         """Return the results of parts, which add up to those of all rows."""
 
 
-def added(parts: Iterable[Results]) -> dict[str, GroupEstimates]:
+def added(parts: Iterable[Results]) -> dict[str, Any]:
     """Return the sum of the results of parts, by name of the metric."""
-    total: dict[str, GroupEstimates] = {}
+    total: dict[str, Any] = {}
     for part in parts:
         for name, result in part.items():
             total[name] = total[name] + result if name in total else result

@@ -21,6 +21,7 @@ import narwhals as nw
 import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 
+from .._inputs.validation import NoRowError
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added
 
@@ -348,6 +349,7 @@ class SparkSource(Source):
                 raise ValueError(answer["error"])
             texts = answer["results"].items()
             yield {name: GroupEstimates.from_json(text) for name, text in texts}
+            yield {name: NoRowError(*args) for name, args in answer["without"].items()}
 
 
 def _mapped(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
@@ -379,8 +381,10 @@ def _answer(plan: MeasurePlan, batches: Iterable[Any]) -> Iterator[Any]:
         total = added(plan.measure(table) for table in tables)
         if not total:
             return
-        texts = {name: result.to_json() for name, result in total.items()}
-        answer: dict[str, Any] = {"results": texts}
+        errors = {n: r for n, r in total.items() if isinstance(r, NoRowError)}
+        texts = {n: r.to_json() for n, r in total.items() if n not in errors}
+        without = {name: (str(e), e.missing) for name, e in errors.items()}
+        answer: dict[str, Any] = {"results": texts, "without": without}
     except ValueError as error:  # of the data: trying again would repeat it
         answer = {"error": str(error)}
     yield pa.RecordBatch.from_arrays([pa.array([json.dumps(answer)])], ["answer"])

@@ -140,20 +140,30 @@ def test_in_processes(sources, whole):
     assert said[-1] == "2,400 of 2,400 rows"
 
 
-def test_missing_values_are_counted_over_all_parts(frame, tmp_path):
+@pytest.mark.parametrize("kind", ["parquet", "dask"])
+def test_missing_values_are_counted_over_all_parts(kind, frame, tmp_path):
     row = np.arange(len(frame))
     frame = frame.assign(
-        s=frame["s"].where(row % 50 != 3), g=frame["g"].where(row % 70 != 5)
+        s=frame["s"].where((row % 50 != 3) & (frame["u"] < 60)),  # some parts lack all
+        g=frame["g"].where(row % 70 != 5),
+        w=(frame["u"] % 4) * 1.0,
     )
-    frame.to_parquet(tmp_path / "f.parquet")
+    data = dd.from_pandas(frame, npartitions=2)
+    if kind == "parquet":
+        frame.to_parquet(data := tmp_path / "f.parquet")
     metric = partial(matched_pair_calibration, missing="drop")
-    with pytest.warns(UserWarning, match="rows are left out: .* lack y_score") as said:
-        results = measure(tmp_path / "f.parquet", {"m": metric}, n_partitions=3, **WHO)
-    assert len(said) == 1
-    with pytest.warns(UserWarning, match="rows are left out"):
-        expected = metric(**{argument: frame[name] for argument, name in WHO.items()})
-    assert results["m"].missing == expected.missing
-    assert_same(results, {"m": expected.compact()})
+    for n_partitions, more in ((3, {}), (200, {}), (200, {"sample_weight": "w"})):
+        columns = WHO | more
+        with pytest.warns(UserWarning, match="left out: .* lack y_score") as said:
+            results = measure(data, {"m": metric}, n_partitions=n_partitions, **columns)
+        assert len(said) == 1
+        with pytest.warns(UserWarning, match="rows are left out"):
+            expected = metric(**{key: frame[name] for key, name in columns.items()})
+        assert results["m"].missing == expected.missing
+        assert_same(results, {"m": expected.compact()})
+    frame.assign(s=np.nan).to_parquet(tmp_path / "f.parquet")
+    with pytest.raises(ValueError, match="leaves no row: each lacks y_score"):
+        measure(tmp_path / "f.parquet", {"m": metric}, n_partitions=3, **WHO)
 
 
 def test_a_group_that_one_part_lacks_is_no_warning(tmp_path):
