@@ -213,7 +213,7 @@ def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
         array = _objects_to_numbers(array, name)
     elif array.dtype.kind in "iu" and array.dtype.itemsize == 8:
         large = np.flatnonzero((array > _EXACT) | (array < -_EXACT))
-        _check_exact(array[large].tolist(), large, name)
+        check_exact(array[large].tolist(), large, name)
     array = np.asarray(array, dtype=np.float64)
     finite = np.isfinite(array)
     if allow_nan:
@@ -229,14 +229,18 @@ def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
     return array
 
 
-def _check_exact(integers: Iterable[int], rows: Array, name: str) -> None:
-    """Raise a ValueError for the first integer that float64 would round."""
+def check_exact(integers: Iterable[int], rows: Iterable[Any], name: str) -> None:
+    """Raise a ValueError for the first integer that float64 would round.
+
+    A row that has no number is None.
+    """
     for row, integer in zip(rows, integers, strict=True):
         if int(float(integer)) != integer:
+            got = f"got {integer}" if row is None else f"got {integer} in row {row}"
             raise ValueError(
-                f"{name} must have numbers that float64 holds exactly; got {integer} "
-                f"in row {row}, an integer beyond 2**53 that would be rounded. "
-                "Subtract a constant, or pass ranks of the values."
+                f"{name} must have numbers that float64 holds exactly; {got}, an "
+                "integer beyond 2**53 that would be rounded. Subtract a constant, or "
+                "pass ranks of the values."
             )
 
 
@@ -257,7 +261,7 @@ def _objects_to_numbers(array: Array, name: str) -> Array:
     with np.errstate(invalid="ignore"):
         large = np.flatnonzero(np.abs(numbers) >= _EXACT)
     large = large[[isinstance(array[row], int) for row in large]]
-    _check_exact(array[large], large, name)
+    check_exact(array[large], large, name)
     return numbers
 
 

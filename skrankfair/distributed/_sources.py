@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ import narwhals as nw
 import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 
-from .._inputs.validation import NoRowError
+from .._inputs.validation import NoRowError, check_exact
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added
 
@@ -35,6 +36,9 @@ _INFINITE = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 # Text that is no whole number as programs write it: "007" is a name.
 _NOT_WHOLE = r"[^0-9]|^0.|^.{19}|^$"
+# Whole numbers of as many digits as 2**53, beyond which float64 rounds; longer ones
+# than these are infinite in it.
+_LARGE = r"^[+-]?[0-9]{16,300}$"
 _ROWS_OF_A_PART = 2_000_000
 # The column with the number of the part, which no column of the data is called.
 _PART = "skrankfair part"
@@ -484,6 +488,8 @@ def typed(
             # The error shows a cell that is neither, or else a word among numbers.
             cells = frame.with_columns(wrong=word.cast(nw.Int64)).filter(~number)
             wrong = cells.sort("wrong").select(name).head(1).collect().item()
+            if re.match(_LARGE, wrong.strip(_BLANKS)):
+                check_exact([int(wrong)], [None], numbers[name])
             raise ValueError(
                 f"{numbers[name]} must hold numbers, or only yes and no (true and "
                 f"false); it has {wrong!r}."
@@ -506,7 +512,9 @@ def _of_numbers(cell: nw.Expr) -> list[tuple[nw.Expr, nw.Expr]]:
     text = cell.fill_null("").str.strip_chars(_BLANKS)
     lower, absent = text.str.to_lowercase(), text.is_in(NO_NUMBER)
     yes, no = lower.is_in(["yes", "true"]), lower.is_in(["no", "false"])
-    number = text.str.contains(_NUMBER) | lower.is_in(_INFINITE)
+    large = nw.when(text.str.contains(_LARGE)).then(text).otherwise(nw.lit("0"))
+    exact = large.cast(nw.Float64).abs() % 1e9 == large.str.tail(9).cast(nw.Float64)
+    number = text.str.contains(_NUMBER) & exact | lower.is_in(_INFINITE)
     return [
         (absent | fits, nw.when(~absent).then(value).cast(nw.Float64))
         for fits, value in ((yes | no, yes), (number, text))
