@@ -15,6 +15,7 @@ Shares are resampled on the scale of the logit and ratios on that of the logarit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Self
 
 import numpy as np
@@ -52,12 +53,17 @@ def label_hashes(labels: Array) -> Array:
     """Return 64 bits of each label, the same on every machine and in every part.
 
     Equal whole numbers have the same bits whatever their type. Text has those of its
-    characters, dates those of the microsecond, and labels of other or mixed types those
-    of their text.
+    characters, dates, times (of a zone as in UTC) and durations those of the
+    microsecond, and labels of other or mixed types those of their text.
     """
     labels = np.asarray(labels)
     if labels.dtype.kind == "O":
-        labels = np.asarray(pd.Series(labels).infer_objects())
+        series: Any = pd.Series(labels).infer_objects()
+        if isinstance(series.dtype, pd.DatetimeTZDtype):
+            series = series.dt.tz_convert(None)  # to UTC
+        labels = np.asarray(series)
+        if pd.api.types.infer_dtype(labels) == "date":
+            labels = labels.astype("M8[us]")
     kind = labels.dtype.kind
     if kind in "biu":
         bits = labels.astype(np.int64).view(np.uint64)
@@ -66,10 +72,12 @@ def label_hashes(labels: Array) -> Array:
         with np.errstate(invalid="ignore"):
             whole = numbers.astype(np.int64)
         bits = np.where(whole == numbers, whole, numbers.view(np.int64)).view(np.uint64)
-    elif kind == "M":
-        bits = labels.astype("datetime64[us]").view(np.uint64)
+    elif kind in "mM":
+        bits = labels.astype(f"{kind}8[us]").view(np.uint64)
     else:
-        text = [x if isinstance(x, str) else f"{type(x)} {x}" for x in labels.tolist()]
+        objects = labels.tolist()
+        objects = [x.normalize() if isinstance(x, Decimal) else x for x in objects]
+        text = [x if isinstance(x, str) else f"{type(x)} {x}" for x in objects]
         bits = pd.util.hash_array(np.array(text, dtype=object), categorize=False)
     return _mixed(bits + _WEYL)
 

@@ -128,7 +128,9 @@ def measure(
         DataFrame is its own, that of a Spark DataFrame the session's.
     n_replicates : int, default=0
         Number of bootstrap replicates, as `GroupEstimates.compact` keeps them: the same
-        whatever the engine and the number of parts.
+        whatever the engine and the number of parts, unless an engine changes the labels
+        of clusters: Dask reads objects as text, and DuckDB has another type of
+        durations.
     random_state : int, default=0
         Seed of the replicates, the same for all results that are to be added. It also
         chooses the sample.

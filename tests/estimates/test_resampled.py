@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -133,7 +134,12 @@ class TestCounts:
                 np.array(["2026-01-31T10:00"], "datetime64[ns]"),
                 np.array([datetime(2026, 1, 31, 10)], object),
                 np.array([pd.Timestamp("2026-01-31 10:00")], object),
+                np.array([datetime(2026, 1, 31, 10, tzinfo=UTC)], object),
+                np.array([pd.Timestamp("2026-01-31 11:00+01:00")], object),
             ],
+            [np.array([date(1, 2, 3)], object), np.array(["0001-02-03"], "M8[D]")],
+            [np.array([timedelta(2)], object), np.array([2 * 86_400_000], "m8[ms]")],
+            [np.array([Decimal("1.50")], object), np.array([Decimal("1.5")], object)],
         ],
     )
     def test_hashes_do_not_depend_on_the_type_of_the_column(self, labels):
