@@ -35,10 +35,25 @@ def sort_labels(labels: Sequence[Hashable]) -> list[Hashable]:
 def union_of_labels(
     labels: tuple[Hashable, ...], others: tuple[Hashable, ...]
 ) -> tuple[Hashable, ...]:
-    """Return the labels of both, in the order of the first where they are the same."""
+    """Return the labels of both, in the order of the first where they are the same.
+
+    A ValueError is raised if they differ in type alone, as 1 and "1" of two files do of
+    which one has a cell of text.
+    """
     if set(labels) == set(others):
         return labels
+    if set(labels).isdisjoint(others):
+        first, second = ({_as_text(x): x for x in some} for some in (labels, others))
+        for text in first.keys() & second:
+            raise ValueError(
+                "Results whose group labels differ only in type cannot be added; got "
+                f"{first[text]!r} and {second[text]!r}. Write the labels alike."
+            )
     return tuple(sort_labels(list({*labels, *others})))
+
+
+def _as_text(label: Hashable) -> Hashable:
+    return tuple(map(_as_text, label)) if isinstance(label, tuple) else str(label)
 
 
 def number_of(label: Hashable, labels: Sequence[Hashable], name: str) -> int:

@@ -40,6 +40,17 @@ def test_different_edges_do_not_add():
         first + third
 
 
+def test_labels_of_other_types_do_not_add():
+    c = labelled()
+    number = (c.group == "a") * 1
+    of_numbers, of_text = (
+        pairwise_accuracy(c.y, c.s, sensitive_features=labels, qid=c.q)
+        for labels in (number, number.astype(str))
+    )
+    with pytest.raises(ValueError, match=r"only in type .*; got (0 and '0'|1 and '1')"):
+        of_numbers + of_text
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_a_part_without_data_has_chosen_nothing():
     c = labelled()
