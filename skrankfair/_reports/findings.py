@@ -420,7 +420,8 @@ class MetricFinding:
         if self.metric.is_change and unchanged(self.rows):
             return note("same")
         if not self.compared:
-            return "No group has enough data for a test."
+            alone = len(self.rows) == 1 and not self.metric.is_change
+            return note("one_group" if alone else "no_test")
         what = "change" if self.metric.is_change else "difference"
         smallest = fmt.pvalue(min(row.pvalue_corrected for row in self.compared))
         return f"The data do not show a {what} (smallest corrected p {smallest})."
