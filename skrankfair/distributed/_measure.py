@@ -95,7 +95,8 @@ def measure(
         Dataset or RecordBatchReader, a polars LazyFrame or a DuckDB relation go
         through DuckDB on this machine, which moves to disk what does not fit into
         memory. In CSV files labels are text, unless all of a column are true and false
-        or plain whole numbers. A Dask DataFrame is shuffled and measured by the
+        or plain whole numbers; outcomes (and decisions) are labels where a metric has a
+        text for its ``pos_label``. A Dask DataFrame is shuffled and measured by the
         scheduler that is active, a Spark DataFrame (also of Spark Connect) by the
         workers of its session. pandas and polars frames in memory are measured as they
         are.

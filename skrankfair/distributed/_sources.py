@@ -27,7 +27,9 @@ from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added
 
 #: The arguments whose columns hold numbers; those of others hold labels.
-NUMBERS = ("y_true", "y_score", "engagement", "sample_weight", "item_weight")
+NUMBERS = (
+    *("y_true", "y_score", "engagement", "position", "sample_weight", "item_weight"),
+)
 #: Cells of a column of numbers that hold none; among labels "NA" is a label.
 NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 
@@ -248,6 +250,12 @@ def _of_files(
         for argument, column in plan.columns.items()
         if argument in NUMBERS
     }
+    for metric in plan.metrics.values():
+        options = getattr(metric, "keywords", {})
+        if isinstance(options.get("pos_label"), str):  # classes, not yes for 1
+            decisions = () if "threshold" in options else ("y_score",)
+            for argument in ("y_true", *decisions):
+                numbers.pop(plan.columns.get(argument, ""), None)
     labels: set[str] = set()
     if is_csv:
         source = source.project(", ".join(map(sql_name, plan.names)))

@@ -18,6 +18,7 @@ from skrankfair.distributed import measure
 from skrankfair.distributed._sources import cut
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import (
+    accuracy,
     brier_score,
     group_mean,
     matched_pair_calibration,
@@ -101,14 +102,18 @@ ROWS = {name: WHO[name] for name in ("y_true", "y_score", "sensitive_features")}
         ),
         (METRICS["ndcg"], WHO),
         (pairwise_exposure, {**WHO, "sensitive_features": ["g", "h"]}),
+        (partial(METRICS["selected"], pos_label="no"), ROWS | {"cluster": "u"}),
+        (partial(accuracy, threshold=0.5, pos_label="no"), ROWS | {"y_true": "t"}),
+        (partial(accuracy, pos_label="no"), ROWS | {"y_true": "t", "y_score": "t"}),
         (group_mean, {"y_score": "s", "sensitive_features": "g", "cluster": "u"}),
     ],
 )
 def test_columns_are_given_to_the_metric(metric, columns, frame, tmp_path):
     h, i = np.where(frame["s"] > 0.5, 1, 0), np.arange(len(frame)) % 4 / 2
     p = frame.groupby("q").cumcount() * 3 % 7 + 7 * (frame.groupby("q").cumcount() // 7)
-    frame = frame.assign(h=h, i=i, p=p + 1)
+    frame = frame.assign(h=h, i=i, p=p + 1.0, t=np.where(frame["y"], "yes", "no"))
     frame.to_parquet(tmp_path / "f.parquet")
+    frame.to_csv(tmp_path / "f.csv", index=False)
     values = {argument: frame[name] for argument, name in columns.items()}
     values.setdefault("cluster", values.get("qid"))
     if metric is group_mean:
@@ -116,7 +121,8 @@ def test_columns_are_given_to_the_metric(metric, columns, frame, tmp_path):
     taken = signature(metric).parameters
     taken = values.keys() & taken - getattr(metric, "keywords", {}).keys()
     expected = metric(**{argument: values[argument] for argument in taken}).compact()
-    for data in (frame, tmp_path / "f.parquet", dd.from_pandas(frame, npartitions=2)):
+    files = tmp_path / "f.parquet", tmp_path / "f.csv"
+    for data in (frame, *files, dd.from_pandas(frame, npartitions=2)):
         results = measure(data, {"m": metric}, n_partitions=3, **columns)
         assert_same(results, {"m": expected})
 
