@@ -250,7 +250,7 @@ class Monitor(Shown):
     margin : float or None, default=None
         Largest gap that does not matter: an alarm says that the gap of a group, its
         distance from the fair value or from the rest, is beyond it. None: no alarm
-        about the size.
+        about the size, as is needed for results with errors over users and items.
     alpha : float, default=0.05
         The chance of any false alarm, over all groups and all days.
     baseline : int, str or None, default=None
@@ -298,18 +298,20 @@ class Monitor(Shown):
 
     Updates have to be independent given the gap. Users who return do no harm if what
     they have in common stays the same: it is in the baseline too, and the gap is that
-    of these users. Days may differ more than their errors say, as with fashions of the
-    day: in the first seven blocks errors count three times, and from the eighth on they
-    are increased by a factor from the differences of neighbouring blocks (with the
-    degrees of freedom of that factor). Where such effects last for several days, one
-    update per week is needed; a slow drift is a change. The guarantee is asymptotic,
-    for blocks of enough clusters, and of enough events: blocks without one show no
-    error, so a block has as many rows as that three events, and three rows without, are
-    expected of a group (or of its rest, if that is smaller) at the rate of the others,
-    or ten are found. Where all rows of a cluster are events together, `start` has to be
-    as large as three such clusters need. Only levels that are shares of rows, with no
-    two rows of a cluster, have a guarantee for any number of rows, by betting
-    (Waudby-Smith and Ramdas 2024). See `to_frame`.
+    of these users. Items that recur would raise alarms of the size, though: results by
+    users alone are about these items, and for items in general a test of `result`,
+    which adds up the days of each item, takes the place of `margin`. Days may differ
+    more than their errors say, as with fashions of the day: in the first seven blocks
+    errors count three times, and from the eighth on they are increased by a factor from
+    the differences of neighbouring blocks (with the degrees of freedom of that factor).
+    Where such effects last for several days, one update per week is needed; a slow
+    drift is a change. The guarantee is asymptotic, for blocks of enough clusters, and
+    of enough events: blocks without one show no error, so a block has as many rows as
+    that three events, and three rows without, are expected of a group (or of its rest,
+    if that is smaller) at the rate of the others, or ten are found. Where all rows of a
+    cluster are events together, `start` has to be as large as three such clusters need.
+    Only levels that are shares of rows, with no two rows of a cluster, have a guarantee
+    for any number of rows, by betting (Waudby-Smith and Ramdas 2024). See `to_frame`.
 
     References
     ----------
@@ -436,7 +438,8 @@ class Monitor(Shown):
         ------
         ValueError
             If the day is there already (or is not, with `replace`), if the result is
-            of another metric or has other options, or cannot be stored.
+            of another metric or has other options, cannot be stored, or has errors over
+            users and items where the monitor has a margin.
         OSError
             If the file cannot be written; it then stays as it was.
         """
@@ -451,6 +454,12 @@ class Monitor(Shown):
             raise ValueError(
                 f"{result.name} has no gap to monitor: none from a fair value or from "
                 "the rest is tested by Student's t."
+            )
+        if self.settings.margin is not None and result.variance == "two-way":
+            raise ValueError(
+                "margin must be None for errors over users and items, as items recur "
+                f"from day to day; got {self.settings.margin}. Give results by users "
+                "(one column of cluster=), or test result(), which counts the items."
             )
         text = result.to_json()
         with nullcontext() if self.path is None else _locked(self.path):

@@ -20,10 +20,12 @@ from skrankfair.metrics import (
     brier_score,
     matched_pair_calibration,
     ndcg,
+    pairwise_accuracy,
     selection_rate,
 )
 from skrankfair.monitoring import Monitor, _monitor
 from skrankfair.monitoring._sequences import betting_sequence
+from tests.estimates.test_two_way import lists
 from tests.metrics.common import assert_identical, columns
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in (1, 2) for day in range(1, 29)]
@@ -125,6 +127,13 @@ class TestUpdates:
             monitor.update(data, when=DAYS[1])
         assert monitor.when == (DAYS[0],)
         assert monitor.result().n_clusters == 400
+
+    def test_a_margin_is_refused_where_items_recur(self):
+        y, score, columns = lists()
+        result = pairwise_accuracy(y, score, **columns)
+        with pytest.raises(ValueError, match=r"margin must be None .* day; got 0\.1\."):
+            watched([result], margin=0.1)
+        assert watched([result]).result().n_clusters == 12
 
     def test_of_data_by_a_function(self):
         monitor = Monitor(metric=lambda data: decisions(data["seed"]))
