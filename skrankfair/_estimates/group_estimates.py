@@ -1161,17 +1161,13 @@ class GroupEstimates(AddsUp, PilotData):
         if not isinstance(other, GroupEstimates):
             return NotImplemented
         a, b = _of_one_length(self, other)
-        if a.name != b.name or a.parameters != b.parameters:
-            raise ValueError(
-                "Only results of one metric with the same options can be added; got "
-                f"{a.name} {dict(a.parameters)} and {b.name} {dict(b.parameters)}."
-            )
         first_pass = merge_first_pass(a.first_pass, b.first_pass)
-        if a.metric != b.metric:
+        if a.metric != b.metric or a.parameters != b.parameters:
             differ = [n for n, x in vars(a.metric).items() if x != vars(b.metric)[n]]
             raise ValueError(
-                f"Only results of one metric can be added; those of {a.name!r} differ "
-                f"in {', '.join(differ)}."
+                "Only results of one metric with the same options can be added; got "
+                f"{a.name} {dict(a.parameters)} and {b.name} {dict(b.parameters)}, of "
+                f"which the {', '.join(differ) or 'options'} differ."
             )
         alone = a.permutation is None or b.permutation is None
         return replace(

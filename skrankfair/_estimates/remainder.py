@@ -283,12 +283,11 @@ class Remainder:
         groups = np.arange(self.quartic.n_groups)
         # At each entry one of two strata is 0, so that their squares add up too.
         to = np.repeat(np.arange(n_supports), size), n_supports
-        powers = self.powers
         return replace(
             self,
             supports=self.supports.sum(axis=2, keepdims=True),
             quartic=self.quartic.renumbered(Layout(groups, groups.size, *to, *to, *to)),
-            powers=None if powers is None else powers.sum(axis=0, keepdims=True),
+            powers=None if self.powers is None else self.powers.sum(axis=0)[None],
         )
 
     def _pooled(self, to: Layout) -> Remainder:

@@ -58,12 +58,9 @@ def label_hashes(labels: Array) -> Array:
     """
     labels = np.asarray(labels)
     if labels.dtype.kind == "O":
-        series: Any = pd.Series(labels).infer_objects()
-        if isinstance(series.dtype, pd.DatetimeTZDtype):
-            series = series.dt.tz_convert(None)  # to UTC
-        labels = np.asarray(series)
-        if pd.api.types.infer_dtype(labels) == "date":
-            labels = labels.astype("M8[us]")
+        series = pd.Series(labels).infer_objects()
+        times = series.dtype.kind == "M" or pd.api.types.infer_dtype(series) == "date"
+        labels = series.to_numpy("M8[us]" if times else None)  # of a zone as in UTC
     kind = labels.dtype.kind
     if kind in "biu":
         bits = labels.astype(np.int64).view(np.uint64)
@@ -75,9 +72,8 @@ def label_hashes(labels: Array) -> Array:
     elif kind in "mM":
         bits = labels.astype(f"{kind}8[us]").view(np.uint64)
     else:
-        objects = labels.tolist()
-        objects = [x.normalize() if isinstance(x, Decimal) else x for x in objects]
-        text = [x if isinstance(x, str) else f"{type(x)} {x}" for x in objects]
+        some = [x.normalize() if isinstance(x, Decimal) else x for x in labels.tolist()]
+        text = [x if isinstance(x, str) else f"{type(x)} {x}" for x in some]
         bits = pd.util.hash_array(np.array(text, dtype=object), categorize=False)
     return _mixed(bits + _WEYL)
 

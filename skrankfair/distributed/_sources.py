@@ -27,9 +27,7 @@ from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added
 
 #: The arguments whose columns hold numbers; those of others hold labels.
-NUMBERS = (
-    *("y_true", "y_score", "engagement", "position", "sample_weight", "item_weight"),
-)
+NUMBERS = "y_true", "y_score", "engagement", "position", "sample_weight", "item_weight"
 #: Cells of a column of numbers that hold none; among labels "NA" is a label.
 NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 
@@ -253,8 +251,7 @@ def _of_files(
     for metric in plan.metrics.values():
         options = getattr(metric, "keywords", {})
         if isinstance(options.get("pos_label"), str):  # classes, not yes for 1
-            decisions = () if "threshold" in options else ("y_score",)
-            for argument in ("y_true", *decisions):
+            for argument in ("y_true", "y_score")[: 1 if "threshold" in options else 2]:
                 numbers.pop(plan.columns.get(argument, ""), None)
     labels: set[str] = set()
     if is_csv:

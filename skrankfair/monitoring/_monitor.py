@@ -457,9 +457,8 @@ class Monitor(Shown):
             )
         if self.settings.margin is not None and result.variance == "two-way":
             raise ValueError(
-                "margin must be None for errors over users and items, as items recur "
-                f"from day to day; got {self.settings.margin}. Give results by users "
-                "(one column of cluster=), or test result(), which counts the items."
+                f"margin must be None; got {self.settings.margin}: items recur from "
+                "day to day. Give results by users, or test result() for items."
             )
         text = result.to_json()
         with nullcontext() if self.path is None else _locked(self.path):

@@ -82,14 +82,14 @@ def test_rows_alone_need_no_cluster(table, frame):
         assert_same(results, {"brier_score": expected.compact()})
 
 
-@pytest.mark.filterwarnings("ignore:1,944 rows are left out")
+@pytest.mark.filterwarnings("ignore:.* rows are left out")
 def test_a_partition_may_lack_all_values(spark, frame):
     frame = frame.assign(y=frame["y"].where(frame["u"] > 70))
-    table = spark.createDataFrame(pa.Table.from_pandas(frame))
+    data = spark.createDataFrame(pa.Table.from_pandas(frame)), frame
     metrics = {"m": partial(brier_score, missing="drop")}
-    results = measure(table, metrics, n_partitions=40, **WHO)
-    assert_same(results, expected := measure(frame, metrics, **WHO))
-    assert results["m"].missing == expected["m"].missing
+    found, whole = (measure(x, metrics, n_partitions=40, **WHO) for x in data)
+    assert_same(found, whole)
+    assert found["m"].missing == whole["m"].missing
 
 
 def test_names_of_columns_are_quoted(spark, frame):
