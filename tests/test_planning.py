@@ -53,6 +53,8 @@ class TestRates:
         def between(t):
             of_logit = t * error / np.sqrt(clusters) / (rates * (1 - rates))
             high, low = special.expit(special.logit(rates) + of_logit * [1, -1])
+            yes, no = clusters * 0.8 * np.array([0.2, 0.8]) + 0.5  # of few events
+            low = min(low, special.betaincinv(yes, no, special.ndtr(-t)))
             return np.hypot(high - rates[0], rates[1] - low) - 0.15
 
         plan = plan_rates(tuple(rates), share=0.2)

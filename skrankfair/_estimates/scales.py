@@ -284,7 +284,10 @@ class ShareScale(PlainScale):
     @cached_read_only
     def _events(self) -> tuple[Array, Array, Array]:
         """Shapes of Jeffreys' beta distribution, and where few events are rare."""
-        both = yes, no = self._trials * [self.estimate, 1 - self.estimate]
+        both = yes, no = (
+            self._trials * self.estimate,
+            self._trials * (1 - self.estimate),
+        )
         few = [
             (a > 0) & (a < np.minimum(b, _FEW_EVENTS)) for a, b in (both, both[::-1])
         ]
@@ -308,9 +311,10 @@ class ShareScale(PlainScale):
             far = tail ** (1 / self.n_effective)
         yes, no, few = self._events
         if few.any():
-            ends = np.ones((2, *low.shape))
-            special.betaincinv([yes, no], [no, yes], tail, where=few, out=ends)
-            low, high = np.fmin(low, ends[0]), np.fmax(high, 1 - ends[1])
+            first, last = np.ones((2, *low.shape))
+            special.betaincinv(yes, no, tail, where=few[0], out=first)
+            special.betaincinv(no, yes, tail, where=few[1], out=last)
+            low, high = np.fmin(low, first), np.fmax(high, 1 - last)
         unknown = np.isnan(self.standard_error) | np.isnan(estimate)
         above = estimate > 0.5
         low = np.where(self.lacking & above, np.fmin(low, far), low)

@@ -396,7 +396,7 @@ def demographic_parity_difference(
     >>> decided = [1, 1, 1, 0, 1, 0, 1, 0] * 10
     >>> group = list("aaaabbbb") * 10
     >>> demographic_parity_difference(None, decided, sensitive_features=group)
-    demographic_parity_difference: 0.2500, 95% interval [0.0275, 0.4408];
+    demographic_parity_difference: 0.2500, 95% interval [0.0275, 0.4422];
     lowest b, highest a
     """
     return _named("demographic_parity_difference", **locals())
@@ -478,7 +478,7 @@ def impact_ratio(
     >>> decided = [1, 1, 1, 0, 1, 0, 1, 0] * 10
     >>> group = list("aaaabbbb") * 10
     >>> impact_ratio(None, decided, sensitive_features=group)
-    impact_ratio: 0.6667, 95% interval [0.4494, 0.9563]; lowest b, highest a
+    impact_ratio: 0.6667, 95% interval [0.4490, 0.9563]; lowest b, highest a
     """
     return _named("impact_ratio", **locals())
 
@@ -802,7 +802,7 @@ def predictive_parity_difference(
     >>> predictive_parity_difference(
     ...     [1, 1, 0, 0] * 20, decided, sensitive_features=group
     ... )
-    predictive_parity_difference: 0.1667, 95% interval [0.0000, 0.4296];
+    predictive_parity_difference: 0.1667, 95% interval [0.0000, 0.4297];
     lowest b, highest a
     """
     return _named("predictive_parity_difference", **locals())
