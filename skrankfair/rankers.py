@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._inputs.by_name import (
@@ -50,7 +50,7 @@ class _SortedRows:
         return first
 
 
-class QueryRanker(TakesMetadata, MetaEstimatorMixin, BaseEstimator):
+class QueryRanker(MetaEstimatorMixin, TakesMetadata):
     """Fit a ranker of another library on rows in any order, as scikit-learn has them.
 
     LightGBM's `LGBMRanker` needs the sizes of the queries, one number per query, which

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .groups import frame_columns, frame_of
@@ -239,7 +240,7 @@ def resolved_columns(X: Any, given: Mapping[str, Any], **others: Any) -> dict[st
     return columns
 
 
-class TakesMetadata:
+class TakesMetadata(BaseEstimator):
     """An estimator with parameters that say where columns come from (`NAMES`).
 
     Where one of them is True, the methods that have it as an argument request it.
@@ -252,18 +253,12 @@ class TakesMetadata:
         -------
         MetadataRequest
         """
-        # The next class is BaseEstimator, which a mixin does not inherit from.
-        request = super().get_metadata_routing()  # type: ignore[misc]
-        return with_requests(request, self)
-
-
-def with_requests(request: Any, estimator: Any) -> Any:
-    """Return the request, with the arguments that the constructor calls metadata."""
-    for name in NAMES:
-        if getattr(estimator, name, None) is not True:
-            continue
-        for method in METHODS:
-            requests = getattr(request, method, None)
-            if requests and requests.requests.get(name, False) is None:
-                requests.add_request(param=name, alias=True)
-    return request
+        request = super().get_metadata_routing()
+        for name in NAMES:
+            if getattr(self, name, None) is not True:
+                continue
+            for method in METHODS:
+                requests = getattr(request, method)
+                if requests.requests.get(name, False) is None:
+                    requests.add_request(param=name, alias=True)
+        return request

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
@@ -108,9 +108,7 @@ def fits_of_rows(
         yield np.flatnonzero(groups.values == g), fits.get(label, pooled)
 
 
-class CalibratesByGroup(
-    TakesMetadata, TransformerMixin, BaseEstimator, metaclass=ABCMeta
-):
+class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
     """A calibration of score columns for each group, and one of all rows."""
 
     calibrator: Any

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.utils import assert_all_finite
@@ -223,7 +223,7 @@ def _inverse_root(curvature: Array, least: Any) -> Array:
     return np.power(curvature, -0.5, out=out, where=curvature > least)
 
 
-class PairwiseFair(TakesMetadata, BaseEstimator, metaclass=ABCMeta):
+class PairwiseFair(TakesMetadata, metaclass=ABCMeta):
     """Reads columns, draws pairs, and descends from the unpenalised model."""
 
     def __init__(

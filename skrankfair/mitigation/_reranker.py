@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative
@@ -62,7 +62,7 @@ _COUNTING = ("det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir")
 _SHARING = ("exposure_lp", "amortized")
 
 
-class FairReranker(TakesMetadata, TransformerMixin, BaseEstimator):
+class FairReranker(TransformerMixin, TakesMetadata):
     """Re-rank the items of each query so that every group gets its share of the top.
 
     Scores come in and scores go out: the new scores of a query are its old ones, handed

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import check_cv
@@ -25,10 +25,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._estimates import formatting as fmt
 from .._inputs.by_name import (
     RESPONSES,
+    TakesMetadata,
     metadata_columns,
     take_column,
     take_columns,
-    with_requests,
     without_columns,
     without_units,
 )
@@ -202,7 +202,7 @@ def _fitted_fold(estimator: Any, rows: FitRows, split: Any, methods: Any) -> Fol
     return Fold(model, test, scores_of(model, rows_of(rows.X, test), metadata, methods))
 
 
-class ModelWrapper(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
+class ModelWrapper(MetaEstimatorMixin, TakesMetadata, metaclass=ABCMeta):
     """An estimator around `estimator`, with `sensitive_features` and `cluster`."""
 
     estimator: Any
@@ -382,7 +382,7 @@ def router_of(estimator: Any, request: Any, callers: Sequence[str]) -> MetadataR
         for caller in callers:
             mapping.add(caller=caller, callee=method)
     router = MetadataRouter(owner=type(estimator).__name__)
-    router.add_self_request(with_requests(request, estimator))
+    router.add_self_request(request)
     return router.add(estimator=estimator.estimator, method_mapping=mapping)
 
 
