@@ -94,20 +94,19 @@ def frame_numbers(X: Any, name: str, but: Iterable[Any] = ()) -> list[Array] | N
 def numeric_features(
     estimator: Any,
     X: Any,
-    others: Iterable[Name],
     what: str,
     *,
     y: Any = "no_validation",
     reset: bool = False,
     **options: Any,
 ) -> Any:
-    """Return X as floats, shape (n, d), without the columns `others` of other use.
+    """Return X as floats, shape (n, d), without the `metadata_columns`.
 
     If no column is left a ValueError says so, in which `what` names the missing ones. y
     is as in scikit-learn's `validate_data`: where it is given, X and y are returned.
     """
     X = without_units(estimator, X)
-    if not others:
+    if not (others := metadata_columns(estimator)):
         options |= {"reset": reset, "dtype": np.float64}
         return validate_data(estimator, with_names(X), y, **options)
     validate_data(estimator, with_names(X), y, reset=reset, skip_check_array=True)

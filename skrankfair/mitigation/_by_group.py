@@ -269,11 +269,11 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
         columns = take_columns(self, X, passed, y=y, sample_weight=sample_weight)
         # Columns that are left out may be of any kind, which scikit-learn does not
         # take. Nor does it read several outcomes from the frames of every library.
-        left_out, several = metadata_columns(self), self._multi_output
-        if (left_out and y is not None) or (several and frame_names(y) is not None):
+        several, named = self._multi_output, bool(metadata_columns(self))
+        if (named and y is not None) or (several and frame_names(y) is not None):
             y = outcome_matrix(y) if several else as_numbers(y, "y")
         options = {"y": y, "reset": reset, "y_numeric": True, "multi_output": several}
-        score, y = numeric_features(self, X, left_out, "scores", **options)
+        score, y = numeric_features(self, X, "scores", **options)
         outcome = np.asarray(y, dtype=np.float64).reshape(len(score), -1)
         groups, clusters, weight = columns_of_rows(len(score), sample_weight, **columns)
         labels, kept = columns["sensitive_features"], np.arange(len(score))
@@ -282,10 +282,6 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
         self._grouped = labels is not None
         rows = ScoreRows(outcome, score, groups, clusters, weight, kept)
         return rows.of_positive_weight()
-
-    def _scores(self, X: Any) -> Array:
-        """Return the columns of X that are scores, shape (n, d)."""
-        return numeric_features(self, X, metadata_columns(self), "scores")
 
     def _fit_groups(
         self, whole: Any, groups: Iterable[tuple[Hashable, Any]], log_odds: list[bool]
@@ -322,7 +318,7 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
         check_is_fitted(self)
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
-        score, pooled = self._scores(X), self.pooled_calibrator_
+        score, pooled = numeric_features(self, X, "scores"), self.pooled_calibrator_
         fate = "are calibrated like all rows together"
         parts = fits_of_rows(len(score), labels, self.calibrators_, pooled, fate)
         rows, fits = zip(*parts, strict=True)

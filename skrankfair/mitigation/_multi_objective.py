@@ -17,7 +17,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 
 from .._estimates import formatting as fmt
-from .._inputs.by_name import take_columns
+from .._inputs.by_name import numeric_features, take_columns
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import (
     Array,
@@ -524,7 +524,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
                 "sensitive_features must be given to audit the objectives; the "
                 "calibrator was fitted without groups."
             )
-        score, outcome = self._scores(X), self._outcomes(y)
+        score, outcome = numeric_features(self, X, "scores"), self._outcomes(y)
         weights, names = self._weights(weights), [*self.objectives_, COMPOSITE]
         rows = {"cluster": units, "sample_weight": sample_weight}
         options |= {"sensitive_features": labels, **rows}

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 from .._estimates import formatting as fmt
 from .._inputs.by_name import (
     TakesMetadata,
-    metadata_columns,
     numeric_features,
     take_columns,
 )
@@ -497,8 +496,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
         given = take_columns(self, X, passed, **of_fit)
         scores, reset = None, bool(of_fit)
         if self.estimator is None:
-            names = metadata_columns(self)
-            scores = numeric_features(self, X, names, "scores", reset=reset)
+            scores = numeric_features(self, X, "scores", reset=reset)
             self._check_relevance(scores)
         else:
             check_features(self, X, of_fit.get("y", "no_validation"), reset=reset)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimates.finalize import quotient
 from .._estimates.resampled import label_hashes
-from .._inputs.by_name import named_columns, numeric_features, take_column
+from .._inputs.by_name import numeric_features, take_column
 from .._inputs.score_rows import Sample, score_rows
 from .._inputs.validation import (
     Array,
@@ -274,8 +274,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         cluster = take_column(self, X, "cluster", cluster)
         check_aligned(X=X, y=y, cluster=cluster, sample_weight=sample_weight)
         options = {"y": y, "reset": reset, "y_numeric": True}
-        others = named_columns(self.cluster)
-        features, y = numeric_features(self, X, others, "features", **options)
+        features, y = numeric_features(self, X, "features", **options)
         rows = score_rows(
             y,
             features[:, 0],
@@ -306,8 +305,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
             Where no row of the fit has a weight, whose prediction is NaN.
         """
         check_is_fitted(self)
-        others = named_columns(self.cluster)
-        points = numeric_features(self, X, others, "features")
+        points = numeric_features(self, X, "features")
         kernel = get_kernel(self.kernel)
         if points.shape[1] > 1:
             means = self._product_means(points)
