@@ -21,22 +21,19 @@ from ..distributed import measure
 from ..distributed._plan import make_plan
 from ..distributed._sources import duckdb_source, reading, sql_name
 from .input import STANDARD_INPUT, option
+from .options import COLUMNS
 from .terminal import InputError
 
 # The peak of memory, in bytes, for a byte of a file.
 _PER_BYTE = {".parquet": 30, ".csv": 6, ".tsv": 6}
-#: Options of the report; options refused as they need all rows in memory; options of
-#: the parts; and options that name columns.
+#: Options of the report; options, one of them a column, that are refused as they need
+#: all rows in memory; and options of the parts.
 _PASSED = ("favorable", "confidence_level", "correction", "margin", "reference")
 _REFUSED = (
     *("engagement", "threshold", "overlapping", "by", "positive", "sep", "decimal"),
     *("max_groups", "impact_ratio", "paired", "within"),
 )
 _PARTS = ("memory", "jobs", "temp_directory")
-_COLUMNS = (
-    *("y_true", "y_score", "sensitive_features", "qid", "cluster"),
-    *("sample_weight", "item_weight"),
-)
 
 
 def is_streamed(arguments: argparse.Namespace, path: str) -> bool:
@@ -57,7 +54,7 @@ def streamed(
 ) -> AuditReport:
     """Return the audit of one file or of all that fit a pattern."""
     _check(arguments, path)
-    columns = {name: getattr(arguments, name) for name in _COLUMNS}
+    columns = {n: getattr(arguments, n) for n in COLUMNS if n not in _REFUSED}
     groups = [name.strip() for name in columns["sensitive_features"].split(",")]
     columns["sensitive_features"] = groups if len(groups) > 1 else groups[0]
     ways = [name.strip() for name in (columns["cluster"] or "").split(",")]
