@@ -91,14 +91,10 @@ def routing_enabled() -> bool:
     return bool(get_config().get("enable_metadata_routing", False))
 
 
-def _is_pipeline(estimator: Any) -> bool:
-    return hasattr(estimator, "steps") and not isinstance(estimator, type)
-
-
 def _prefix_and_step(estimator: Any) -> tuple[str, Any]:
     """Return the prefix of arguments of a pipeline's last step, and this step."""
     prefix = ""
-    while _is_pipeline(estimator):
+    while hasattr(estimator, "steps"):
         name, estimator = estimator.steps[-1]
         prefix += f"{name}__"
     return prefix, estimator
@@ -144,7 +140,7 @@ def _call(estimator: Any, method: str, X: Any, metadata: Mapping[str, Any]) -> A
     With routing off, `Pipeline.decision_function` takes no metadata.
     """
     if method == "decision_function" and not routing_enabled():
-        while _is_pipeline(estimator):
+        while hasattr(estimator, "steps"):
             if len(estimator.steps) > 1:
                 X = estimator[:-1].transform(X)
             estimator = estimator.steps[-1][1]
