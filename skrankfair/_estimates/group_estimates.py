@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .._inputs.columns import added_counts
 from .._inputs.groups import number_of
 from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from . import formatting as fmt
@@ -1151,7 +1151,7 @@ class GroupEstimates(AddsUp, PilotData):
             table.check()
         if not min(self.sums.count, *self.missing.values(), 0) == 0:
             raise ValueError("a negative count")
-        dict(self.parameters), dict(self.first_pass), added_counts(self.missing, {})
+        dict(self.parameters), dict(self.first_pass), dict(self.missing)
         check_choice(self.metric.disparity, "disparity", KINDS)
         # Compute all that is shown, but for p-values, which take longest.
         fmt.described_estimates(self), self.ends(np.ones_like(self.df)), self.has_pvalue
@@ -1175,7 +1175,7 @@ class GroupEstimates(AddsUp, PilotData):
             first_pass=first_pass,
             sums=a.sums + b.sums,
             permutation=None if alone else a.permutation + b.permutation,
-            missing=added_counts(a.missing, b.missing),
+            missing=dict(Counter(a.missing) + Counter(b.missing)),
         )
 
     def __float__(self) -> float:

@@ -130,11 +130,6 @@ def missing_said(
     return tuple(sentences)
 
 
-def added_counts(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts of two parts of the data together."""
-    return {name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}}
-
-
 def without_missing(
     columns: Mapping[str, Any], missing: str, placed_without: str | None = None
 ) -> tuple[dict[str, Any], tuple[str, ...], dict[str, int]]:
