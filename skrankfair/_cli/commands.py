@@ -115,21 +115,19 @@ def _audited(arguments: argparse.Namespace, path: str, say: Any) -> AuditReport:
 
 
 def _made(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return when and how a report was made."""
-    return {
-        "made": _now(),
-        "version": arguments.version,
-        "command": shlex.join(["skrankfair", *arguments.words]),
-    }
+    """Return when and how a report was made.
 
-
-def _now() -> str:
-    """Return the time, or ``SOURCE_DATE_EPOCH`` for files that can be reproduced."""
+    The time is ``SOURCE_DATE_EPOCH`` for files that can be reproduced.
+    """
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = datetime.now(UTC)
     if epoch.isdecimal() and len(epoch) < 12:
         moment = datetime.fromtimestamp(int(epoch), UTC)
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
+    return {
+        "made": f"{moment:%Y-%m-%d %H:%M} UTC",
+        "version": arguments.version,
+        "command": shlex.join(["skrankfair", *arguments.words]),
+    }
 
 
 @dataclass(frozen=True)
