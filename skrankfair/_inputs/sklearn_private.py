@@ -27,6 +27,8 @@ from sklearn.utils.validation import (
     _num_samples,
 )
 
+from .groups import frame_of
+
 #: Call an estimator's response method without sharing the result.
 call_once: Callable[..., Any] = partial(_cached_call, None)
 
@@ -78,10 +80,8 @@ def with_names(X: Any) -> Any:
             f"X must have distinct column names to fit; {twice!r} occurs "
             f"{(X.columns == twice).sum()} times."
         )
-    if _FINDS_NAMES or hasattr(X, "__dataframe__"):
-        return X
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    frame = frame_of(X)
+    if frame is None or _FINDS_NAMES or hasattr(X, "__dataframe__"):
         return X
     return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
 
