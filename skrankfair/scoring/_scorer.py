@@ -241,8 +241,11 @@ class FairnessScorer(BaseScorer):
                 f"The scorer takes {', '.join(known)} as metadata; got "
                 f"{', '.join(sorted(unknown))}."
             )
-        value, estimates = self._measure(call_once, estimator, X, y_true, metadata)
-        return FairnessScore(value, None if estimates is None else estimates.compact())
+        keeping = copy(self)
+        keeping.keeps_estimates = True
+        score = keeping._score(call_once, estimator, X, y_true, **metadata)
+        score.estimates = score.estimates and score.estimates.compact()
+        return score
 
     def set_score_request(self, **kwargs: Any) -> FairnessScorer:
         """Say which metadata the scorer takes, as on scikit-learn's scorers.
@@ -296,17 +299,6 @@ class FairnessScorer(BaseScorer):
 
         A search keeps its scores to the end, and estimates of many groups are large.
         """
-        value, estimates = self._measure(method_caller, estimator, X, y_true, metadata)
-        return FairnessScore(value, estimates if self.keeps_estimates else None)
-
-    def _measure(
-        self,
-        method_caller: Callable[..., Any],
-        estimator: Any,
-        X: Any,
-        y_true: Any,
-        metadata: Mapping[str, Any],
-    ) -> tuple[float, Result | None]:
         function: ScoreFunction = self._score_func
         columns = {k: v for k, v in metadata.items() if v is not None}
         for name, spec in function.columns.items():
@@ -325,7 +317,8 @@ class FairnessScorer(BaseScorer):
             decided = positive is not None and self._response_method == "predict"
             y_true, scores = as_outcomes(y_true, scores, positive, two_classes=decided)
         value, estimates = function.evaluate(y_true, scores, **columns)
-        return self._sign * value, estimates
+        value *= self._sign
+        return FairnessScore(value, estimates if self.keeps_estimates else None)
 
     def _external_name(self, name: str) -> str:
         alias = self._requests.get(name)
