@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +15,9 @@ from .._estimates.arrays import memory_limit
 from .._inputs.columns import OneWayError
 from .._inputs.validation import collected_warnings
 from .._reports.audit import AuditReport, of_users_alone
-from .._reports.catalog import AuditMetric, chosen_metrics, not_named, without_unfit
+from .._reports.catalog import chosen_metrics, not_named, without_unfit
 from ..distributed import measure
-from ..distributed._plan import make_plan
+from ..distributed._plan import MeasurePlan, make_plan
 from ..distributed._sources import duckdb_source, reading, sql_name
 from .input import STANDARD_INPUT, option
 from .options import COLUMNS
@@ -69,7 +68,7 @@ def streamed(
         counts, outcomes = _counted(source.data, columns)
     facts = {**outcomes, "weighed": columns["item_weight"] is not None}
     chosen, notes = without_unfit(chosen, not_named(arguments.metrics), **facts)
-    alone = [metric for metric in chosen if len(ways) > 1 and not _takes_items(metric)]
+    alone = [m for m in chosen if len(ways) > 1 and not _takes_items(plan, m.name)]
     if alone:
         notes.append(of_users_alone([metric.title for metric in alone]))
     results: dict[str, Any] = dict.fromkeys(metric.name for metric in chosen)
@@ -94,16 +93,13 @@ def streamed(
     return replace(report, overlapping=overlapping, by=named)
 
 
-def _takes_items(metric: AuditMetric) -> bool:
+def _takes_items(plan: MeasurePlan, name: str) -> bool:
     """Return whether a metric has two-way errors, over users and items."""
     rows: dict[str, Any] = {"y_true": [1, 0], "y_score": [1, 0], "qid": [0, 0]}
-    groups = ["a", "b"] if metric.by_group else None
-    rows |= {"cluster": [[0, 0], [0, 1]], "sensitive_features": groups}
-    function = metric.on_columns
-    taken = rows.keys() & inspect.signature(function).parameters.keys()
+    rows |= {"cluster": [[0, 0], [0, 1]], "sensitive_features": ["a", "b"]}
     with collected_warnings():
         try:
-            function(**{name: rows[name] for name in taken})
+            plan.result(name, rows)
         except OneWayError:
             return False
     return True
