@@ -58,12 +58,6 @@ def named_columns(*specs: ColumnSpec) -> list[Name]:
     return list(dict.fromkeys(names))
 
 
-def frame_names(X: Any) -> list[Any] | None:
-    """Return the names of the columns of a frame of any library, else None."""
-    frame = frame_of(X)
-    return None if frame is None else list(frame.columns)
-
-
 def metadata_columns(estimator: Any) -> list[Name]:
     """Return the names of the columns of X that the constructor names as metadata."""
     return named_columns(*(getattr(estimator, name, None) for name in NAMES))

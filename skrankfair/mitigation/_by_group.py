@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.by_name import (
     TakesMetadata,
-    frame_names,
     frame_numbers,
     metadata_columns,
     numeric_features,
@@ -22,7 +21,7 @@ from .._inputs.by_name import (
     take_columns,
 )
 from .._inputs.columns import check_one_way, read_labels
-from .._inputs.groups import Codes, Groups
+from .._inputs.groups import Codes, Groups, frame_columns
 from .._inputs.score_rows import CLUSTER_WEIGHTS, ScoreRows
 from .._inputs.sklearn_private import names_of_features
 from .._inputs.validation import (
@@ -162,7 +161,8 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
         """
         self._check_options()
         passed = {"sensitive_features": sensitive_features, "cluster": cluster}
-        self._fit_rows(self._read(X, y, sample_weight, passed), frame_names(y))
+        _, names = frame_columns(y) or ([], None)
+        self._fit_rows(self._read(X, y, sample_weight, passed), names)
         return self
 
     def transform(self, X: Any, sensitive_features: Any = None) -> Any:
@@ -248,7 +248,7 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
     def _fitted(self, rows: Any, log_odds: list[bool]) -> Any:
         """Return the calibration of rows; `log_odds`: scores that are in [0, 1]."""
 
-    def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
+    def _fit_rows(self, rows: ScoreRows, names: list[Any] | None = None) -> None:
         """Fit to validated rows, whose outcomes have names if they are a frame."""
         check_outcomes(rows.y, self.calibrator)
         odds = [within_unit(score) for score in rows.x.T]
@@ -270,7 +270,7 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
         # Columns that are left out may be of any kind, which scikit-learn does not
         # take. Nor does it read several outcomes from the frames of every library.
         several, named = self._multi_output, bool(metadata_columns(self))
-        if (named and y is not None) or (several and frame_names(y) is not None):
+        if (named and y is not None) or (several and frame_columns(y) is not None):
             y = outcome_matrix(y) if several else as_numbers(y, "y")
         options = {"y": y, "reset": reset, "y_numeric": True, "multi_output": several}
         score, y = numeric_features(self, X, "scores", **options)

@@ -392,7 +392,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         check_calibrator(self.calibrator, ("nadaraya_watson", "platt"))
         super()._check_options()
 
-    def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
+    def _fit_rows(self, rows: ScoreRows, names: list[Any] | None = None) -> None:
         size = rows.y.shape[1]
         if names is None:
             names = [str(name) for name in score_names(self, None)]
