@@ -25,9 +25,10 @@ Name = str | int
 ColumnSpec = Name | list[Name] | Callable[[Any], Any] | None
 
 
-#: Arguments whose column a constructor may name, and the methods that take them.
+#: Arguments whose column a constructor may name, and the methods that take them; a
+#: score is the first of the responses that there is.
 NAMES = ("sensitive_features", "qid", "cluster")
-RESPONSES = ("predict", "predict_proba", "decision_function")
+RESPONSES = ("decision_function", "predict_proba", "predict")
 METHODS = ("fit", "transform", "inverse_transform", "score", *RESPONSES)
 
 

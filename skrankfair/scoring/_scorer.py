@@ -23,7 +23,7 @@ from .. import metrics
 from .._estimates.estimates import contrasts_of
 from .._estimates.finalize import MeanOfRatios
 from .._estimates.simultaneous import KINDS, MOST_TOGETHER
-from .._inputs.by_name import ColumnSpec, check_spec, column_of
+from .._inputs.by_name import RESPONSES, ColumnSpec, check_spec, column_of
 from .._inputs.sklearn_private import (
     BaseScorer,
     MultimetricScorer,
@@ -49,7 +49,6 @@ from ._score_function import (
     unwrapped,
 )
 
-_RESPONSES = ("decision_function", "predict_proba", "predict")
 #: The order in which an audit looks for a response, and a threshold for its scale.
 AUDITED_RESPONSES = ("predict_proba", "decision_function", "predict")
 # Metrics whose scores are on the scale of the outcomes, such as probabilities.
@@ -341,7 +340,7 @@ def _default_response(function: ScoreFunction) -> str | list[str]:
     if decides:
         return list(AUDITED_RESPONSES)
     on_scale = unwrapped(function.metric) in _ON_SCALE
-    return list(_RESPONSES[1:] if on_scale else _RESPONSES)
+    return list(RESPONSES[1:] if on_scale else RESPONSES)
 
 
 def make_fairness_scorer(
