@@ -69,17 +69,13 @@ class ScoreFunction:
     @property
     def by_group(self) -> bool:
         """Whether the metric returns GroupEstimates, as ours do or `disparity` says."""
-        return self.disparity is not None or self._is_ours
-
-    @property
-    def _is_ours(self) -> bool:
         module = getattr(unwrapped(self.metric), "__module__", None) or ""
-        return module.startswith("skrankfair.")
+        return self.disparity is not None or module.startswith("skrankfair.")
 
     @property
     def kind(self) -> str | None:
         """How groups become one number: by `disparity`, or by the metric's name."""
-        if self.disparity is None and self._is_ours and self.__name__ in DISPARITIES:
+        if self.disparity is None and self.by_group and self.__name__ in DISPARITIES:
             return DISPARITIES[self.__name__][1]
         return self.disparity
 
