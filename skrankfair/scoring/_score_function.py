@@ -80,14 +80,6 @@ class ScoreFunction:
         return self.disparity
 
     @property
-    def whole(self) -> bool:
-        """Whether the number is one of all rows, as `ndcg` without groups."""
-        if unwrapped(self.metric) is not ndcg or self.disparity is not None:
-            return False
-        bound = inspect.signature(self.metric).parameters["sensitive_features"].default
-        return bound is None and "sensitive_features" not in self.columns
-
-    @property
     def compares_groups(self) -> bool:
         """Whether the number is a disparity, and not one value for all rows."""
         by_group = self.by_group and "sensitive_features" in self.accepted
@@ -97,7 +89,10 @@ class ScoreFunction:
     def accepted(self) -> tuple[str, ...]:
         """The columns that the metric has a parameter for."""
         parameters = dict(inspect.signature(self.metric).parameters)
-        if self.whole:
+        # `ndcg` without groups is one number of all rows.
+        whole = unwrapped(self.metric) is ndcg and self.disparity is None
+        whole &= "sensitive_features" not in self.columns
+        if whole and parameters["sensitive_features"].default is None:
             del parameters["sensitive_features"]
         names = (*COLUMNS, *own_columns(self.metric))
         return tuple(name for name in names if name in parameters)
