@@ -107,11 +107,11 @@ class ScoreSums:
 
         `outcomes` says whether they are by outcome too where there are clusters.
         """
-        y, keys, units, labels = rows.y[:, 0], [], None, None
+        y, keys, units, hashes = rows.y[:, 0], [], None, np.empty(0, np.uint64)
         weight = np.ones(y.size) if rows.weight is None else rows.weight
         if rows.cluster is not None:
-            labels, cluster = rows.cluster_labels, rows.cluster.codes
-            of_cluster = (label_hashes(labels) % N_FOLDS).astype(np.int64)
+            hashes, cluster = label_hashes(rows.cluster_labels), rows.cluster.codes
+            of_cluster = (hashes % N_FOLDS).astype(np.int64)
             folds = of_units = of_cluster[cluster]
             if cluster_weight == "cluster":
                 weight, of_units = weight / np.bincount(cluster)[cluster], of_cluster
@@ -120,8 +120,9 @@ class ScoreSums:
         if outcomes or units is None:
             keys.append(y)
         scores = [binned(score, weight) for score in rows.x.T] if bins else rows.x.T
+        totals = np.stack([weight * y, weight])
         columns = tuple(
-            Pooled.of(np.column_stack([score, *keys]), weight * y, weight, labels)
+            Pooled.of(np.column_stack([score, *keys]), totals, hashes)
             for score in scores
         )
         square, within = float(weight @ y**2), within_unit(rows.y)
@@ -142,13 +143,14 @@ class ScoreSums:
         """Return the sums of each column as rows that curves are fitted to."""
         columns = []
         for pooled in self.columns:
-            weight, total = pooled.weight, pooled.weight.sum()
+            of_outcome, weight = pooled.sums
+            total = weight.sum()
             options: dict[str, Any] = {"within_unit": self.within_unit}
             size = min(total, _MOST_UNITS)
             if self.cluster is not None:  # weights have no scale
                 size = self.cluster.sum()
                 options |= {"fold": pooled.features[:, 1], "n_units": self.cluster}
-            rows = pooled.features[:, 0], pooled.outcome, weight * (size / total)
+            rows = pooled.features[:, 0], of_outcome / weight, weight * (size / total)
             columns.append(FoldedRows(*rows, square=self.square / total, **options))
         return columns
 

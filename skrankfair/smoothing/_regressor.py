@@ -41,25 +41,22 @@ class Pooled:
     ----------
     features : ndarray of shape (m, d)
         In order.
-    total, weight : ndarray of shape (m,)
+    sums : ndarray of shape (2, m)
         Sums over the rows with these features of weight times outcome, and of weight.
     clusters : ndarray of shape (M,), uint64
         A hash of each cluster; empty where rows have none.
     """
 
     features: Array
-    total: Array
-    weight: Array
+    sums: Array
     clusters: Array
 
     @classmethod
-    def of(
-        cls, features: Array, total: Array, weight: Array, labels: Array | None
-    ) -> Pooled:
-        """Return the sums over rows of shape (n, d), of clusters with these labels."""
-        sums = _by_row(features, total, weight)
-        hashes = np.empty(0, np.uint64) if labels is None else label_hashes(labels)
-        return cls(*sums, hashes)
+    def of(cls, features: Array, columns: Array, clusters: Array) -> Pooled:
+        """Return the sums of columns, (2, n), over rows of features, (n, d)."""
+        distinct, place = unique_rows(features)
+        sums = np.stack([np.bincount(place, column) for column in columns])
+        return cls(distinct, sums, clusters)
 
     def __add__(self, other: Pooled) -> Pooled:
         """Return the sums over the rows of both, which share no cluster."""
@@ -69,21 +66,11 @@ class Pooled:
                 "cluster must have all rows of a cluster in one batch; "
                 f"{n_shared} of this batch were in batches before."
             )
-        names = ("features", "total", "weight")
-        both = [np.concatenate([getattr(p, n) for p in (self, other)]) for n in names]
-        return Pooled(*_by_row(*both), np.concatenate([self.clusters, other.clusters]))
-
-    @property
-    def outcome(self) -> Array:
-        """The mean outcome of each, shape (m,)."""
-        return self.total / self.weight
-
-
-def _by_row(features: Array, total: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Return distinct rows in order, with the sums over each."""
-    distinct, place = unique_rows(features)
-    totals, weights = (np.bincount(place, v) for v in (total, weight))
-    return distinct, totals, weights
+        return Pooled.of(
+            np.concatenate([self.features, other.features]),
+            np.concatenate([self.sums, other.sums], axis=1),
+            np.concatenate([self.clusters, other.clusters]),
+        )
 
 
 def adds_up(rule: Any) -> bool:
@@ -247,16 +234,16 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
                 "bandwidth must be a number for partial_fit with clusters and "
                 f"cluster_weight='row'; got {self.bandwidth!r}."
             )
-        total, weight = sample.columns(sample.y)
-        pooled = Pooled.of(features, total, weight, labels)
+        hashes = np.empty(0, np.uint64) if labels is None else label_hashes(labels)
+        pooled = Pooled.of(features, sample.columns(sample.y), hashes)
         n_clusters = sample.n_active
         if known is not None:
             pooled, n_clusters = known + pooled, n_clusters + self.n_clusters_
-        weight = pooled.weight * (n_clusters / pooled.weight.sum())
-        whole = Sample.of_rows(pooled.features[:, 0], pooled.outcome, weight=weight)
+        self._X, self._columns = pooled.features, pooled.sums
+        total, weight = pooled.sums
+        scaled = weight * (n_clusters / weight.sum())
+        whole = Sample.of_rows(self._X[:, 0], total / weight, weight=scaled)
         whole = replace(whole, repeated=True)
-        self._X = pooled.features
-        self._columns = np.stack([pooled.total, pooled.weight])
         self.bandwidth_ = self._bandwidths(whole)
         self.n_clusters_ = n_clusters
         self._pooled = pooled
