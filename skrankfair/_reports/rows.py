@@ -223,25 +223,22 @@ class AuditRows:
 
         Its errors are those of users alone where it takes no items.
         """
+        options = dict(metric.options)
+        if metric.takes("engagement"):
+            options["engagement"] = self.given.get("engagement")
+        if metric.takes("qid"):
+            options["qid"] = self.qid
         try:
-            return self._measured(metric)
+            if metric.ordered is not None:
+                return metric.ordered(self.data, **options)
+            return metric.function(**self.columns, **options)
         except OneWayError:
-            return self.of_users()._measured(metric)
+            return self.of_users().measured(metric)
 
     def of_users(self) -> AuditRows:
         """Return the rows without the items that recur, for errors of users alone."""
         columns = {**self.columns, "cluster": users_of(self.columns["cluster"])}
         return replace(self, columns=columns, data=replace(self.data, item=None))
-
-    def _measured(self, metric: AuditMetric) -> GroupEstimates:
-        options = dict(metric.options)
-        if metric.takes("engagement"):
-            options["engagement"] = self.given.get("engagement")
-        if metric.ordered is not None:
-            return metric.ordered(self.data, **options)
-        if metric.takes("qid"):
-            options["qid"] = self.qid
-        return metric.function(**self.columns, **options)
 
     def fitting(
         self, chosen: Sequence[AuditMetric], may_leave_out: bool
