@@ -106,7 +106,9 @@ class MeasurePlan:
     def result(self, name: str, values: Mapping[str, Any]) -> GroupEstimates:
         """Return the result of a metric for the columns of some rows."""
         metric = self.metrics[name]
-        arguments = parameters_of(metric)
+        # But for what a partial has set.
+        fixed = metric.keywords if isinstance(metric, partial) else {}
+        arguments = inspect.signature(metric).parameters.keys() - fixed.keys()
         given = {key: values[key] for key in arguments & values.keys()}
         if "qid" not in arguments and "cluster" in arguments and "qid" in values:
             given.setdefault("cluster", values["qid"])  # queries are the units
@@ -158,12 +160,6 @@ def added(parts: Iterable[Results]) -> dict[str, Any]:
         for name, result in part.items():
             total[name] = total[name] + result if name in total else result
     return total
-
-
-def parameters_of(metric: Callable[..., Any]) -> set[str]:
-    """Return the names of a metric's parameters that a partial has not set."""
-    fixed = metric.keywords if isinstance(metric, partial) else {}
-    return set(inspect.signature(metric).parameters) - set(fixed)
 
 
 def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
