@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from .._reports.catalog import FAVORABLE, table, tasks
+from .._reports.catalog import FAVORABLE, table
 from .terminal import InputError
 
 #: Columns of the input, by the name that `audit` has for them.
@@ -162,7 +162,7 @@ def _add_task(to: Any) -> None:
         "what the scores are for (default: ranking with --qid, decision where all are "
         "0 or 1, else risk)"
     )
-    _add(to, "task", None, text, choices=list(tasks()))
+    _add(to, "task", None, text, choices=list(table()["tasks"]))
 
 
 def _file() -> Parser:

@@ -25,7 +25,7 @@ from .._inputs.validation import (
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
 from . import exports
-from .catalog import AuditMetric, catalog, chosen_metrics, not_named, note, table, tasks
+from .catalog import AuditMetric, catalog, chosen_metrics, not_named, note, table
 from .findings import (
     GroupFinding,
     MetricFinding,
@@ -199,7 +199,7 @@ class AuditReport(exports.Formats):
     @property
     def reading(self) -> str:
         """How the scores were read: their task, and which end of them is good."""
-        what, risk = tasks()[self.task], self.task == "risk"
+        what, risk = table()["tasks"][self.task], self.task == "risk"
         if risk and not self.shares:
             what += note("no_shares")
         threshold = _first_given(self.results, "threshold")
@@ -392,7 +392,7 @@ class AuditReport(exports.Formats):
         metrics = chosen_metrics([*results], k=1)  # some are chosen with a k alone
         options = AuditOptions(task, favorable, confidence_level, correction)
         given = [(m, results[m.name].parameters.get("threshold")) for m in metrics]
-        shared = [t for t in tasks() if all(m.is_of(t, at) for m, at in given)]
+        shared = [t for t in table()["tasks"] if all(m.is_of(t, at) for m, at in given)]
         if task is None and not shared:
             raise ValueError(
                 "results must be of metrics of one task, or task must be given; got "
@@ -935,7 +935,8 @@ def audit_of_rows(
     chosen = chosen_metrics(options.metrics, options.task, *cuts, may_be_made=True)
     check_engagement(rows.given.get("engagement"), chosen)
     chosen, unfit = rows.fitting(chosen, may_leave_out)
-    rows.check_units()
+    if rows.data.ranking.n_queries > 1 and not rows.are_of_models:
+        rows.data.clusters_of_queries()  # raises for a query of several clusters
     notes = [*notes, *unfit]
     if may_leave_out and options.task == "risk" and options.threshold is None:
         notes.append(note("threshold"))

@@ -34,11 +34,6 @@ def note(name: str, /, **values: Any) -> str:
     return str(table()["notes"][name]).format(**values)
 
 
-def tasks() -> Mapping[str, str]:
-    """Return what scores may be for, each with the words for it in a report."""
-    return dict(table()["tasks"])
-
-
 @dataclass(frozen=True, eq=False)
 class AuditMetric:
     """A metric that an audit can measure, and the words for it.

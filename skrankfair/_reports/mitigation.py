@@ -27,7 +27,7 @@ from ..mitigation._wrapper import scores_of
 from ..scoring._score_function import as_outcomes
 from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit, of_users_alone
-from .catalog import catalog, chosen_metrics, not_named, note, table, tasks
+from .catalog import catalog, chosen_metrics, not_named, note, table
 from .exports import Formats
 from .findings import FairnessDistances
 from .html import ForestPlot
@@ -478,7 +478,7 @@ def mitigation_report(
     options["confidence_level"] = confidence_level
     audits = [audit(y, score, **columns, **options) for score in (first, second)]
     if audits[0].task != audits[1].task:
-        read_as = [tasks()[report.task] for report in audits]
+        read_as = [table()["tasks"][report.task] for report in audits]
         notes.insert(0, note("two_tasks", before=read_as[0], after=read_as[1]))
     first_results, second_results = (report.results for report in audits)
     disparities, costs = dict[str, Change](), dict[str, Change]()

@@ -24,7 +24,7 @@ from .._inputs.validation import (
     to_numpy,
 )
 from ..metrics import GroupEstimates
-from .catalog import FAVORABLE, AuditMetric, note, tasks, without_unfit
+from .catalog import FAVORABLE, AuditMetric, note, table, without_unfit
 from .findings import CORRECTION_NAMES
 
 #: Columns that do not go with the order of the rows, or may be other lists for it.
@@ -57,7 +57,7 @@ class AuditOptions:
         check_level(self.confidence_level)
         check_choice(self.correction, "correction", tuple(CORRECTION_NAMES))
         check_choice(self.cross, "cross", (True, False, "both"))
-        check_choice(self.task, "task", (None, *tasks()))
+        check_choice(self.task, "task", (None, *table()["tasks"]))
         check_choice(self.favorable, "favorable", (None, *FAVORABLE))
         check_number(self.threshold, "threshold", -np.inf, np.inf, optional=True)
         check_number(self.k, "k", 1, np.inf, integer=True, optional=True)
@@ -212,11 +212,6 @@ class AuditRows:
         The items are the units, and their places say nothing about the groups.
         """
         return not self.data.has_queries and self.data.ranking.n_queries > 1
-
-    def check_units(self) -> None:
-        """Raise a ValueError for a query with rows of several clusters."""
-        if self.data.ranking.n_queries > 1 and not self.are_of_models:
-            self.data.clusters_of_queries()
 
     def measured(self, metric: AuditMetric) -> GroupEstimates:
         """Return the result of a metric, of the ordered rows or of the columns.
