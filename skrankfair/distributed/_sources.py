@@ -62,11 +62,6 @@ class DuckdbSource(Source):
     n_jobs: int | None
     progress: Callable[[str], object]
 
-    @cached_property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return int(self.data.count("*").fetchall()[0][0])
-
     def query_of_several(self, qid: str, cluster: str) -> Any:
         """Return a query with rows of several clusters, or None."""
         query, unit = sql_name(qid), sql_name(cluster)
@@ -268,11 +263,6 @@ def sql_name(name: str) -> str:
 
 class DaskSource(Source):
     """A Dask DataFrame; without `n_partitions` shuffled rows have those of the data."""
-
-    @cached_property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return len(self.data)
 
     def query_of_several(self, qid: str, cluster: str) -> Any:
         """Return a query with rows of several clusters, or None."""
