@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import fft, interpolate, sparse
 
+from .._estimates.finalize import quotient
 from .._inputs.groups import starts_of_runs
 from .._inputs.score_rows import Sample
 from .._inputs.validation import Array, check_choice
@@ -407,10 +408,7 @@ def repeated_means(
         for i, weight in enumerate(weights):
             columns = np.stack([weight * y, weight])
             total[i], mass[i] = kernel_sums(x, x, columns, bandwidth, kernel, "fast")
-    known = mass > _NOTHING * mass.max(axis=1, keepdims=True)
-    np.divide(total, mass, out=total, where=known)
-    total[~known] = np.nan
-    return total
+    return quotient(total, mass, mass > _NOTHING * mass.max(axis=1, keepdims=True))
 
 
 def segment_sums(
