@@ -453,8 +453,7 @@ def outcome_inequality_test(
     if not np.isnan(violation).all():
         statistic = float(np.nanmax(violation))
         # Moments that are clearly above 0 cannot be the largest violation.
-        with np.errstate(invalid="ignore"):
-            near = (error > 0) & (violation > -np.sqrt(np.log(max(sums.count, 3))))
+        near = (error > 0) & (violation > -np.sqrt(np.log(max(sums.count, 3))))
         largest = _largest_violations(sums, near, int(n_resamples), rng)
         pvalue = (1 + np.count_nonzero(largest >= statistic)) / (1 + int(n_resamples))
         critical = float(np.quantile(largest, confidence_level))

@@ -132,9 +132,8 @@ class PredictiveParityTest(ContrastTest):
             df = welch_df(*variances, df[first], df[second])
             return Values(difference, sums.spread(self._pairs), df)
         fits, effective = sums.contrasts(self._pairs), self.effective_clusters
-        with np.errstate(invalid="ignore"):
-            known = sums.comparable(effective, fits.variance)
-            known &= fits.overlap >= _LEAST_OVERLAP
+        known = sums.comparable(effective, fits.variance)
+        known &= fits.overlap >= _LEAST_OVERLAP
         values = fits.difference, fits.standard_error, np.inf
         return Values(*(np.where(known, v, np.nan) for v in values))
 
@@ -185,8 +184,7 @@ class PredictiveParityTest(ContrastTest):
     @property
     def rejected(self) -> Array:
         """Where the curves differ at the confidence level, shape (C, J), bool."""
-        with np.errstate(invalid="ignore"):
-            return self.pvalues < 1 - self.parameters["confidence_level"]
+        return self.pvalues < 1 - self.parameters["confidence_level"]
 
     def band(
         self, confidence_level: float | None = None, kind: str = "simultaneous"

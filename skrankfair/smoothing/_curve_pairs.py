@@ -404,13 +404,12 @@ class CurvePairs(ReadOnlyArrays):
         There it is inside the range of its scores and rests on two clusters or more.
         """
         low, high = np.array([(sums.low, sums.high) for sums in self._sums]).T
-        with np.errstate(invalid="ignore"):
-            return (
-                (self.totals[:, 0] > 0)
-                & (self.effective_clusters >= 2 * (1 - 1e-9))
-                & (self.grid >= low[:, None])
-                & (self.grid <= high[:, None])
-            )
+        return (
+            (self.totals[:, 0] > 0)
+            & (self.effective_clusters >= 2 * (1 - 1e-9))
+            & (self.grid >= low[:, None])
+            & (self.grid <= high[:, None])
+        )
 
     @cached_read_only
     def means(self) -> Array:
