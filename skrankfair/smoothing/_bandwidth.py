@@ -51,7 +51,7 @@ def enough(effective: Array) -> Array:
     return np.asarray(effective > FEWEST * (1 - 1e-9))
 
 
-def robust_scale(x: Array, weight: Array | None = None) -> float:
+def robust_scale(x: Array, weight: Array) -> float:
     """Return the standard deviation, or the scaled interquartile range if smaller.
 
     The range is divided by 1.349, which makes it the standard deviation of a normal
@@ -60,14 +60,12 @@ def robust_scale(x: Array, weight: Array | None = None) -> float:
 
     Parameters
     ----------
-    x : ndarray of shape (n,)
-    weight : ndarray of shape (n,) or None
+    x, weight : ndarray of shape (n,)
 
     Returns
     -------
     float
     """
-    weight = np.ones(x.size) if weight is None else weight
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.average(x, weights=weight)
         deviation = float(np.sqrt(np.average((x - mean) ** 2, weights=weight)))

@@ -97,7 +97,7 @@ class TestBandwidth:
         rng = np.random.default_rng(0)
         x = rng.normal(size=400)
         sample = Sample.of_rows(x, x)
-        scale = robust_scale(x)
+        scale = robust_scale(x, np.ones(x.size))
         low, high = np.quantile(x, [0.25, 0.75], method="inverted_cdf")
         assert scale == min(x.std(), (high - low) / 1.349)
         gaussian = KERNELS["gaussian"]
@@ -112,14 +112,15 @@ class TestBandwidth:
         x = rng.random(1000)
         sample = Sample.of_rows(x, x, cluster=np.repeat(np.arange(10), 100))
         found = choose_bandwidth("rule_of_thumb", sample, KERNELS["gaussian"])
-        assert found == pytest.approx(robust_scale(x) * 10**-0.2)
+        assert found == pytest.approx(robust_scale(x, np.ones(1000)) * 10**-0.2)
 
     def test_outliers_and_ties_keep_a_scale(self):
         x = np.concatenate([np.linspace(0, 1, 99), [1e6]])
-        assert robust_scale(x) < 1
+        alike = np.ones(100)
+        assert robust_scale(x, alike) < 1
         ties = np.array([0.0] * 80 + [1.0] * 10 + [2.0] * 10)
-        assert robust_scale(ties) == pytest.approx(ties.std())
-        assert robust_scale(np.full(5, 0.1)) == 0
+        assert robust_scale(ties, alike) == pytest.approx(ties.std())
+        assert robust_scale(np.full(5, 0.1), np.ones(5)) == 0
 
     @pytest.mark.parametrize(("n_columns", "work"), [(1, 0), (1, 1 << 22), (2, 0)])
     @pytest.mark.parametrize("sizes", [[1, 5, 2, 4, 3, 3] * 2, [70, 90, 65, 3, 1]])
