@@ -146,10 +146,10 @@ class AuditReport(exports.Formats):
     favorable: str | None = "high"
     shares: bool = True
     k: int | None = None
-    made: Mapping[str, AuditMetric] = field(default_factory=dict, repr=False)
+    made: Mapping[str, AuditMetric] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     title: str = "Fairness audit"
-    sections: tuple[ReportSection, ...] = field(default=())
+    sections: tuple[ReportSection, ...] = ()
     by: str = ""
     rates: GroupEstimates | None = None
     references: Mapping[Hashable, Hashable] = field(default_factory=dict)

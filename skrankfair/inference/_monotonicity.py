@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,7 @@ class MonotonicityTest(ReadOnlyArrays):
     confidence_level: float
     n_rankings: float
     n_clusters: float
-    null_distribution: Array | None = field(default=None, repr=False)
+    null_distribution: Array | None = None
 
     @property
     def rejected(self) -> bool:

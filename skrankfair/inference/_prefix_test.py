@@ -11,7 +11,7 @@ too poor. Both cost one step per place and state, with no simulation.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import comb
 from typing import Any
@@ -300,11 +300,11 @@ class PrefixTest(ReadOnlyArrays):
     group: Hashable
     statistic: float
     pvalue: float
-    qid: Array = field(repr=False)
-    statistics: Array = field(repr=False)
-    pvalues: Array = field(repr=False)
-    count: Array = field(repr=False)
-    tail: Array = field(repr=False)
+    qid: Array
+    statistics: Array
+    pvalues: Array
+    count: Array
+    tail: Array
     share: float | None
 
     def __repr__(self) -> str:
