@@ -98,7 +98,7 @@ def own_and_rest(p, comparison):
         pairs[g, "own"] = list(naive.pairs_accuracy(*args, in_group, comparison))
         outside = [not inside for inside in in_group]
         pairs[g, "rest"] = list(naive.pairs_accuracy(*args, outside, comparison))
-    if comparison == "intra" and np.ndim(p.sensitive_features) == 1:
+    if comparison == "intra" and not isinstance(p.sensitive_features, np.ndarray):
         for g in p.member:  # no pair across two other groups
             others = (pairs[h, "own"] for h in p.member if h != g)
             pairs[g, "rest"] = [pair for some in others for pair in some]

@@ -60,13 +60,16 @@ class Problem:
     def take(self, rows):
         """Return some rows, without groups that have none of them."""
         member = {g: [m[row] for row in rows] for g, m in self.member.items()}
-        if not isinstance(self.sensitive_features, np.ndarray):
-            member = {g: m for g, m in member.items() if any(m)}
+        matrix = self.sensitive_features
+        if isinstance(matrix, np.ndarray):
+            matrix = matrix[rows]
+        else:
+            matrix, member = None, {g: m for g, m in member.items() if any(m)}
         y, s, q, cluster, z, w = (
             [column[row] for row in rows]
             for column in (self.y, self.s, self.q, self.cluster, self.z, self.weights)
         )
-        return Problem(y, s, q, cluster, None, member, w, z)
+        return Problem(y, s, q, cluster, matrix, member, w, z)
 
 
 def _outcomes(rng, n):
