@@ -507,7 +507,8 @@ def _of_numbers(cell: nw.Expr) -> list[tuple[nw.Expr, nw.Expr]]:
     text = cell.fill_null("").str.strip_chars(_BLANKS)
     lower, absent = text.str.to_lowercase(), text.is_in(NO_NUMBER)
     yes, no = lower.is_in(["yes", "true"]), lower.is_in(["no", "false"])
-    large = nw.when(text.str.contains(_LARGE)).then(text).otherwise(nw.lit("0"))
+    # Nine digits, as old narwhals finds no tail of a shorter text.
+    large = nw.when(text.str.contains(_LARGE)).then(text).otherwise(nw.lit("0" * 9))
     exact = large.cast(nw.Float64).abs() % 1e9 == large.str.tail(9).cast(nw.Float64)
     number = text.str.contains(_NUMBER) & exact | lower.is_in(_INFINITE)
     return [
