@@ -281,9 +281,10 @@ def unseen_of_items(sums: ClusterSums, sides: Sequence[Finalize]) -> Array:
 
 
 def lack_events(sums: ClusterSums, own: Finalize, rest: Finalize) -> Array:
-    """Return whether shares of rows lack events that as many rest rows show, (2, G).
+    """Return whether shares of rows lack events that others would show, (2, G).
 
-    By group: its own share, and that of the rest.
+    Its own share, of which as few rows of the rest would show more variance, and that
+    of the rest, of which as few rows of the group would.
     """
     if not (degrees_of_freedom(sums, own)[1] < FEW_EVENTS).any():
         return np.zeros((2, len(sums.groups)), dtype=bool)

@@ -37,7 +37,7 @@ _DISTANCE = 2.0
 #: A smaller |t| may be the lower end of the search, and not a result of it.
 LEAST_T = 1.1 * _SMALLEST_T
 # With fewer events the tail of the logit towards them is too short: see `ShareScale`.
-_FEW_EVENTS = 15
+_LOGIT_EVENTS = 15
 
 
 class ConfidenceInterval(NamedTuple):
@@ -284,14 +284,10 @@ class ShareScale(PlainScale):
     @cached_read_only
     def _events(self) -> tuple[Array, Array, Array]:
         """Shapes of Jeffreys' beta distribution, and where few events are rare."""
-        both = yes, no = (
-            self._trials * self.estimate,
-            self._trials * (1 - self.estimate),
-        )
-        few = [
-            (a > 0) & (a < np.minimum(b, _FEW_EVENTS)) for a, b in (both, both[::-1])
-        ]
-        return yes + 0.5, no + 0.5, np.stack(few)
+        yes, no = self._trials * self.estimate, self._trials * (1 - self.estimate)
+        of_yes = (yes > 0) & (yes < np.minimum(no, _LOGIT_EVENTS))
+        of_no = (no > 0) & (no < np.minimum(yes, _LOGIT_EVENTS))
+        return yes + 0.5, no + 0.5, np.stack([of_yes, of_no])
 
     def ends(self, reach: Array, df: Any) -> Ends:
         """Return the interval of a number of standard errors each way."""
