@@ -695,6 +695,49 @@ def test_a_small_group_of_a_sharp_list(sharp, worse):
         assert_level(np.array(pvalues), at_most=True)
 
 
+FIRST_PLACES = {
+    "pairwise exposure": (pairwise_exposure, {"k": 5}),
+    "pairwise accuracy": (pairwise_accuracy, {"k": 5}),
+    "inter-group accuracy": (pairwise_accuracy, {"k": 5, "comparison": "inter"}),
+    "exposure": (exposure_gap, {"target": "population"}),
+    "exposure of the first": (
+        exposure_gap,
+        {"target": "population", "position_weight": "top", "k": 5},
+    ),
+    "exposure by merit": (exposure_gap, {"position_weight": "reciprocal"}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("items", [10, 20, 40])
+@pytest.mark.parametrize("name", FIRST_PLACES)
+def test_a_small_group_in_the_first_places(name, items):
+    """None of one, two or four due there by chance seemed certain: to 37% accused."""
+    (metric, options), pvalues = FIRST_PLACES[name], []
+    query = np.repeat(np.arange(40), 50)
+    for seed in range(200):
+        rng = np.random.default_rng([seed, items])
+        group, y = rng.random(2000) < items / 2000, rng.random(2000) < 0.3
+        s = rng.normal(size=2000) + (y if "accuracy" in name or "merit" in name else 0)
+        if group.any():
+            r = metric(y, s, sensitive_features=group, qid=query, **options)
+            pvalues.append(r.pvalue[1])
+    assert_level(np.nan_to_num(pvalues, nan=1.0), at_most=True)
+
+
+@pytest.mark.parametrize("name", FIRST_PLACES)
+def test_a_small_group_that_is_put_below_is_found(name):
+    (metric, options), pvalues = FIRST_PLACES[name], []
+    query = np.repeat(np.arange(40), 50)
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        group, y = rng.random(2000) < 0.05, rng.random(2000) < 0.3
+        s = rng.normal(size=2000) + y - 2 * group
+        r = metric(y, s, sensitive_features=group, qid=query, **options)
+        pvalues.append(r.pvalue[1])
+    assert np.mean(np.array(pvalues) < 0.05) > 0.8
+
+
 # Memory
 
 

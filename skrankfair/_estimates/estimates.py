@@ -26,7 +26,14 @@ from .._inputs.validation import (
 )
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
-from .finalize import NOTHING, Finalize, PairedDifference, quotient, shares_of
+from .finalize import (
+    NOTHING,
+    Finalize,
+    PairedDifference,
+    quotient,
+    shares_of,
+    trials_due,
+)
 from .leverage import (
     FEW_EVENTS,
     contrast_degrees,
@@ -392,7 +399,9 @@ def estimates_of(result: GroupEstimates) -> Estimates:
         scale = _scale_of_share(sums, metric.finalize, side_df, of_rows)
     elif metric.share:
         none = np.zeros(df.shape, dtype=bool)
-        scale = ShareScale(estimate, error, result.n_effective, df, none)
+        due = trials_due(metric.finalize, sums.by_group)
+        effective = np.fmin(result.n_effective, due)
+        scale = ShareScale(estimate, error, effective, df, none)
         if isinstance(metric.against_rest, PairedDifference):
             rest = metric.against_rest.parts, metric.of_rest is not None
             (scale,) = _with_unseen(sums, [scale], *rest)
@@ -431,6 +440,7 @@ def _scale_of_share(
         a, b = (_scale_of_share(sums, each) for each in shares)
         return MeanScale(estimate, error, a, b, correlation_in(2 * error, a, b))
     own_df, effective = degrees_of_freedom(sums, share)
+    effective = np.fmin(effective, trials_due(share, sums.by_group))
     side_df = own_df if df is None else df
     none = np.zeros(estimate.shape, dtype=bool)
     return ShareScale(estimate, error, effective, side_df, none)

@@ -67,6 +67,9 @@ class MeanOfRatios:
     column: int = 0  # block of the numerator; the denominator follows
     shared_weight: float = 0.0  # not 0: shared totals are added to both columns
     needs: tuple[int, ...] = (0,)  # the numbers of the supports that it needs
+    #: Of pairs with an item in the first places, the block of those that a fair ranking
+    #: makes count; a second one has their products with what one item brings.
+    due: int | None = None
 
     def by_bucket(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
         """Return ratios and denominators, shape (..., G, B)."""
@@ -228,13 +231,30 @@ def minus_rest(of: Finalize, n_supports: int) -> PairedDifference:
     return PairedDifference(of, rest, (*needs_of(of), *rest.needs))
 
 
-def ratios_minus_rest(n_buckets: int, shared_weight: float) -> PairedDifference:
+def ratios_minus_rest(
+    n_buckets: int, shared_weight: float, due: int | None = None
+) -> PairedDifference:
     """Return the mean of ratios of the group minus that of the rest.
 
     The columns of the rest follow those of the group.
     """
-    rest = MeanOfRatios(n_buckets, 2, shared_weight, needs=(1,))
-    return PairedDifference(MeanOfRatios(n_buckets), rest, (0, 1))
+    of = MeanOfRatios(n_buckets, due=due)
+    rest = replace(of, column=2, shared_weight=shared_weight, needs=(1,))
+    return PairedDifference(of, rest, (0, 1))
+
+
+def trials_due(finalize: Finalize, by_group: Array) -> Array | float:
+    """Return the effective number of trials that put items into the first places, (G,).
+
+    ``N = (Σ d)² / Σ d b`` items are due there in a fair ranking, d the number of pairs
+    that they bring in a query and b the number of the one with most. None is there with
+    probability ``exp(-N)``, that of ``N / log(2)`` trials which fail with 1/2 each.
+    """
+    if not isinstance(finalize, MeanOfRatios) or finalize.due is None:
+        return np.inf
+    blocks = by_group[..., finalize.due * finalize.n_buckets :]
+    pairs, products = np.split(blocks, 2, axis=-1)
+    return quotient(pairs.sum(-1) ** 2, products.sum(-1)) / np.log(2)
 
 
 @stored("LastColumn")

@@ -36,6 +36,7 @@ from .metric import (
     warn_small,
     warn_undefined,
 )
+from .older import with_present_columns
 from .power import Pilot, PilotData
 from .resampled import Replicates
 from .rows import table_of_sums
@@ -1136,7 +1137,7 @@ class GroupEstimates(AddsUp, PilotData):
         with storage.understood():
             result = cls(**{name: storage.decoded(document[name]) for name in names})
             result._check_parts()
-        return result
+        return with_present_columns(result)
 
     def _check_parts(self) -> None:
         """Raise an error unless what was read is a whole and consistent result."""

@@ -257,6 +257,12 @@ def unseen_of(result: GroupEstimates) -> Array:
             n_effective = quotient(total**2, square)
             of_strata = moments.swapaxes(0, 1), n_effective, n_effective - 1
             sides = unseen(*zip(*of_strata, strict=True), of_items=True)
+    elif metric.by_chance is not None:
+        square, fourth = metric.by_chance(*sums.totals)
+        more = square - result.sums.variance(metric.finalize)
+        uneven = uneven_errors(quotient(fourth, square**2), result.by_leverage[0])
+        more = np.where(uneven, np.fmax(more, 0.0), 0.0)
+        sides = [np.stack([more, np.zeros(more.shape), np.zeros(more.shape)])]
     return np.sum([np.zeros((3, len(sums.groups))), *sides], axis=0)
 
 

@@ -81,6 +81,9 @@ class Metric:
     #: the group and of the rest, or of two samples; each gets at least the variance
     #: that as many rows of another side show.
     sides: tuple[Finalize, ...] | None = field(default=None, compare=False)
+    #: Column totals to ``Σ u²`` and ``Σ u⁴`` of the influences if groups were assigned
+    #: to the items of lists by chance.
+    by_chance: Finalize | None = field(default=None, compare=False)
     #: Which estimates are better for a group, "high" or "low", where either are. It
     #: says nothing about the numbers, so results without it can be added.
     better: str | None = field(default=None, compare=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +13,9 @@ from .remainder import Gram, Remainder
 from .resampled import Replicates, ResampledSums
 from .rows import Rows
 from .sums import ClusterSums
+
+if TYPE_CHECKING:
+    from .group_estimates import GroupEstimates
 
 
 def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
@@ -29,6 +33,16 @@ def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
         table, leading = parts.pop("table"), parts.pop("leading")
         parts |= {"rows": table or leading, "compacted": table is None}
     return parts
+
+
+def with_present_columns(result: GroupEstimates) -> GroupEstimates:
+    """Return a result with zeros in the columns that its metric has today."""
+    sums, average = result.sums, result.parameters.get("average")
+    before = result.name == "exposure_gap" and average != "clusters"
+    if not before or sums.by_group.shape[1] != 3:
+        return result
+    to = replace(sums.layout, columns=np.array([0, 1, 4]), n_columns=5)
+    return replace(result, sums=sums.renumbered(to, sums.groups))
 
 
 def _refit_sums(

@@ -84,35 +84,70 @@ def _target_values(target: str, data: RankedData, visits: Array) -> Array:
 
 
 def _share_sums(
-    data: RankedData, weight: PositionWeight, target: str | None
+    data: RankedData, weight: PositionWeight, target: str | None, average: str
 ) -> tuple[QuerySums, Array]:
     """Return exposure, target (if there is one) and items by query.
 
     The sums by cell have shape (E, C), the number of items last, and the shared totals
-    (Q, C - 1). Also returned are exposure and target of each ranked row, (n, C - 1).
+    (Q, D). Also returned are exposure and target of each ranked row, (n, D). Where
+    queries count alike these are shares. With a target, unless clusters count alike,
+    `powers_by_chance` follow it.
     """
     visits = weight.visits(data.ranking.n_places)
     parts, of_rows = [], []
     for _, block in data.blocks():
         ranking, members = block.ranking, block.memberships
-        columns = [ranking.values_at(visits)]
+        values = [ranking.values_at(visits)]
         if target is not None:
-            columns.append(_target_values(target, block, visits))
+            values.append(_target_values(target, block, visits))
+        columns = np.stack(values)
         with np.errstate(over="ignore"):
-            by_cell = [members.sums_of_rows(values) for values in columns]
-            totals = np.add.reduceat(columns, ranking.starts[:-1], axis=1).T
-        of_rows.append(np.stack(columns, axis=1))
-        sums_and_sizes = np.column_stack([*by_cell, members.sizes])
-        parts.append(QuerySums(members.cells, sums_and_sizes, totals))
-    sums = QuerySums.joined(parts)
-    if not np.isfinite(sums.shared.sum(axis=0)).all():
-        raise ValueError(
-            "y_true must have a finite sum for target='relevance'; the largest is "
-            f"{data.y_true.max():g}."
-        )
-    valid, query = np.all(sums.shared > 0, axis=1), sums.cells.query
-    sums.by_cell[~valid[query]], sums.shared[~valid] = 0.0, 0.0
-    return sums, np.concatenate(of_rows) * valid[data.ranking.query, None]
+            totals = np.add.reduceat(columns, ranking.starts[:-1], axis=1)
+        if not np.isfinite(totals).all():
+            raise ValueError(
+                "y_true must have a finite sum for target='relevance'; the largest is "
+                f"{data.y_true.max():g}."
+            )
+        valid = np.all(totals > 0, axis=0)
+        unit = totals if average == "queries" else np.ones(totals.shape)
+        whole = np.where(valid, unit, np.inf)
+        columns, totals = columns / whole[:, ranking.query], totals / whole
+        by_cell = members.sums_of_rows(columns)
+        if target is not None and average != "clusters":
+            powers = _powers_by_chance(block, columns, totals)
+            by_cell = np.concatenate([by_cell, powers])
+        of_rows.append(columns.T)
+        sizes = members.sizes * valid[members.cells.query]
+        sums_and_sizes = np.column_stack([*by_cell, sizes])
+        parts.append(QuerySums(members.cells, sums_and_sizes, totals.T))
+    return QuerySums.joined(parts), np.concatenate(of_rows)
+
+
+def _powers_by_chance(block: RankedData, columns: Array, totals: Array) -> Array:
+    """Return what lists show of variance if groups do not matter, shape (2, E).
+
+    The rows of a group are then m of the n of a list by chance: the variance of the sum
+    of their surplus, exposure over what the target would have of it, is
+    ``m (n - m) / (n (n - 1)) Σ surplus²``. The second row is the same of fourth powers.
+    Both are of influences, which have the weight of the query.
+    """
+    ranking, members = block.ranking, block.memberships
+    query, size = members.cells.query, members.sizes
+    ratio = np.nan_to_num(quotient(*totals))
+    surplus = columns[0] - columns[1] * ratio[ranking.query]
+    powers = np.stack([surplus**2, surplus**4])
+    of_lists = np.add.reduceat(powers, ranking.starts[:-1], axis=1)
+    if block.query_weight is not None:
+        of_lists *= block.query_weight ** [[1], [3]]
+    n = ranking.lengths[query]
+    return of_lists[:, query] * size * (n - size) / np.maximum(n * (n - 1), 1)
+
+
+@stored("exposure_gap.powers_by_chance")
+def powers_by_chance(by_group: Array, shared: Array) -> Array:
+    """Return sums of squares and fourth powers of influences, shape (2, ..., G)."""
+    total = shared[..., :1]
+    return np.stack([by_group[..., 2] / total**2, by_group[..., 3] / total**4])
 
 
 @stored("exposure_gap.breakdown")
@@ -142,7 +177,7 @@ def share_estimates(
             f"{data.y_true.min():g}."
         )
     check_choice(average, "average", ("queries", "clusters", "amortized"))
-    sums, of_rows = _share_sums(data, weight, target)
+    sums, of_rows = _share_sums(data, weight, target, average)
     parameters = {**weight.parameters, "average": average}
     # The shares of groups are as unlike as their sizes.
     metric = Metric(
@@ -159,18 +194,17 @@ def share_estimates(
             disparity="l1",
             breakdown=_both_shares,
             relative=not data.groups.overlapping,
+            by_chance=powers_by_chance if average != "clusters" else None,
         )
     supports = None if average == "amortized" else [has_items]
-    by_row = None
-    if average != "clusters":
-        if average == "queries":
-            total = np.where(sums.shared > 0, sums.shared, 1.0)
-            of_rows = of_rows / total[data.ranking.query]
-        with_count = np.column_stack([of_rows, np.ones(len(of_rows))])
-        by_row = with_count, of_rows, [mean_share]
-    return query_estimates(
-        data, metric, sums, parameters, supports, means_of_shares, by_row
-    )
+    if average == "clusters":
+        return query_estimates(
+            data, metric, sums, parameters, supports, means_of_shares
+        )
+    more = sums.by_cell.shape[1] - of_rows.shape[1] - 1
+    columns = np.pad(of_rows, [(0, 0), (0, more)])
+    by_row = np.column_stack([columns, np.ones(len(of_rows))]), of_rows, [mean_share]
+    return query_estimates(data, metric, sums, parameters, supports, of_rows=by_row)
 
 
 def exposure(
@@ -394,6 +428,12 @@ def exposure_gap(
     -----
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
+
+    The items of a small group may be at the top, or not, by chance. Where few items
+    make most of its error, the variance is at least that of groups assigned to the
+    items by chance, ``Σ_q m (n - m) / (n (n - 1)) Σ_i (e_i - t_i)²`` over lists of n
+    items, m of them of the group (not with ``average="clusters"``); e and t are the
+    shares of an item in exposure and target.
 
     Where rows without an outcome or ranks of `position` are left out, exposure is that
     of the other rows at their places, and the ranking by relevance is one of these rows

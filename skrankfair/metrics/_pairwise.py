@@ -149,7 +149,8 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
     n_sides = 1 if metric.against_rest is None else 2
     # The supports of the strata follow those of the group and the rest.
     needs = (n_sides + bucket,) if n_buckets > 1 else (0,)
-    finalize = BucketRatio(n_buckets, needs=needs, bucket=bucket)
+    due = getattr(metric.finalize, "due", None)
+    finalize = BucketRatio(n_buckets, needs=needs, due=due, bucket=bucket)
     against_rest, of_rest = None, getattr(metric.against_rest, "second", None)
     if of_rest is not None:
         # Results stored by older versions lack supports of the rest by stratum.
@@ -206,11 +207,13 @@ def accuracy_estimates(
     shared_weight = 0.0 if comparison == "inter" else 1.0
     # Four columns: value and number of the pairs, of the group and of the rest.
     support = support_columns(average, 4, n_buckets)
+    due = None if k is None or average != "pairs" else 4
+    gap = ratios_minus_rest(n_buckets, shared_weight, due)
     metric = Metric(
         name=name,
-        finalize=MeanOfRatios(n_buckets),
+        finalize=gap.first,
         support=support,
-        against_rest=ratios_minus_rest(n_buckets, shared_weight),
+        against_rest=gap,
         breakdown=breakdown_of_strata if first_pass else None,
         share=True,
         pooled=not data.groups.overlapping,
@@ -339,9 +342,10 @@ def pairwise_accuracy(
     and none across two of these, whose order unlike base rates alone make better. Where
     groups overlap it has all pairs without an item of the group.
 
-    With `k` a group needs some five items that a random order would put in the first
-    places, ``Σ k m / n`` over queries of n items, m of them of the group: with two,
-    fair rankings are found unfair in 9% to 17% of data sets.
+    With `k` fair rankings may have no item of a small group in the first places: N are
+    due there, if as large a share of its pairs as of all pairs of the lists has the
+    better item there, and none is with probability ``exp(-N)``. A share of 0 or 1 has
+    the interval of ``N / log(2)`` trials; with fewer than four items nothing is told.
 
     A mean over queries or clusters counts the ratio of each alike, however few pairs it
     has. The one item of a rare group has 1 pair or 20, by its place, and is mostly in
@@ -514,10 +518,11 @@ def cross_estimates(
     support = support_columns(average, 2, n_buckets)
     # Among pairs of unlike outcomes, or with an item in the first places, an item has
     # the more pairs the more of them it wins, or loses.
+    due = None if k is None or average != "pairs" else 2
     alike = average == "pairs" or (of_scores and by_row is None and k is None)
     metric = Metric(
         name,
-        MeanOfRatios(n_buckets),
+        MeanOfRatios(n_buckets, due=due),
         support,
         fair_value=0.5 if of_scores and alike else None,
         disparity="max_abs" if of_scores and alike else "difference",
@@ -647,10 +652,9 @@ def pairwise_exposure(
     of them it wins. The mean over queries or clusters counts all items alike, so that
     it is not 1/2 in fair rankings, and differs with the size of the group: then only
     ``average="pairs"`` has a fair value and p-values. An item in the first k places
-    wins nearly all of its pairs, and one below loses k. So a group needs some five
-    items that a random order would put there (``Σ k m / n`` over queries of n items, m
-    of them of the group): of two, none is there by chance in 13% of data sets, which
-    is taken for certain.
+    wins nearly all of its pairs, and one below loses k. Where ``Σ k m / n`` over
+    queries of n items, m of them of the group, is below four, nothing can be told; see
+    `pairwise_accuracy`.
 
     References
     ----------

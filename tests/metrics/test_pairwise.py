@@ -128,6 +128,38 @@ def test_few_items_of_a_list_vary_as_much_as_as_few_of_the_others():
     )
 
 
+@pytest.mark.parametrize("comparison", [None, "all", "inter"])
+def test_no_item_in_the_first_places(comparison):
+    lengths, weights = np.resize([11, 14, 12, 9], 16), np.resize([1.0, 1.5, 1.2], 16)
+    place = np.concatenate([np.arange(n) for n in lengths])
+    query, y = np.repeat(np.arange(16), lengths), (place % 4 < 2).astype(int)
+    label = np.where(place == 5, "a", "b")
+    item = np.resize([1.0, 2.0, 1.5], place.size)
+    given = {"sensitive_features": label, "qid": query, "k": 3, "item_weight": item}
+    given["sample_weight"] = weights[query]
+    if comparison is None:
+        r = pairwise_exposure(None, -place, **given)
+    else:
+        r = pairwise_accuracy(y, -place, comparison=comparison, **given)
+    due = products = 0.0
+    for q, w in enumerate(weights):
+        rows, number, of_group = np.flatnonzero(query == q), {}, 0.0
+        for i in rows:
+            better = [j for j in rows if j != i and (comparison is None or y[i] > y[j])]
+            number[i] = sum(item[i] * item[j] for j in better)
+            others = [j for j in better if comparison == "all" or label[j] == "b"]
+            of_group += (label[i] == "a") * sum(item[i] * item[j] for j in others)
+        in_top = sum(number[i] for i in rows if place[i] < 3)
+        share = in_top / sum(number.values())
+        due += w * of_group * share
+        products += w**2 * of_group * share * max(number.values())
+    trials = due**2 / products / np.log(2)
+    assert r.estimate[0] == 0
+    assert trials < r.n_effective[0]
+    low, high = r.confidence_interval()
+    assert (low[0], high[0]) == pytest.approx((0, 1 - 0.025 ** (1 / trials)))
+
+
 @in_chunks
 @pytest.mark.parametrize("name", RULES)
 def test_clusters_of_items_of_one_list(name, seeds):

@@ -102,6 +102,11 @@ class Pairs(ABC):
         return False
 
     @property
+    def focal_counts(self) -> Array:
+        """The number of pairs of each row with any partner of its query, shape (n,)."""
+        raise NotImplementedError("Only pairs that a cut may leave out have this.")
+
+    @property
     def n_blocks(self) -> int:
         """The number of columns of a bucket."""
         return self.n_columns * self.n_sides
@@ -225,7 +230,8 @@ def _means_of_pairs(
     sums: QuerySums, of_query: Finalize | None, pairs: Pairs
 ) -> QuerySums:
     """Return the value of each unit in place of its sums, and its number of pairs."""
-    cells, table, shared = sums.cells, sums.by_cell, sums.shared
+    cells, shared = sums.cells, sums.shared
+    table = sums.by_cell[:, : pairs.n_blocks]  # without what is due
     if of_query is None:
         count = table[:, 1:2].copy()
         means_of_units(table, pairs.n_columns)
@@ -263,8 +269,29 @@ def sums_by_block(
             _, exact = _sums_of_top(block.with_equal_items, make_pairs, some_chance)
             sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
             sums.shared[...] *= have_pairs(exact.shared, 2)
+        if k is not None:
+            due = _due(block, pairs, chance)
+            by_cell = np.concatenate([sums.by_cell, due], axis=1)
+            sums = replace(sums, by_cell=by_cell)
         parts.append(sums)
     return pairs, QuerySums.joined(parts)
+
+
+def _due(block: RankedData, pairs: Pairs, chance: Array) -> Array:
+    """Return what the first places make count of the group's pairs, if fair, (E, 2, B).
+
+    As large a share of the group's pairs as of all pairs of the list has the focal item
+    there, which brings all of its pairs. The columns are the number of these pairs, and
+    its product with the largest number that one item brings.
+    """
+    focal, first = pairs.focal_counts, block.ranking.starts[:-1]
+    in_top, all_pairs = np.add.reduceat([focal * chance, focal], first, axis=1)
+    brought = np.maximum.reduceat(focal, first)
+    if block.query_weight is not None:
+        brought = brought * block.query_weight
+    share = np.divide(in_top, all_pairs, out=np.zeros(first.size), where=all_pairs > 0)
+    due = np.stack([share, share * brought], axis=1)[block.memberships.cells.query]
+    return pairs.cell_sums(block.memberships)[:, 1:2] * due[..., None]
 
 
 def _sums_of_top(

@@ -273,6 +273,11 @@ class OutcomePairs(Pairs):
             return super().shared_item_sums()
         return (self._all_worse + self._all_better).transpose(2, 1, 0)
 
+    @property
+    def focal_counts(self) -> Array:
+        """The number of pairs of each row with any worse row, shape (n,)."""
+        return self.counts.all_worse[1]
+
     def _bucket_masks(self, mask: Array | None) -> list[Array | None]:
         """Return masks of the rows of `mask` in each bucket of focal items."""
         if self.bucket is None:
@@ -363,6 +368,12 @@ class ScorePairs(Pairs):
     def _around_all(self) -> Array:
         """Weights of all rows above, level with and below each row, shape (3, n)."""
         return np.stack(sums_between(self.item_weight, *self._bounds))
+
+    @property
+    def focal_counts(self) -> Array:
+        """The number of pairs of each row with any other row, shape (n,)."""
+        weight = 1.0 if self.item_weight is None else self.item_weight
+        return (self._around_all.sum(axis=0) - weight) * weight
 
     def _columns(self, partners: Array) -> Array:
         """Return value and number, (2, k), from partners above, level and below."""
