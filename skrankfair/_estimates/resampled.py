@@ -232,7 +232,7 @@ class ResampledSums(ClusterSums):
                 "compare before compact(), or call compact(n_replicates=200)."
             )
         return cls.of_pair(
-            a.compact_among(1),
+            a.compact(one),
             np.concatenate([a.by_group, b.by_group], axis=1),
             np.concatenate([a.shared, b.shared]),
             one.join_columns(other),
@@ -320,13 +320,13 @@ class ResampledSums(ClusterSums):
         """Whether the covariance of two groups is known."""
         return True
 
-    def compact(self, replicates: Replicates | None = None) -> Self:
+    def compact(self, replicates: Replicates | None = None, n_results: int = 1) -> Self:
         """Return the same sums without the rows, whose deviations are computed first.
 
         With `replicates` the errors are theirs instead: each has fitted the curve anew.
         """
         kept = self._kept() if replicates is None else None
-        return replace(super().compact(replicates), deviations=kept)
+        return replace(super().compact(replicates, n_results), deviations=kept)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which has deviations but cannot resample."""

@@ -378,21 +378,14 @@ class ClusterSums:
                 np.maximum(largest, column / size, out=largest)
         return largest
 
-    def compact(self, replicates: Replicates | None = None) -> Self:
+    def compact(self, replicates: Replicates | None = None, n_results: int = 1) -> Self:
         """Return the same sums without the table, with replicates of it if given.
 
         Rows with a large share of the data of a group stay as they are, so that errors
         and degrees of freedom are those of the whole. The other rows are folded into
-        sums, as the first order is accurate for rows so small. Where there is no room
-        for all large rows, those with the largest shares stay. Their labels go.
-        """
-        kept = self.replicates if replicates is None else replicates
-        return replace(self.compact_among(1), replicates=kept, refit=None)
-
-    def compact_among(self, n_results: int) -> Self:
-        """Return the sums with their small rows folded into a remainder.
-
-        So many results share the room for large rows and for products of two groups.
+        sums, as the first order is accurate for rows so small. The room for large rows,
+        and for products of two groups, is shared by `n_results` results: where it is
+        too small, the rows with the largest shares stay. Their labels go.
         """
         rows, share, exact = self.rows, self._shared_share(), self.exact_rows
         totals = np.where(self.support > 0, self.support, np.inf)
@@ -411,8 +404,14 @@ class ClusterSums:
             others = rows.take(np.delete(np.arange(rows.n_rows), leading))
             more = Remainder.of(others, self.supports, MOST_PRODUCTS // n_results)
             remainder = more if remainder is None else remainder + more
-        kept = replace(rows.take(leading), labels=np.arange(leading.size))
-        return replace(self, rows=kept, compacted=True, remainder=remainder)
+        return replace(
+            self,
+            rows=replace(rows.take(leading), labels=np.arange(leading.size)),
+            compacted=True,
+            remainder=remainder,
+            replicates=replicates or self.replicates,
+            refit=None,
+        )
 
     def bootstrap_table(self) -> Rows:
         """Return the table of clusters; a ValueError if there is none to resample."""

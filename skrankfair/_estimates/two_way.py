@@ -20,6 +20,7 @@ import numpy as np
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array
 from .finalize import Finalize
+from .resampled import Replicates
 from .rows import Rows
 from .storage import stored
 from .sums import ClusterSums
@@ -100,10 +101,10 @@ class TwoWaySums(ClusterSums):
         """Return which groups have no standard error, shape (G,)."""
         return np.any([way.undefined(finalize) for way in self.ways], axis=0)
 
-    def compact_among(self, n_results: int) -> Self:
+    def compact(self, replicates: Replicates | None = None, n_results: int = 1) -> Self:
         """Return the same sums without the tables but that of items."""
-        kept = super().compact_among(2 * n_results)
-        return replace(kept, crossed=self.crossed.compact_among(2 * n_results))
+        kept = super().compact(replicates, 2 * n_results)
+        return replace(kept, crossed=self.crossed.compact(n_results=2 * n_results))
 
     def renumbered(self, *layout: Any) -> Self:
         """Return the sums with groups and columns renumbered."""

@@ -149,7 +149,7 @@ def _clusters(
     """
     used, place = np.unique(sides, return_inverse=True)
     place, needs = place.reshape(sides.shape), needs_of(finalize)
-    some = sums.of_groups(used).compact_among(1)
+    some = sums.of_groups(used).compact()
     jackknife = np.concatenate([rows.dense() for rows in some.influence(finalize)])
     number = some.active(finalize)[:, 0].max(axis=0)
     jackknife *= np.sqrt(number / np.maximum(number - 1, 1))

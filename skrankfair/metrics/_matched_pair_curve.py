@@ -374,7 +374,7 @@ def _curve(
 
 def _kept(result: GroupEstimates, n_results: int) -> GroupEstimates:
     """Return a result without its table, which is freed before the next is made."""
-    return replace(result, sums=result.sums.compact_among(n_results))
+    return replace(result, sums=result.sums.compact(n_results=n_results))
 
 
 def _default_grid(data: RankedData, options: dict[str, Any]) -> Array:

@@ -332,9 +332,9 @@ def test_compact_of_many_groups_is_small_and_near():
     assert_allclose(twice, (whole + whole).variance(RATIO), rtol=0.05)
     few = sums_of(design(2000, 3, share=0.9))
     assert few.compact().has_covariance
-    assert not (few.compact() + few.compact_among(1 << 18)).has_covariance
+    assert not (few.compact() + few.compact(n_results=1 << 18)).has_covariance
     assert_allclose(
-        (few.compact() + few.compact_among(1 << 18)).variance(REST),
+        (few.compact() + few.compact(n_results=1 << 18)).variance(REST),
         (few.compact() + few.compact()).variance(REST),
     )
 
