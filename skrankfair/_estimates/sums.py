@@ -582,13 +582,8 @@ class ClusterSums:
     def join_columns(self, other: ClusterSums) -> Self:
         """Return sums over the same clusters, with the columns of `other` last.
 
-        A paired comparison needs them.
+        A paired comparison needs them. Both have their tables.
         """
-        if self.compacted or other.compacted:
-            raise ValueError(
-                "A paired comparison needs the tables of both results; compare before "
-                "compact()."
-            )
         if self.kind != other.kind or set(self.groups) != set(other.groups):
             raise ValueError(
                 "A paired comparison needs two results of the same groups and "
