@@ -316,12 +316,6 @@ class ClusterSums:
             sizes += remainder.supports[:, number, :, :-1]
         return SupportSizes(*sizes)
 
-    @property
-    def support(self) -> Array:
-        """Sums of the supports by stratum and group, shape (S, M, G)."""
-        numbers = range(len(self.supports))
-        return np.stack([self.sizes_of_support(k).total for k in numbers])
-
     def active(self, finalize: Finalize) -> Array:
         """Return the number of rows behind each support of a metric, (S, M, G)."""
         needs = needs_of(finalize)
@@ -350,15 +344,16 @@ class ClusterSums:
         if rows.n_rows * n_groups <= _FEW_CELLS:
             return rows.completed()
         share = self._shared_share()
-        large = np.flatnonzero(share > LARGE_SHARE)
-        large = large[np.argsort(-share[large], kind="stable")]
+        large = np.argsort(-share, kind="stable")
+        large = large[share[large] > LARGE_SHARE]
         large = large[: max(1, max(_FEW_CELLS, rows.row.size) // n_groups)]
         whole, lacked = rows.take(large), np.ones((large.size, n_groups), dtype=bool)
         lacked[whole.row, whole.group] = False
         place, of_large = np.nonzero(lacked)
         row, group = [large[place]], [of_large]
         # Other rows are large for the groups of whose support they have a large share.
-        for support, total in zip(self.supports, self.support[:, -1], strict=True):
+        for number, support in enumerate(self.supports):
+            total = self.sizes_of_support(number).total[-1]
             amount, least = rows.of_shared_alone(support), total * LARGE_SHARE
             amount[large] = 0.0
             for i in np.flatnonzero((total > 0) & (least < amount.max(initial=0))):
@@ -388,25 +383,25 @@ class ClusterSums:
         too small, the rows with the largest shares stay. Their labels go.
         """
         rows, share, exact = self.rows, self._shared_share(), self.exact_rows
-        totals = np.where(self.support > 0, self.support, np.inf)
-        for support, of_strata in zip(self.supports, totals, strict=True):
+        for number, support in enumerate(self.supports):
+            totals = self.sizes_of_support(number).total
+            totals = np.where(totals > 0, totals, np.inf)
             strata = exact.support_by_stratum(support)
-            for amount, total in zip(strata, of_strata, strict=True):
+            for amount, total in zip(strata, totals, strict=True):
                 np.maximum.at(share, amount.row, amount.value / total[amount.group])
-        first = np.argsort(-share, kind="stable")
-        first = first[share[first] > LARGE_SHARE]
+        large = np.argsort(-share, kind="stable")
+        large = large[share[large] > LARGE_SHARE]
         sizes = np.diff(rows.starts) * (rows.n_columns + 2) + rows.shared.shape[1]
         room = _MOST_LEADING // n_results
-        number = np.searchsorted(np.cumsum(sizes[first]), room, "right")
-        leading = np.sort(first[: max(1, number)])
-        remainder = self.remainder
-        if leading.size < rows.n_rows:
-            others = rows.take(np.delete(np.arange(rows.n_rows), leading))
+        most = np.searchsorted(np.cumsum(sizes[large]), room, "right")
+        kept, remainder = np.sort(large[: max(1, most)]), self.remainder
+        if kept.size < rows.n_rows:
+            others = rows.take(np.delete(np.arange(rows.n_rows), kept))
             more = Remainder.of(others, self.supports, MOST_PRODUCTS // n_results)
             remainder = more if remainder is None else remainder + more
         return replace(
             self,
-            rows=replace(rows.take(leading), labels=np.arange(leading.size)),
+            rows=replace(rows.take(kept), labels=np.arange(kept.size)),
             compacted=True,
             remainder=remainder,
             replicates=replicates or self.replicates,
