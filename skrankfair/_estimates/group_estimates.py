@@ -1148,8 +1148,6 @@ class GroupEstimates(AddsUp, PilotData):
             and self.sums.by_group.shape[0] == len(set(self.groups))
         ):
             raise TypeError("no metric, sums or distinct groups")
-        for table in self.sums.tables:
-            table.check()
         if not min(self.sums.count, *self.missing.values(), 0) == 0:
             raise ValueError("a negative count")
         dict(self.parameters), dict(self.first_pass), dict(self.missing)

@@ -269,13 +269,19 @@ def _checked_shape(shape: list[int]) -> list[int]:
 
 
 def _object(name: str, parts: dict[str, Any]) -> Any:
-    """Return an object of its fields, also of a class that an older version wrote."""
+    """Return an object of its fields, also of a class that an older version wrote.
+
+    A class whose values may be out of range has a method `check`.
+    """
     from . import older
 
     if name in older.FUNCTIONS and not parts:
         return _registered(name, is_class=False)
     make = older.CLASSES.get(name) or _registered(name, is_class=True)
-    return make(**older.present_fields(parts))
+    made = make(**older.present_fields(parts))
+    if hasattr(made, "check"):
+        made.check()
+    return made
 
 
 def _registered(name: str, *, is_class: bool) -> Any:

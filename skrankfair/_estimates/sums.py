@@ -153,11 +153,6 @@ class ClusterSums:
         """The sums over each kind of independent unit: clusters, or users and items."""
         return (self,)
 
-    @property
-    def tables(self) -> tuple[Rows, ...]:
-        """All tables of rows."""
-        return (self.rows,)
-
     def estimate(self, finalize: Finalize) -> Array:
         """Return the metric of the totals."""
         return finalize(self.by_group, self.shared)

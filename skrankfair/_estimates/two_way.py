@@ -21,7 +21,6 @@ from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array
 from .finalize import Finalize
 from .resampled import Replicates
-from .rows import Rows
 from .storage import stored
 from .sums import ClusterSums
 
@@ -60,11 +59,6 @@ class TwoWaySums(ClusterSums):
     def ways(self) -> tuple[ClusterSums, ...]:
         """The sums whose units are independent: users, and items."""
         return self.users, self.items
-
-    @property
-    def tables(self) -> tuple[Rows, ...]:
-        """The tables of users, of items, and of the items of each user."""
-        return self.rows, self.items.rows, self.crossed.rows
 
     def variance(self, finalize: Finalize) -> Array:
         """Return ``V_users + max(V_items - V_users×items, 0)``, shape (G,)."""
