@@ -468,23 +468,21 @@ class GroupEstimates(AddsUp, PilotData):
         ValueError
             If the metric already compares a group with the rest.
         """
-        if self.metric.against_rest is None:
+        metric, name = self.metric, f"{self.name}_against_rest"
+        if metric.against_rest is None:
             raise ValueError(
                 f"{self.name} has no value of the rest to compare a group with."
             )
-        metric = self.metric.as_difference(
-            f"{self.name}_against_rest", self.metric.against_rest
-        )
-        both = self.metric.against_rest.parts
-        if self.metric.differing:
-            metric = replace(metric, fair_value=None, differing=True)
-            metric = replace(metric, disparity="difference")
-        if self.metric.share:
-            metric = replace(metric, parts=both, of_rest=self.metric.of_rest)
-        elif self.metric.heavy:
-            heavy, counted = not self.metric.positive, self.metric.counted
-            metric = replace(metric, sides=both, heavy=heavy, counted=counted)
-        return replace(self, metric=metric)
+        both, fields = metric.against_rest.parts, dict[str, Any]()
+        if metric.differing:
+            fields = {"fair_value": None, "differing": True, "disparity": "difference"}
+        if metric.share:
+            fields |= {"parts": both, "of_rest": metric.of_rest}
+        elif metric.heavy:
+            fields |= {"sides": both, "counted": metric.counted}
+            fields["heavy"] = not metric.positive
+        gap = metric.as_difference(name, metric.against_rest, **fields)
+        return replace(self, metric=gap)
 
     def as_gap(self) -> GroupEstimates:
         """Return the result that is tested.
@@ -494,9 +492,9 @@ class GroupEstimates(AddsUp, PilotData):
         """
         metric, slope = self.metric, self.metric.slope
         if slope is not None:
-            tested = PairedDifference(metric.finalize, slope, needs_of(metric.finalize))
-            gap = metric.as_difference(f"{self.name}_without_slope", tested)
-            return replace(self, metric=replace(gap, base=metric.finalize))
+            base, name = metric.finalize, f"{self.name}_without_slope"
+            tested = PairedDifference(base, slope, needs_of(base))
+            return replace(self, metric=metric.as_difference(name, tested, base=base))
         if self.fair_value is not None:
             return self
         if metric.differing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,18 +99,13 @@ class Metric:
         """Whether estimates may be below 0."""
         return not (self.share or self.positive)
 
-    def as_difference(
-        self, name: str, finalize: Finalize, support: Finalize | None = None
-    ) -> Metric:
-        """Return the metric of a difference, whose fair value is 0."""
-        return Metric(
-            name,
-            finalize,
-            self.support if support is None else support,
-            self.unit,
-            fair_value=0.0,
-            disparity="max_abs",
-        )
+    def as_difference(self, name: str, finalize: Finalize, **fields: Any) -> Metric:
+        """Return the metric of a difference, whose fair value is 0.
+
+        It has the support of this metric and its unit, and other `fields` if given.
+        """
+        fields = {"fair_value": 0.0, "disparity": "max_abs", **fields}
+        return replace(Metric(name, finalize, self.support, self.unit), **fields)
 
 
 def metric_of_totals(

@@ -66,7 +66,8 @@ def _difference(
 
     difference = minus(a.metric.finalize, b.metric.finalize)
     support = Beside(a.metric.support, *size)
-    metric = a.metric.as_difference(f"{a.name}_difference", difference, support)
+    name = f"{a.name}_difference"
+    metric = a.metric.as_difference(name, difference, support=support)
     of_a, of_b = (m.sides or m.parts or (m.finalize,) for m in (a.metric, b.metric))
     if independent and (a.metric.share or a.metric.parts):
         metric = replace(metric, parts=difference.parts)
