@@ -897,8 +897,7 @@ class GroupEstimates(AddsUp, PilotData):
         """
         check_level(confidence_level)
         kind = self.metric.disparity if kind is None else kind
-        if np.isnan(value := self.disparity(kind)):
-            return value
+        self.disparity(kind)  # which warns where it is undefined
         return disparity_bound(self, kind, confidence_level)
 
     @property
