@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -735,9 +736,9 @@ def permutation_test(
         spread, df = np.where(known, [error, result.df], [spread, df])
         statistic, pvalue = np.where(known, by_t, [statistic, pvalue])
         if (lost := np.isfinite(estimate) & known & np.isinf(center)).any():
-            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(lost)]
+            names = fmt.some_groups(compress(result.groups, lost))
             warn_user(
-                f"{result.name} has no test over clusters for {fmt.some(names)}: by "
+                f"{result.name} has no test over clusters for {names}: by "
                 "chance alone a list may have none of them, whose logarithm is "
                 "infinite. average='representation' of skew_at_k has a test."
             )

@@ -91,6 +91,11 @@ def some(labels: Sequence[str]) -> str:
     return ", ".join(labels[:_MOST_NAMED]) + more
 
 
+def some_groups(groups: Iterable[Hashable]) -> str:
+    """Return the labels of the first groups in a row, and how many more there are."""
+    return some([label(group) for group in groups])
+
+
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return aligned columns: the first to the left, the others to the right."""
     lines, cells = [], [header, *rows]

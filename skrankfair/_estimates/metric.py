@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,8 +180,8 @@ def warn_small(result: GroupEstimates) -> None:
             SmallSampleWarning,
         )
     extreme = result.metric.heavy and not result.metric.positive
-    if extreme and (uneven := np.flatnonzero(result.uneven)).size:
-        names = fmt.some([fmt.label(result.groups[i]) for i in uneven])
+    if extreme and (uneven := result.uneven).any():
+        names = fmt.some_groups(compress(result.groups, uneven))
         warn_user(
             f"A few extreme values make most of the error of {result.name} in {names}: "
             "where tails are heavy, intervals hold less often than they say. Intervals "
@@ -219,6 +220,6 @@ def warn_undefined(
         (f"{name} has no standard error (NaN), for too few {few}, in", unsure),
     ):
         if concerned.any():
-            names = [fmt.label(result.groups[i]) for i in np.flatnonzero(concerned)]
-            warn_user(f"{message}: {fmt.some(names)}.")
+            names = compress(result.groups, concerned)
+            warn_user(f"{message}: {fmt.some_groups(names)}.")
     return result

@@ -137,7 +137,7 @@ def changes_of(
     new = [group for group in now.group_rows if group not in before.group_rows]
     for name, groups in (("only_before", absent), ("only_now", new)):
         if groups:
-            notes.append(note(name, groups=fmt.some(list(map(fmt.label, groups)))))
+            notes.append(note(name, groups=fmt.some_groups(groups)))
     shared |= {"notes": (*now.notes, *notes), "margin": {}, "recorded": None}
     return ChangeReport(**shared, before=before, paired=paired, distances=distances)
 

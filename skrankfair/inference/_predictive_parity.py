@@ -390,7 +390,7 @@ def curves_by_group(
         "on the whole grid (fewer than two clusters near) for": nowhere,
     }.items():
         if without.any():
-            names = fmt.some(list(map(fmt.label, compress(sums.groups, without))))
+            names = fmt.some_groups(compress(sums.groups, without))
             warn_user(f"A curve is undefined (NaN) {where} {names}.")
     return PredictiveParityTest(sums, h, parameters)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import starmap
+from itertools import compress, starmap
 from typing import Any
 
 import numpy as np
@@ -197,10 +197,10 @@ def shift_estimates(
         plain = replace(sums, refit=lambda counts: table.drawn(counts)[0])
         unsure = np.isnan(plain.variance(finalize))
     if rare.any():
-        names = [fmt.label(result.groups[i]) for i in np.flatnonzero(rare)]
+        names = fmt.some_groups(compress(result.groups, rare))
         warn_user(
             f"{name} has no standard error (NaN), for fewer than {_FEWEST_EVENTS} rare "
-            f"events{' in a group' * relative}, in: {fmt.some(names)}."
+            f"events{' in a group' * relative}, in: {names}."
         )
     return warn_undefined(result, unsure=unsure & ~rare)
 

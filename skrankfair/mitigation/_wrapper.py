@@ -157,7 +157,7 @@ def warn_of_folds(
     lacking = np.unique(np.concatenate(unseen))
     lacking = lacking[lacking >= 0]
     if lacking.size:
-        names = fmt.some([fmt.label(labels[i]) for i in lacking])
+        names = fmt.some_groups(labels[i] for i in lacking)
         warn_user(
             f"A fold is fitted without rows of these groups, and scores them: {names}. "
             "Pass cv= with rows of each group in every training set.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from .._estimates.formatting import label, some
+from .._estimates.formatting import some_groups
 from .._estimates.simultaneous import why_undefined
 from .._inputs.by_name import ColumnSpec
 from .._inputs.groups import as_groups
@@ -166,9 +166,9 @@ class ScoreFunction:
         few = compares and labels is not None and len(groups) < 2
         value = float("nan") if absent or few else float(result)
         if not np.isfinite(value):
-            lacking = f"no rows of {_listed(absent)}" if absent else "too few rows"
+            lacking = f"no rows of {some_groups(absent)}" if absent else "too few rows"
             why = "fewer than two groups" if few and not absent else lacking
-            present = f" (groups there: {_listed(groups)})" if groups else ""
+            present = f" (groups there: {some_groups(groups)})" if groups else ""
             self._undefined(value, f"it has {why}{present}.")
         return value
 
@@ -193,13 +193,13 @@ class ScoreFunction:
         if np.isinf(value):
             infinite = np.flatnonzero(np.isinf(rates[0].estimate))
             groups = (rates[0].groups[i] for i in infinite)
-            why = f"infinite estimates of {_listed(groups)}"
+            why = f"infinite estimates of {some_groups(groups)}"
         for rate in rates:
             empty = [g for g, n in zip(rate.groups, rate.support, strict=True) if not n]
             if absent or empty:
-                why = f"no {rate.metric.unit} of {_listed([*absent, *empty])}"
+                why = f"no {rate.metric.unit} of {some_groups([*absent, *empty])}"
                 break
-        return f"it has {why} (groups there: {_listed(result.groups)})."
+        return f"it has {why} (groups there: {some_groups(result.groups)})."
 
     def _undefined(self, value: float, why: str) -> None:
         """Warn of a number that is not finite, or raise."""
@@ -208,10 +208,6 @@ class ScoreFunction:
         if self.on_undefined == "raise":
             raise ValueError(message)
         warn_user(message)
-
-
-def _listed(groups: Iterable[Hashable]) -> str:
-    return some([label(group) for group in groups])
 
 
 def _is_text(values: Array) -> bool:
