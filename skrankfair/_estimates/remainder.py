@@ -93,7 +93,7 @@ class Gram:
         """
         first, second = (np.arange(self.n_groups),) * 2 if pairs is None else pairs
         if not np.array_equal(first, second):
-            check_complete(self.complete, self.n_groups)
+            self._check_complete()
         columns = self._columns()
         size, values = columns.shape[1], np.empty(first.size)
         step = max(1, MOST_PRODUCTS // max(1, size**2))
@@ -124,7 +124,7 @@ class Gram:
         from scipy import sparse
 
         if to.kept.size > to.n_groups:
-            check_complete(self.complete, self.n_groups)
+            self._check_complete()
         size = to.n_groups * to.n_columns
         place = to.groups[:, None] * np.int64(to.n_columns) + to.columns
         place[to.groups < 0] = -1
@@ -137,6 +137,15 @@ class Gram:
         matrix = sparse.csr_array((entries.data[kept], moved), shape=shape)
         complete = self.complete or to.n_groups == 1
         return Gram(matrix, to.n_groups, to.n_shared, complete)
+
+    def _check_complete(self) -> None:
+        """Raise a ValueError where the products of two groups were not kept."""
+        if not self.complete:
+            raise ValueError(
+                f"compact() keeps the variance of each of {self.n_groups} groups, "
+                "whose covariances are too many: compare groups before compact(), or "
+                "measure fewer groups."
+            )
 
     def of_each_group(self) -> Gram:
         """Return the products within each group, and with the shared columns."""
@@ -156,16 +165,6 @@ class Gram:
         total = replace(self, matrix=self.matrix + other.matrix, complete=complete)
         few = total.matrix.nnz <= _MOST_OF_SUMS and self.complete == other.complete
         return total if few else total.of_each_group()
-
-
-def check_complete(complete: bool, n_groups: int) -> None:
-    """Raise a ValueError where the products of two groups were not kept."""
-    if not complete:
-        raise ValueError(
-            f"compact() keeps the variance of each of {n_groups} groups, whose "
-            "covariances are too many: compare groups before compact(), or measure "
-            "fewer groups."
-        )
 
 
 @stored("Remainder")
