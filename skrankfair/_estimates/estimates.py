@@ -136,7 +136,7 @@ class Estimates(ReadOnlyArrays):
         check_choice(method, "method", METHODS)
         low, high = self.ends(t_quantile(confidence_level, self.df))
         if method != "t":
-            drawn = self.origin.ends(
+            drawn = self.origin.bootstrap_ends(
                 self.scale, confidence_level, method, n_resamples, random_state
             )
             # Resamples of a few clusters are too like each other: 95% intervals of

@@ -129,8 +129,8 @@ class Replicates:
         by_group, shared = map(np.concatenate, zip(*totals, strict=True))
         return cls(int(seed), int(hashes.sum(dtype=np.uint64)), by_group, shared)
 
-    def of_sums(self, sums: ClusterSums) -> Replicates | None:
-        """Return the replicates of `sums`, drawn if it has a table but none yet."""
+    def drawn_from(self, sums: ClusterSums) -> Replicates | None:
+        """Return those of `sums`, drawn alike if it has a table but none yet."""
         if sums.replicates is None and not sums.compacted:
             return Replicates.draw(sums, self.size, self.seed)
         return sums.replicates
@@ -225,7 +225,7 @@ class ResampledSums(ClusterSums):
                 f"{a.groups} and {b.groups}."
             )
         b, known = b.aligned(a.groups), a.replicates or b.replicates
-        one, other = (known and known.of_sums(sums) for sums in (a, b))
+        one, other = (known and known.drawn_from(sums) for sums in (a, b))
         if one is None or other is None:
             raise ValueError(
                 "A paired comparison needs the tables of both results, or replicates: "
@@ -361,7 +361,7 @@ class Origin(ReadOnlyArrays):
     sides: Array
     ratio: bool = False
 
-    def ends(
+    def bootstrap_ends(
         self,
         scale: PlainScale,
         confidence_level: float,

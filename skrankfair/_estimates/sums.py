@@ -162,20 +162,20 @@ class ClusterSums:
         return slopes_at(finalize, self.by_group[None], self.shared[None])[0]
 
     def influence(self, finalize: Finalize) -> Iterable[Entries]:
-        """Return the terms of the jackknife, shape (Q, G), in blocks of rows.
+        """Return the influence of each row on the metric, (Q, G), in blocks of rows.
 
-        The term of row q is ``sqrt((n - 1) / n) (θ - θ_(-q))``, where θ_(-q) is the
+        That of row q is ``sqrt((n - 1) / n) (θ - θ_(-q))``, where θ_(-q) is the
         estimate without the row and n the number of rows with data of the group in its
-        stratum. The sum of squared terms is the variance. A small table keeps them.
+        stratum. The sum of their squares is the variance. A small table keeps them.
         """
         many = self.exact_rows.row.size > _MOST_KEPT
-        return self._terms(finalize) if many else self._kept_terms(finalize)
+        return self._influence(finalize) if many else self._kept_influence(finalize)
 
     @cached_by_key
-    def _kept_terms(self, finalize: Finalize) -> tuple[Entries, ...]:
-        return tuple(self._terms(finalize))
+    def _kept_influence(self, finalize: Finalize) -> tuple[Entries, ...]:
+        return tuple(self._influence(finalize))
 
-    def _terms(self, finalize: Finalize) -> Iterator[Entries]:
+    def _influence(self, finalize: Finalize) -> Iterator[Entries]:
         estimate, slopes = self.estimate(finalize), self.slopes(finalize)
         shared = np.broadcast_to(self.shared, (len(self.groups), self.shared.size))
         terms = np.nan_to_num(slopes) * np.hstack([self.by_group, shared])
@@ -285,8 +285,8 @@ class ClusterSums:
 
         The influences u are of rows. The first is above 0 where few rows make the
         estimate larger. The second is 1 / n where n rows add the same to the variance,
-        and near 1 where one row makes most of it. `variance` is ``Σ u²``, if it is
-        known already.
+        and near 1 where one row makes most of it. Without `variance` it is that of the
+        jackknife; that of a result has more, for events which a group does not show.
         """
         variance = self.variance(finalize) if variance is None else variance
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -543,8 +543,8 @@ class ClusterSums:
             )
         groups = union_of_labels(self.groups, other.groups)
         a, b = self.aligned(groups), other.aligned(groups)
-        drawn = a.replicates or b.replicates
-        one, two = (drawn and drawn.of_sums(sums) for sums in (a, b))
+        known = a.replicates or b.replicates
+        one, two = (known and known.drawn_from(sums) for sums in (a, b))
         rows, folded = a.rows + b.rows, filter(None, (a.remainder, b.remainder))
         remainders = [some.in_strata(rows.n_strata) for some in folded]
         total = replace(
