@@ -403,7 +403,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
         due = trials_due(metric.finalize, sums.by_group)
         effective = np.fmin(result.n_effective, due)
         scale = ShareScale(estimate, error, effective, df, none)
-        if isinstance(metric.against_rest, PairedDifference):
+        if metric.against_rest is not None:
             rest = metric.against_rest.parts, metric.of_rest is not None
             (scale,) = _with_unseen(sums, [scale], *rest)
     elif metric.positive:

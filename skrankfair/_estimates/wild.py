@@ -23,7 +23,7 @@ from functools import cache
 import numpy as np
 
 from .._inputs.validation import Array
-from .finalize import Finalize, last_column, needs_of, slopes_at
+from .finalize import Finalize, last_column, needs_of
 from .resampled import Origin
 from .scales import Ends, PlainScale, quantile_of, tail_of
 from .sums import LARGE_SHARE, ClusterSums
@@ -159,8 +159,7 @@ def _clusters(
         support = some.supports[k]
         total = len(needs) * some.sizes_of_support(k).total[0]
         share += some.exact_rows.support_by_stratum(support)[0].dense() / total
-        by_column = slopes_at(support, some.by_group[None], some.shared[None])[0]
-        slopes[1] += by_column / total[:, None]
+        slopes[1] += some.slopes(support) / total[:, None]
     shares = share[:, place].mean(axis=2)
     influence = np.einsum("qms,ms->qm", jackknife[:, place], weight) * (1 - shares)
     moments = np.zeros((len(sides), 3))

@@ -392,7 +392,7 @@ class MetricFinding:
         if not (counted and self.metric.decided):
             return f"{row.estimate:.1%}; {value:.1%} of {who}"
         index = self.result.groups.index(row.group if other is None else other)
-        rest = OfRest(metric.support, 0)(*sums.totals)
+        rest = sums.estimate(OfRest(metric.support, 0))
         total = (rest if other is None else self.result.support)[index]
         counts = f"{row.estimate * row.support:,.0f} of {row.support:,.0f}"
         of_others = f"{value * total:,.0f} of {total:,.0f} of {who}"
