@@ -65,22 +65,20 @@ def _difference(
         return PairedDifference(*parts, known)
 
     difference = minus(a.metric.finalize, b.metric.finalize)
-    support = Beside(a.metric.support, *size)
-    name = f"{a.name}_difference"
-    metric = a.metric.as_difference(name, difference, support=support)
+    fields: dict[str, Any] = {"support": Beside(a.metric.support, *size)}
     of_a, of_b = (m.sides or m.parts or (m.finalize,) for m in (a.metric, b.metric))
     if independent and (a.metric.share or a.metric.parts):
-        metric = replace(metric, parts=difference.parts)
+        fields["parts"] = difference.parts
     elif independent and (a.metric.heavy or a.metric.sides):
         sides = [beside(of, False) for of in of_a] + [beside(of, True) for of in of_b]
-        metric = replace(metric, sides=tuple(sides))
+        fields["sides"] = tuple(sides)
     elif len(of_a) > 1 and (a.metric.sides or a.metric.of_rest):
-        metric = replace(metric, sides=tuple(map(minus, of_a, of_b)))
+        fields["sides"] = tuple(map(minus, of_a, of_b))
     else:
-        of_rest = None
+        fields["heavy"] = a.metric.heavy
         if a.metric.of_rest and b.metric.of_rest:
-            of_rest = minus(a.metric.of_rest, b.metric.of_rest)
-        metric = replace(metric, heavy=a.metric.heavy, of_rest=of_rest)
+            fields["of_rest"] = minus(a.metric.of_rest, b.metric.of_rest)
+    metric = a.metric.as_difference(f"{a.name}_difference", difference, **fields)
     if isinstance(sums, ResampledSums):
         sums = replace(sums, finalize=metric.finalize)  # what copies keep
     first_pass = {f"{key}_a": value for key, value in a.first_pass.items()}
