@@ -30,9 +30,12 @@ True
 In the package `finalize(by_group, shared)` has a second argument, the shared columns. A
 *support* says how much data a row has of a group, such as its pairs. A metric `needs`
 some of the supports: without them it is undefined, and the share of a row in them is
-the leverage behind the degrees of freedom. A *stratum* is a sample of independent rows:
-clusters are one, and the items of one list are two, the members of a group and all
-others.
+the leverage behind the degrees of freedom. (`Metric.support` is the one that results
+show.) A *stratum* is a sample of independent rows: clusters are one, and the items of
+one list are two, the members of a group and all others. The *influence* of a row is
+what the estimate changes without it, ``θ - θ_(-q)``, and the *sides* of an estimate are
+its group, or the two that it compares. A row is *large* that has more than 1 in 400 of
+the data of a group; `compact` keeps large rows and folds the others.
 
 What is added to this serves two ends. With 10,000 groups no cluster has data of most of
 them: the table stores numbers only where a cluster has data of a group, and elsewhere

@@ -185,8 +185,9 @@ class Remainder:
         Number of rows with a support above 0, the sum of the supports, and of their
         squares; S supports and M strata.
     quartic : Gram
-        Sums of products of squared supports, in S * M columns. Shared are the squares
-        of the group without entries; a group has what its own squares are more.
+        Sums of products of squared supports, in S * M columns. The shared ones are the
+        squares of the group without entries, and those of a group its own squares minus
+        these.
     sizes : ndarray of shape (D,)
         Sums of the absolute values of the shared columns.
     powers : ndarray of shape (M, G + 1, K) or None
@@ -275,7 +276,7 @@ class Remainder:
         )
 
     def in_strata(self, n_strata: int) -> Remainder:
-        """Return the sums with members and all others as one stratum, if it is one."""
+        """Return the sums with two strata added, if they join rows of one stratum."""
         _, n_supports, size, _ = self.supports.shape
         if size == n_strata:
             return self
@@ -337,7 +338,9 @@ def _powers_of(rows: Rows, most: int) -> Array | None:
             of_cells = np.bincount(block.cell, product, n_strata * n_groups)
             of_cells = of_cells.reshape(n_strata, n_groups).T
             power[:-1] += of_cells
-            if columns[0] >= n_own:  # of shared columns, which need no entry
+            # All rows have shared columns. Those without an entry are of the last
+            # stratum, and the last group stands for one without entries.
+            if columns[0] >= n_own:
                 power[:-1, -1] -= of_cells.sum(axis=1)
                 power[:, -1] += math.prod(shared[c - n_own] for c in columns).sum()
     return powers

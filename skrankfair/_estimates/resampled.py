@@ -197,8 +197,9 @@ class ResampledSums(ClusterSums):
     bias : float
         The error includes the bias that the resamples show, times this number.
     width : int
-        If not 0, the last of each `width` columns is the first one of scores that are
-        fair but for the noise of the curves. The error includes twice their mean too.
+        If not 0, columns come in blocks of this many. The last one of a block is what
+        the first one would be of scores that are fair but for the noise of the curves;
+        the error includes twice the mean of the metric of these, too.
     finalize : callable or None
         The metric whose deviations `compact` keeps.
     deviations : ndarray of shape (n, G) or None

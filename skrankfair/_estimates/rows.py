@@ -51,7 +51,8 @@ class Rows:
         which are one sample.
     unweighted : tuple of ndarray or None
         Column totals without weights, by group and shared, which say how many pairs or
-        rows there are; None if the data have no weights.
+        rows there are; None if the data have no weights. `ClusterSums.from_rows` takes
+        them over, and the rows of sums have None.
     """
 
     row: Array

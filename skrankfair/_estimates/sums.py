@@ -183,7 +183,8 @@ class ClusterSums:
         # A metric of several supports counts the rows of the one that has most.
         number = self.active(finalize).max(axis=0)
         factor = np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
-        # Rows without an entry are of the last sample: items have one for their groups.
+        # A row moves a group that it has no entry for by its shared columns alone, as
+        # one of the last stratum: an item has an entry for each group that it is of.
         right = factor[-1][:, None] * slopes[:, self.by_group.shape[1] :]
         for rows in self.exact_rows.blocks():
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -329,9 +330,10 @@ class ClusterSums:
     def exact_rows(self) -> Rows:
         """The rows, where large ones have entries of zeros for the groups they lack.
 
-        At an entry the jackknife leaves out the row exactly. Elsewhere the row changes
-        the group through the shared columns only, and to first order: that is accurate
-        where the row has a small share of these columns and of every support.
+        In a small table these are all rows. At an entry the jackknife leaves out the
+        row exactly. Elsewhere the row changes the group through the shared columns
+        only, and to first order: that is accurate where the row has a small share of
+        these columns and of every support.
         """
         rows, n_groups = self.rows, len(self.groups)
         if rows.complete or not rows.shared.shape[1]:
@@ -386,6 +388,7 @@ class ClusterSums:
                 np.maximum.at(share, amount.row, amount.value / total[amount.group])
         large = np.argsort(-share, kind="stable")
         large = large[share[large] > LARGE_SHARE]
+        # How many numbers each row takes.
         sizes = np.diff(rows.starts) * (rows.n_columns + 2) + rows.shared.shape[1]
         room = _MOST_LEADING // n_results
         most = np.searchsorted(np.cumsum(sizes[large]), room, "right")
