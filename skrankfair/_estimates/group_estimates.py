@@ -1156,7 +1156,7 @@ class GroupEstimates(AddsUp, PilotData):
         """Return the result on the union of the clusters of both."""
         if not isinstance(other, GroupEstimates):
             return NotImplemented
-        a, b = _of_one_length(self, other)
+        a, b = _widened(self, other), _widened(other, self)
         first_pass = merge_first_pass(a.first_pass, b.first_pass)
         if a.metric != b.metric or a.parameters != b.parameters:
             differ = [n for n, x in vars(a.metric).items() if x != vars(b.metric)[n]]
@@ -1209,26 +1209,20 @@ class GroupEstimates(AddsUp, PilotData):
         return fmt.estimates_html(self)
 
 
-def _of_one_length(
-    a: GroupEstimates, b: GroupEstimates
-) -> tuple[GroupEstimates, GroupEstimates]:
-    """Return two results with columns for as many positions as the longer of them.
+def _widened(result: GroupEstimates, like: GroupEstimates) -> GroupEstimates:
+    """Return a result by position with columns for as many of them as another has.
 
-    Results that are not by position, or with other weights, stay unchanged.
+    A result that is not by position, is no shorter or has other weights is unchanged.
     """
-    short_form, long_form = a.metric.finalize, b.metric.finalize
-    if not isinstance(short_form, PositionMean) or not isinstance(
-        long_form, PositionMean
-    ):
-        return a, b
-    short, long = short_form.weights, long_form.weights
-    if len(short) > len(long):
-        return _of_one_length(b, a)[::-1]
-    if len(short) == len(long) or long[: len(short)] != short:
-        return a, b
-    blocks = a.sums.by_group.shape[1] // len(short)
-    place = np.arange(blocks)[:, None] * len(long) + np.arange(len(short))
-    sizes = {"n_columns": blocks * len(long), "n_supports": len(b.sums.supports)}
-    to = replace(a.sums.layout, columns=place.ravel(), **sizes)
-    widened = a.sums.renumbered(to, a.groups, b.sums.supports)
-    return replace(a, metric=b.metric, sums=widened), b
+    own, longer = result.metric.finalize, like.metric.finalize
+    if not (isinstance(own, PositionMean) and isinstance(longer, PositionMean)):
+        return result
+    size, width = len(own.weights), len(longer.weights)
+    if size >= width or longer.weights[:size] != own.weights:
+        return result
+    blocks = result.sums.by_group.shape[1] // size
+    place = np.arange(blocks)[:, None] * width + np.arange(size)
+    sizes = {"n_columns": blocks * width, "n_supports": len(like.sums.supports)}
+    to = replace(result.sums.layout, columns=place.ravel(), **sizes)
+    widened = result.sums.renumbered(to, result.groups, like.sums.supports)
+    return replace(result, metric=like.metric, sums=widened)
