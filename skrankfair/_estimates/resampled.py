@@ -420,12 +420,12 @@ class Origin(ReadOnlyArrays):
             errors = self._errors(counts, values, slopes, of_sides)
             drawn.append((self.combined(values), errors))
         values, errors = map(np.concatenate, zip(*drawn, strict=True))
-        estimate, link = np.atleast_1d(scale.estimate), scale.link
+        estimate, link = scale.estimate, scale.link
         with np.errstate(divide="ignore", invalid="ignore"):
             middle = link.forward(estimate)
             t = (link.forward(values) - middle) / (errors * link.slope(values))
             low_t, high_t = _quantiles(t, tail)
-            error = np.atleast_1d(scale.standard_error) * link.slope(estimate)
+            error = scale.standard_error * link.slope(estimate)
             return link.back(middle - high_t * error), link.back(middle - low_t * error)
 
     def _errors(
