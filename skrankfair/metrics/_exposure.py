@@ -111,7 +111,8 @@ def _share_sums(
         valid = np.all(totals > 0, axis=0)
         unit = totals if average == "queries" else np.ones(totals.shape)
         whole = np.where(valid, unit, np.inf)
-        columns, totals = columns / whole[:, ranking.query], totals / whole
+        columns /= whole[:, ranking.query]
+        totals /= whole
         by_cell = members.sums_of_rows(columns)
         if target is not None and average != "clusters":
             powers = _powers_by_chance(block, columns, totals)
@@ -135,8 +136,8 @@ def _powers_by_chance(block: RankedData, columns: Array, totals: Array) -> Array
     query, size = members.cells.query, members.sizes
     ratio = np.nan_to_num(quotient(*totals))
     surplus = columns[0] - columns[1] * ratio[ranking.query]
-    powers = np.stack([surplus**2, surplus**4])
-    of_lists = np.add.reduceat(powers, ranking.starts[:-1], axis=1)
+    first = ranking.starts[:-1]
+    of_lists = np.stack([np.add.reduceat(surplus**p, first) for p in (2, 4)])
     if block.query_weight is not None:
         of_lists *= block.query_weight ** [[1], [3]]
     n = ranking.lengths[query]
