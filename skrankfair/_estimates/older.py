@@ -37,9 +37,8 @@ def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
 
 def with_present_columns(result: GroupEstimates) -> GroupEstimates:
     """Return a result with zeros in the columns that its metric has today."""
-    sums, average = result.sums, result.parameters.get("average")
-    before = result.name == "exposure_gap" and average != "clusters"
-    if not before or sums.by_group.shape[1] != 3:
+    sums = result.sums
+    if result.name != "exposure_gap" or sums.by_group.shape[1] != 3:
         return result
     to = replace(sums.layout, columns=np.array([0, 1, 4]), n_columns=5)
     return replace(result, sums=sums.renumbered(to, sums.groups))

@@ -64,7 +64,10 @@ def means_of_shares(units: QuerySums) -> QuerySums:
     """Return the shares of each unit, whose totals are then 1, or 0 if it has none."""
     valid = np.all(units.shared > 0, axis=1, keepdims=True)
     totals = np.where(valid, units.shared, 1.0)[units.cells.query]
-    by_cell = np.column_stack([units.by_cell[:, :-1] / totals, units.by_cell[:, -1]])
+    by_cell, number = units.by_cell.copy(), totals.shape[1]
+    by_cell[:, :number] /= totals
+    orders = 2 * np.arange(1, by_cell.shape[1] - number)  # of `powers_by_chance`
+    by_cell[:, number:-1] /= totals[:, :1] ** orders
     shared = np.where(valid, 1.0, np.zeros(units.shared.shape))
     return QuerySums(units.cells, by_cell, shared)
 
@@ -84,47 +87,41 @@ def _target_values(target: str, data: RankedData, visits: Array) -> Array:
 
 
 def _share_sums(
-    data: RankedData, weight: PositionWeight, target: str | None, average: str
+    data: RankedData, weight: PositionWeight, target: str | None
 ) -> tuple[QuerySums, Array]:
     """Return exposure, target (if there is one) and items by query.
 
     The sums by cell have shape (E, C), the number of items last, and the shared totals
-    (Q, D). Also returned are exposure and target of each ranked row, (n, D). Where
-    queries count alike these are shares. With a target, unless clusters count alike,
-    `powers_by_chance` follow it.
+    (Q, D). Also returned are exposure and target of each ranked row, (n, D). With a
+    target, `powers_by_chance` follow it.
     """
     visits = weight.visits(data.ranking.n_places)
     parts, of_rows = [], []
     for _, block in data.blocks():
         ranking, members = block.ranking, block.memberships
-        values = [ranking.values_at(visits)]
+        columns = [ranking.values_at(visits)]
         if target is not None:
-            values.append(_target_values(target, block, visits))
-        columns = np.stack(values)
+            columns.append(_target_values(target, block, visits))
         with np.errstate(over="ignore"):
-            totals = np.add.reduceat(columns, ranking.starts[:-1], axis=1)
-        if not np.isfinite(totals).all():
-            raise ValueError(
-                "y_true must have a finite sum for target='relevance'; the largest is "
-                f"{data.y_true.max():g}."
-            )
-        valid = np.all(totals > 0, axis=0)
-        unit = totals if average == "queries" else np.ones(totals.shape)
-        whole = np.where(valid, unit, np.inf)
-        columns /= whole[:, ranking.query]
-        totals /= whole
-        by_cell = members.sums_of_rows(columns)
-        if target is not None and average != "clusters":
-            powers = _powers_by_chance(block, columns, totals)
-            by_cell = np.concatenate([by_cell, powers])
-        of_rows.append(columns.T)
-        sizes = members.sizes * valid[members.cells.query]
-        sums_and_sizes = np.column_stack([*by_cell, sizes])
-        parts.append(QuerySums(members.cells, sums_and_sizes, totals.T))
-    return QuerySums.joined(parts), np.concatenate(of_rows)
+            by_cell = [members.sums_of_rows(values) for values in columns]
+            totals = np.add.reduceat(columns, ranking.starts[:-1], axis=1).T
+        if target is not None:
+            by_cell += [*_powers_by_chance(block, columns, totals)]
+        of_rows.append(np.stack(columns, axis=1))
+        sums_and_sizes = np.column_stack([*by_cell, members.sizes])
+        parts.append(QuerySums(members.cells, sums_and_sizes, totals))
+    sums = QuerySums.joined(parts)
+    if not np.isfinite(sums.shared.sum(axis=0)).all():
+        raise ValueError(
+            "y_true must have a finite sum for target='relevance'; the largest is "
+            f"{data.y_true.max():g}."
+        )
+    valid, query = np.all(sums.shared > 0, axis=1), sums.cells.query
+    sums.by_cell[~valid[query]], sums.shared[~valid] = 0.0, 0.0
+    return sums, np.concatenate(of_rows) * valid[data.ranking.query, None]
 
 
-def _powers_by_chance(block: RankedData, columns: Array, totals: Array) -> Array:
+def _powers_by_chance(block: RankedData, columns: list[Array], totals: Array) -> Array:
     """Return what lists show of variance if groups do not matter, shape (2, E).
 
     The rows of a group are then m of the n of a list by chance: the variance of the sum
@@ -134,13 +131,12 @@ def _powers_by_chance(block: RankedData, columns: Array, totals: Array) -> Array
     """
     ranking, members = block.ranking, block.memberships
     query, size = members.cells.query, members.sizes
-    ratio = np.nan_to_num(quotient(*totals))
-    surplus = columns[0] - columns[1] * ratio[ranking.query]
+    ratio = np.nan_to_num(quotient(*totals.T))
+    surplus, n = columns[0] - columns[1] * ratio[ranking.query], ranking.lengths[query]
     first = ranking.starts[:-1]
     of_lists = np.stack([np.add.reduceat(surplus**p, first) for p in (2, 4)])
     if block.query_weight is not None:
         of_lists *= block.query_weight ** [[1], [3]]
-    n = ranking.lengths[query]
     return of_lists[:, query] * size * (n - size) / np.maximum(n * (n - 1), 1)
 
 
@@ -178,7 +174,7 @@ def share_estimates(
             f"{data.y_true.min():g}."
         )
     check_choice(average, "average", ("queries", "clusters", "amortized"))
-    sums, of_rows = _share_sums(data, weight, target, average)
+    sums, of_rows = _share_sums(data, weight, target)
     parameters = {**weight.parameters, "average": average}
     # The shares of groups are as unlike as their sizes.
     metric = Metric(
@@ -195,17 +191,21 @@ def share_estimates(
             disparity="l1",
             breakdown=_both_shares,
             relative=not data.groups.overlapping,
-            by_chance=powers_by_chance if average != "clusters" else None,
+            by_chance=powers_by_chance,
         )
     supports = None if average == "amortized" else [has_items]
-    if average == "clusters":
-        return query_estimates(
-            data, metric, sums, parameters, supports, means_of_shares
-        )
-    more = sums.by_cell.shape[1] - of_rows.shape[1] - 1
-    columns = np.pad(of_rows, [(0, 0), (0, more)])
-    by_row = np.column_stack([columns, np.ones(len(of_rows))]), of_rows, [mean_share]
-    return query_estimates(data, metric, sums, parameters, supports, of_rows=by_row)
+    by_row = None
+    if average != "clusters":
+        if average == "queries":
+            total = np.where(sums.shared > 0, sums.shared, 1.0)
+            of_rows = of_rows / total[data.ranking.query]
+        more = sums.by_cell.shape[1] - of_rows.shape[1]
+        with_count = np.pad(of_rows, ((0, 0), (0, more)))
+        with_count[:, -1] = 1.0
+        by_row = with_count, of_rows, [mean_share]
+    return query_estimates(
+        data, metric, sums, parameters, supports, means_of_shares, by_row
+    )
 
 
 def exposure(
@@ -433,8 +433,8 @@ def exposure_gap(
     The items of a small group may be at the top, or not, by chance. Where few items
     make most of its error, the variance is at least that of groups assigned to the
     items by chance, ``Σ_q m (n - m) / (n (n - 1)) Σ_i (e_i - t_i)²`` over lists of n
-    items, m of them of the group (not with ``average="clusters"``); e and t are the
-    shares of an item in exposure and target.
+    items, m of them of the group; e and t are the shares of an item in exposure and
+    target, and a mean over lists or clusters has 1 over their number, squared.
 
     Where rows without an outcome or ranks of `position` are left out, exposure is that
     of the other rows at their places, and the ranking by relevance is one of these rows

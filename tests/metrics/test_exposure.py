@@ -110,25 +110,29 @@ def test_group_without_items_in_a_query_that_counts():
         assert np.isnan(r.disparity())
 
 
-@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("average", [*AVERAGES, "clusters"])
 def test_few_items_vary_as_much_as_groups_by_chance(average):
     lengths, weights = np.resize([16, 13], 8), np.resize([0.5, 1.0, 1.5], 8)
     # "a" has items in the middle alone, which would not be so by chance.
     place = np.concatenate([np.arange(n) for n in lengths])
     query = np.repeat(np.arange(8), lengths)
     label = (place == 6) | ((place == 7) & (query < 2))
-    rows = {"sensitive_features": label, "qid": query, "average": average}
+    rows = {"sensitive_features": label, "qid": query, "cluster": query // 2}
+    rows["average"] = average
     rows |= {"sample_weight": weights[query], "position_weight": "reciprocal"}
     r = exposure_gap(None, -place, target="population", **rows)
-    variance, total = 0.0, 0.0
+    variance, total = np.zeros(4), np.zeros(4)
     for q, (n, w) in enumerate(zip(lengths, weights, strict=True)):
         visits = 1 / (np.arange(n) + 1)
         scale = visits.sum() if average == "queries" else 1.0
         surplus = (visits - visits.mean()) / scale
         m = label[query == q].sum()
         gaps = [surplus[[*some]].sum() for some in itertools.combinations(range(n), m)]
-        variance += w**2 * np.var(gaps)
-        total += w * visits.sum() / scale
+        variance[q // 2] += w**2 * np.var(gaps)
+        total[q // 2] += w * visits.sum() / scale
+    if average == "clusters":
+        variance, total = variance / total**2, np.ones(4)
+    variance, total = variance.sum(), total.sum()
     assert r.standard_error == pytest.approx(np.sqrt(variance) / total)
     assert (r.sums.variance(r.metric.finalize) < variance / total**2).all()
 
