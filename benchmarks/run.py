@@ -227,7 +227,7 @@ def two_ways(p: Problem) -> list[Row]:
     """Errors of users and of items that recur among them, in units of one way."""
     rng, n = np.random.default_rng(4), p.score.size
     item = rng.integers(0, max(1, n // 50), n)
-    both = np.stack([p.query, item], axis=1)
+    both = pd.DataFrame({"user": p.query, "item": item})
     calls = {
         "pairwise_accuracy": partial(metrics.pairwise_accuracy, p.binary),
         "pairwise_exposure": partial(metrics.pairwise_exposure, None),
@@ -241,7 +241,7 @@ def two_ways(p: Problem) -> list[Row]:
             f"`{name}`, users and items",
             3.0,
             2.0,
-            lambda call=call: call(p.score, cluster=pd.DataFrame(both), **who),
+            lambda call=call: call(p.score, cluster=both, **who),
             lambda call=call: call(p.score, **who),
             of="times users alone",
         )

@@ -7,16 +7,17 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
+import pandas as pd
 
 from ..._estimates.arrays import check_memory
 from ..._estimates.finalize import NOTHING, ColumnSum, Finalize
 from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import warn_undefined
-from ..._estimates.rows import Rows, sum_rows
+from ..._estimates.rows import Rows, small_codes, sum_rows
 from ..._estimates.sums import ClusterSums
 from ..._estimates.two_way import TwoWaySums
 from ..._inputs.columns import OneWayError
-from ..._inputs.groups import Codes, Groups
+from ..._inputs.groups import Codes
 from ..._inputs.ranking import RankedData
 from ..._inputs.validation import (
     Array,
@@ -33,9 +34,9 @@ from .cluster_rows import (
     cluster_sums,
     have_pairs,
     subtract_shared,
-    sum_over_queries,
     sums_by_block,
     supports_of,
+    times,
 )
 
 #: Items times groups of one list: 3 GB of sums of `pairwise_accuracy`.
@@ -140,11 +141,11 @@ def pair_sums(
 
 def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
     """Return the sums of a pair metric over items."""
-    supports, rows, shared, unweighted = _item_rows(data, make_pairs)
-    # Every pair is in the rows of both its items.
-    totals = np.einsum("qgc->gc", rows) / 2, shared.sum(axis=0) / 2
     cluster = data.cluster
     inner = None if cluster is None else _pairs_inside(data, cluster, make_pairs)
+    supports, rows, shared, unweighted = _item_rows(data, make_pairs, cluster)
+    # Every pair is in the rows of both its items.
+    totals = np.einsum("qgc->gc", rows) / 2, shared.sum(axis=0) / 2
     table = _item_table(data, cluster, inner, rows, shared, totals[0])
     table = replace(table, unweighted=unweighted)
     return ClusterSums.from_rows(data.groups.labels, table, supports, totals)
@@ -154,25 +155,28 @@ def two_way_sums(
     data: RankedData, make_pairs: MakePairs, cluster: Codes, item: Codes
 ) -> ClusterSums:
     """Return the sums of a pair metric over users, and over items that recur."""
-    supports, rows, shared, unweighted = _item_rows(data, make_pairs)
-    shared = np.ascontiguousarray(shared)  # which is summed three times
+    # An item that a list has twice recurs with its user too.
+    crossed = cluster.crossed(item)
+    inner = _pairs_inside(data, crossed, make_pairs)
+    supports, by_group, shared, unweighted = _item_rows(data, make_pairs, crossed)
+    sums = by_group, shared
     # Both items of a pair are of one user.
-    code = cluster.codes[data.ranking.order]
-    by_user, of_users = (sum_rows(s, code, cluster.size) / 2 for s in (rows, shared))
+    [code] = small_codes(crossed.labels // item.size)
+    by_user, of_users = (sum_rows(part, code, cluster.size) / 2 for part in sums)
+    [code] = small_codes(crossed.labels % item.size)
+    by_item = [sum_rows(part, code, item.size) for part in sums]
+    del code
     table = Rows.of_all(by_user, of_users, cluster.labels)
     table = replace(table, unweighted=unweighted)
     users = ClusterSums.from_rows(data.groups.labels, table, supports)
-    # An item that a list has twice recurs with its user too.
-    crossed = cluster.crossed_units(item)
-    inner = None if crossed is None else _pairs_inside(data, crossed, make_pairs)
     of_items, of_both = (
         ClusterSums.from_rows(
             users.groups,
-            _item_table(data, codes, inner, rows, shared, users.by_group),
+            _item_table(data, codes, inner, rows, common, users.by_group),
             supports,
             users.totals,
         )
-        for codes in (item, crossed)
+        for codes, (rows, common) in ((item, by_item), (crossed, sums))
     )
     return TwoWaySums.of_ways(users, of_items, of_both)
 
@@ -182,10 +186,9 @@ def _pairs_inside(
 ) -> tuple[RankedData, QuerySums] | None:
     """Return the items of each cluster of each list as lists, and their sums.
 
-    It is None if no list has two items of one cluster.
+    It is None if no list has two items of one cluster. Lists have negative weights: the
+    sums are subtracted.
     """
-    import pandas as pd
-
     ranking, weight = data.ranking, data.query_weight
     code = cluster.codes[ranking.order]
     key = ranking.query * np.int64(cluster.size) + code
@@ -194,8 +197,8 @@ def _pairs_inside(
     if not several.size:
         return None
     inner = data.split_by(key, several)
-    if weight is not None:
-        weight = weight[np.unique(key[several]) // cluster.size]
+    query = np.unique(key[several]) // cluster.size
+    weight = -(np.ones(query.size) if weight is None else weight[query])
     inner = replace(inner, query_weight=weight, item=None)
     pairs, sums = sums_by_block(inner, make_pairs, None)
     subtract_shared(sums, pairs)
@@ -212,24 +215,24 @@ def _item_table(
 ) -> Rows:
     """Return the table of the sums of ranked items, or of clusters of them.
 
-    `rows` (n, G, C) and `shared` (n, D) are the sums of each ranked item, and `total`
-    the column totals by group over the pairs. A pair inside a cluster counts once in
-    it. Where no cluster has two items of a list, as when several models have scored
-    each item, a cluster is an item and a member of its groups.
+    `rows` (n, G, C) and `shared` (n, D) are the sums of each of them, and `total` the
+    column totals by group over the pairs. A pair inside a cluster counts once in it.
+    Where no cluster has two items of a list, as when several models have scored each
+    item, a cluster is an item and a member of its groups.
     """
-    labels = data.kept
-    # From the groups of all rows, as the pairs may be those of the last block only.
-    member = None if inner else _members(data.groups)
-    if cluster is not None:
-        code, labels = cluster.codes[data.ranking.order], cluster.labels
-        rows, shared = (sum_rows(part, code, cluster.size) for part in (rows, shared))
-        if inner is None:
-            member = sum_rows(member, code, cluster.size).astype(bool)
-        else:
-            lists, sums = inner
-            inside = sum_over_queries(replace(lists, cluster=cluster), sums)
-            shared = shared - inside.shared
-            rows[inside.row, inside.group] -= inside.values
+    labels = data.kept if cluster is None else cluster.labels
+    if inner is not None:
+        lists, sums = inner
+        cells, weight = sums.cells, np.asarray(lists.query_weight)
+        unit = replace(lists, cluster=cluster).clusters_of_queries()
+        cell = unit[cells.query] * len(data.groups) + cells.group
+        table = rows.reshape(-1, rows.shape[2])
+        _add_columns(sums.by_cell, cell, weight[cells.query], table)
+        _add_columns(sums.shared, unit, weight, shared)
+        member = None
+    else:
+        # The groups of all rows, as the pairs may be those of the last block only.
+        member = _members(data, cluster, len(rows))
     if data.item_weight is not None:
         # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
         all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)
@@ -253,29 +256,41 @@ def _item_table(
     ).summed()
 
 
-def _members(groups: Groups) -> Array:
-    """Return whether each item is of each group, shape (n, G).
+def _members(data: RankedData, cluster: Codes | None, size: int) -> Array:
+    """Return whether each item, or cluster of them, is of each group, shape (n, G).
 
     The items of a group and all others are two samples; clusters may have both.
     """
-    return np.stack([groups.mask(group) for group in range(len(groups))]).T
+    row, group = data.groups.memberships()
+    if cluster is not None:
+        row = cluster.codes[data.ranking.order[row]]
+    member = np.zeros((size, len(data.groups)), dtype=bool)
+    member[row, group] = True
+    return member
 
 
 def _item_rows(
-    data: RankedData, make_pairs: MakePairs
+    data: RankedData, make_pairs: MakePairs, cluster: Codes | None
 ) -> tuple[list[ColumnSum], Array, Array, tuple[Array, Array] | None]:
-    """Return the supports of the pairs, and the sums of every ranked item.
+    """Return the supports of the pairs, and the sums of ranked items, or of clusters.
 
     The sums are over the pairs that the item is in, on either side: by group (n, G, C)
     and shared (n, D). With weights of queries the last result are the totals without
     these weights, else None.
     """
-    table, shared = np.zeros(0), []
+    ranking, weight, table = data.ranking, data.row_weight, np.zeros(0)
+    unit, size = np.arange(ranking.n_rows), ranking.n_rows
+    if cluster is not None:
+        unit, size = cluster.codes[ranking.order], cluster.size
     for rows, block in data.blocks():
+        of_rows = unit[rows], None if weight is None else weight[rows]
         pairs, plain = make_pairs(block), None
         if data.item_weight is not None:
             plain = make_pairs(block.with_equal_items)
         of_all = pairs.shared_item_sums()
+        if not table.size:
+            table, shared = _empty_rows(size, pairs), np.zeros((size, of_all[0].size))
+            unweighted = np.zeros(table.shape[1:]), np.zeros(shared.shape[1])
         for group in range(len(pairs.groups)):
             sums = np.moveaxis(pairs.item_sums(group), -1, 0)
             if plain is not None:
@@ -283,25 +298,26 @@ def _item_rows(
                 sums = sums * have_pairs(exact, pairs.n_columns)
             if pairs.has_shared:  # here, where both are column by column in memory
                 sums[:, REST] -= of_all
-            if not table.size:
-                table = _empty_rows(data, pairs)
-            table[rows, group] = sums
+            unweighted[0][group] += sums.sum(axis=0).ravel() / 2
+            _add_columns(sums, *of_rows, table[:, group])
             del sums  # before those of the next group
-        shared.append(of_all.reshape(len(of_all), -1))
-    by_group, of_rows = table.reshape(*table.shape[:2], -1), np.concatenate(shared)
-    unweighted = None
-    if (weight := data.row_weight) is not None:
-        unweighted = by_group.sum(axis=0) / 2, of_rows.sum(axis=0) / 2
-        by_group *= weight[:, None, None]
-        of_rows = of_rows * weight[:, None]  # which may be whole numbers
+        unweighted[1][:] += of_all.sum(axis=0).ravel() / 2
+        _add_columns(of_all, *of_rows, shared)
     supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
-    return supports, by_group, of_rows, unweighted
+    return supports, table, shared, None if weight is None else unweighted
 
 
-def _empty_rows(data: RankedData, pairs: Pairs) -> Array:
-    """Return zeros for the sums of items, shape (n, G, blocks, B)."""
-    shape = data.ranking.n_rows, len(pairs.groups), pairs.n_blocks, pairs.n_buckets
-    n_items, n_groups = shape[:2]
+def _add_columns(sums: Array, unit: Array, weight: Array | None, to: Array) -> None:
+    """Add the weighted sums of rows, (n, ...), to those of their units, (size, C)."""
+    columns = sums.reshape(len(sums), to.shape[1]).T
+    for total, column in zip(to.T, columns, strict=True):
+        np.add.at(total, unit, times(column, weight))
+
+
+def _empty_rows(n_items: int, pairs: Pairs) -> Array:
+    """Return zeros for the sums of items, shape (n, G, C)."""
+    n_groups = len(pairs.groups)
+    shape = n_items, n_groups, pairs.n_blocks * pairs.n_buckets
     if n_groups * n_items > _MOST_CELLS:
         raise ValueError(
             f"variance='item' needs a number for each item and group, at most "
