@@ -147,7 +147,7 @@ class Places:
     def tie_bounds(self, rows: Array | slice = EVERY) -> tuple[Array, Array]:
         """Return the first row of the tied block of each row, and one past its last."""
         if not self.has_ties:
-            first = np.arange(self.n_rows)[rows]
+            first = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else rows
             return first, first + 1
         tie = self.tie[rows]
         first = self.tie_starts[tie]

@@ -276,8 +276,7 @@ def _rule(
     check_decreasing(visits)
     if divisor == "pairs":  # then each pair counts 1 at most
         visits = visits / visits[0]
-    everyone = np.ones(data.ranking.n_rows, dtype=bool)
-    return SwapRule(visits, float(tie_cost), comparison, divisor, everyone)
+    return SwapRule(visits, float(tie_cost), comparison, divisor)
 
 
 def _without(data: RankedData, group: Hashable) -> tuple[RankedData, Array]:

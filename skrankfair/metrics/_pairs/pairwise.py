@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,42 +64,34 @@ class Level(NamedTuple):
 
     Within a block the rows keep their ranked order. Every pair of a query with
     different outcomes is in one block of exactly one level, the better with the larger
-    digit. The level of equal outcomes has no digits.
+    digit. On the last level rows of a block with one digit have equal outcomes.
     """
 
     rows: Array
-    digit: Any  # an ndarray of integers, or None
+    digit: Array
     places: Places
+    last: bool
 
-    def parts(self) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield the rows of each digit, and masks of those of smaller and larger ones.
+    def parts(self) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """Yield the rows of each digit, and masks of smaller, larger and equal ones.
 
-        Rows are numbered as in `places`. Those of equal outcomes have every row, also
-        themselves, in both masks.
+        Rows are numbered as in `places`.
         """
-        if self.digit is None:
-            every = np.ones(self.rows.size, dtype=bool)
-            yield np.flatnonzero(every), every, every
-            return
         for digit in range(int(self.digit.max()) + 1):
-            at = np.flatnonzero(self.digit == digit)
-            yield at, self.digit < digit, self.digit > digit
+            equal = self.digit == digit
+            smaller, larger = self.digit < digit, self.digit > digit
+            yield np.flatnonzero(equal), smaller, larger, equal
 
 
-def outcome_levels(
-    ranking: Ranking, codes: Array, equal: bool = False
-) -> Iterator[Level]:
-    """Partition the rows by the digits of their outcome codes, highest digit first.
-
-    With `equal` the last level has the blocks of equal outcomes.
-    """
+def outcome_levels(ranking: Ranking, codes: Array) -> Iterator[Level]:
+    """Partition the rows by the digits of their outcome codes, highest digit first."""
     places: Places = ranking
     rows, tie = np.arange(codes.size), ranking.tie if ranking.has_ties else None
-    n_digits = -(-int(codes.max()).bit_length() // _BITS)
+    n_digits = max(1, -(-int(codes.max()).bit_length() // _BITS))
     for left in range(n_digits, 0, -1):
         digit = (codes >> (left - 1) * _BITS & (1 << _BITS) - 1).astype(np.uint8)
-        yield Level(rows, digit, places)
-        if left == 1 and not equal:
+        yield Level(rows, digit, places, left == 1)
+        if left == 1:
             return
         block = places.query.astype(np.int64) << _BITS | digit
         moved = stable_order(digit)  # blocks may follow each other in any order
@@ -110,8 +102,6 @@ def outcome_levels(
             tie = tie[moved]
             tie_starts = starts_of_runs(tie, starts)
         places = Places(starts, tie_starts)
-    if equal:
-        yield Level(rows, None, places)
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,7 @@ class OutcomeCounts:
         for level in outcome_levels(self.ranking, self.codes):
             rows, places = level.rows, level.places
             in_order = [None if w is None else w[rows] for w in sought]
-            for at, smaller, larger in level.parts():
+            for at, smaller, larger, _ in level.parts():
                 # The row itself is not sought: where no rows are tied, none are.
                 first, last = places.tie_bounds(at) if places.has_ties else (at, at)
                 target, block = rows[at], places.query[at]

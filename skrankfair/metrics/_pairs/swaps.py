@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._estimates.finalize import NOTHING
 from ..._inputs.groups import rows_of_ranges
-from ..._inputs.ranking import RankedData, Ranking
+from ..._inputs.ranking import EVERY, RankedData, Ranking
 from ..._inputs.validation import Array
 from .cluster_rows import QuerySums, cumulated, sums_between, times
 from .pairwise import outcome_codes, outcome_levels
@@ -29,7 +29,8 @@ class SwapRule:
     #: group that `partner` marks.
     comparison: str
     divisor: str | None  # "pairs" for their number, else the largest sum of any ranking
-    partner: Array  # shape (n,): whether a ranked row may be the j of a pair
+    #: Shape (n,) or None: whether a ranked row may be the j of a pair; None: any may.
+    partner: Array | None = None
 
 
 def swap_sums(data: RankedData, rule: SwapRule) -> QuerySums:
@@ -40,7 +41,7 @@ def swap_sums(data: RankedData, rule: SwapRule) -> QuerySums:
     """
     parts = []
     for rows, block in data.blocks():
-        columns = _of_members(block, rule, rule.partner[rows])
+        columns = _of_members(block, rule, rows)
         sums = block.memberships.sums(columns)
         # Below this the difference of sums is rounding.
         sums[0, sums[0] <= NOTHING * (sums[0] + sums[6])] = 0.0
@@ -52,7 +53,7 @@ def swaps_of_items(data: RankedData, rule: SwapRule) -> Array:
     """Return the sum of each ranked row i, its divisor, and its number of pairs."""
     parts = []
     for rows, block in data.blocks():
-        columns = _of_members(block, rule, rule.partner[rows], True)
+        columns = _of_members(block, rule, rows, True)
         columns[0, columns[0] <= NOTHING * (columns[0] + columns[6])] = 0.0
         of_rows = np.empty((3, block.ranking.n_rows))
         of_rows[:, block.memberships.rows] = columns[[0, 1, 7]]
@@ -61,7 +62,7 @@ def swaps_of_items(data: RankedData, rule: SwapRule) -> Array:
 
 
 def _of_members(
-    data: RankedData, rule: SwapRule, partner: Array, by_item: bool = False
+    data: RankedData, rule: SwapRule, block: slice, by_item: bool = False
 ) -> Array:
     """Return the columns of each membership, shape (8, M).
 
@@ -71,14 +72,15 @@ def _of_members(
     the better item of a pair. The eighth is the number of pairs.
     """
     ranking, members = data.ranking, data.memberships
+    partner = None if rule.partner is None else rule.partner[block]
     rows, out = members.rows, np.zeros((8, members.rows.size))
     if not rows.size:
         return out
     codes = outcome_codes(data.y_true, ranking)
     visits_of = _Visits.of(ranking, rule.visits)
     # Smaller, equal and larger outcomes, of the partners and of the cell alone.
-    smaller, equal, larger = _by_outcome(ranking, codes, partner).take(rows, axis=1)
-    equal -= partner[rows]  # the row itself
+    smaller, equal, larger = _by_outcome(ranking, codes, rows, partner)
+    equal -= 1 if partner is None else partner[rows]  # the row itself
     tie_cost = rule.tie_cost if equal.any() else 0.0
     better, worse = _swaps(
         ranking, codes, visits_of, tie_cost, True, False, partner=partner
@@ -88,7 +90,7 @@ def _of_members(
     some, several = members.of_cells(members.sizes > 1)
     if some.size:
         inner, codes = several.ranking(ranking), codes[several.rows]
-        lowest[some], alike[some], highest[some] = _by_outcome(inner, codes)
+        lowest[some], alike[some], highest[some] = _by_outcome(inner, codes, EVERY)
         if rule.comparison == "inter":
             visited = visits_of.take(several.rows)
             out[6, some] = _swaps(inner, codes, visited, tie_cost, by_item)
@@ -168,36 +170,44 @@ def _swaps(
     any is.
     """
     out = np.zeros((len(sides), ranking.n_rows))
-    for level in outcome_levels(ranking, codes, tie_cost > 0):
+    for level in outcome_levels(ranking, codes):
         rows, places = level.rows, level.places
-        cost = tie_cost if level.digit is None else 1.0
         single = visits.single[rows]
         allowed = None if partner is None else partner[rows]
-        for at, smaller, larger in level.parts():
+        cost = tie_cost if level.last else 0.0
+        for at, smaller, larger, equal in level.parts():
             target, block = rows[at], places.query[at]
             first, last = places.tie_bounds(at)
             for better, total in zip(sides, out, strict=True):
-                others = times(smaller if better else larger, allowed)
-                if not others.any():
-                    continue
-                before = cumulated(single * others if better else others)
-                edges = before[places.starts]
+                sought = [(larger, 1.0), (equal, cost)]  # sums of integers are fast
                 if better:
-                    value = before[first] - edges.take(block)
-                else:
-                    value = single[at] * (edges[1:].take(block) - before[last])
-                if visits.tied is not None:
-                    [number] = sums_between(others, first, last)
-                    value += visits.tied[target] * (number - others[at])
-                total[target] += cost * value
+                    sought = [(smaller + cost * equal if cost else smaller, 1.0)]
+                for others, factor in sought:
+                    others = times(others, allowed)
+                    if not (factor and others.any()):
+                        continue
+                    before = cumulated(single * others if better else others)
+                    edges = before[places.starts]
+                    if better:
+                        value = before[first] - edges.take(block)
+                    else:
+                        value = single[at] * (edges[1:].take(block) - before[last])
+                    if visits.tied is not None:
+                        [number] = sums_between(others, first, last)
+                        value += visits.tied[target] * (number - others[at])
+                    total[target] += factor * value
     return out
 
 
-def _by_outcome(ranking: Ranking, codes: Array, partner: Array | None = None) -> Array:
-    """Return how many partners have a smaller, an equal, a larger outcome, (3, n)."""
+def _by_outcome(
+    ranking: Ranking, codes: Array, rows: Array | slice, partner: Array | None = None
+) -> Array:
+    """Return how many partners have a smaller, equal, larger outcome, (3, k)."""
     size = np.maximum.reduceat(codes, ranking.starts[:-1]).astype(np.int64) + 1
     first = np.cumsum(size) - size
-    start, end = first[ranking.query], (first + size)[ranking.query]
-    key = start + codes
+    key = first.take(ranking.query) + codes
     number = np.bincount(key, partner, size.sum())
-    return np.array(sums_between(number, start, key, key + 1, end), dtype=np.int64)
+    start, end = (np.repeat(place, size) for place in (first, first + size))
+    place = np.arange(number.size)
+    counts = sums_between(number, start, place, place + 1, end)
+    return np.array(counts, dtype=np.int64).take(key[rows], axis=1)
