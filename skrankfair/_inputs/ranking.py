@@ -477,6 +477,15 @@ class RankedData:
             return self.ranking.order
         return self.input_rows[self.ranking.order]
 
+    def units(self, codes: Codes | None) -> tuple[Array, Array]:
+        """Return the code of each ranked row, or without codes its number, and labels.
+
+        The labels are those of the codes, or the caller's numbers of the rows.
+        """
+        if codes is None:
+            return np.arange(self.ranking.n_rows), self.kept
+        return codes.codes[self.ranking.order], codes.labels
+
     def check_binary(self, name: str) -> None:
         """Raise a ValueError unless all outcomes are 0 or 1."""
         check_binary(self.y_true, "y_true", f"for {name}", self.kept)

@@ -461,17 +461,14 @@ def _sum_over_rows(
     If `codes` is None each row is a unit of its own. The items of a group and all
     others are two samples.
     """
-    labels, cells = data.ranking.order, Cells.of_rows(data.groups)
-    ranked, size = np.arange(labels.size), labels.size
-    if codes is not None:
-        ranked, size, labels = codes.codes[labels], codes.size, codes.labels
+    (unit, labels), cells = data.units(codes), Cells.of_rows(data.groups)
     if (weight := data.row_weight) is not None:
         columns, shared = columns * weight[:, None], shared * weight[:, None]
     return Rows(
-        ranked[cells.query],
+        unit[cells.query],
         cells.group,
         columns[cells.query],
-        shared=sum_rows(shared, ranked, size),
+        shared=sum_rows(shared, unit, labels.size),
         n_groups=cells.n_groups,
         labels=labels,
         member=np.ones(cells.query.size, dtype=bool),

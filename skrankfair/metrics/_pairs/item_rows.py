@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -145,8 +146,9 @@ def item_sums(data: RankedData, make_pairs: MakePairs) -> ClusterSums:
     inner = None if cluster is None else _pairs_inside(data, cluster, make_pairs)
     supports, rows, shared, unweighted = _item_rows(data, make_pairs, cluster)
     # Every pair is in the rows of both its items.
-    totals = np.einsum("qgc->gc", rows) / 2, shared.sum(axis=0) / 2
-    table = _item_table(data, cluster, inner, rows, shared, totals[0])
+    half = np.full(len(rows), 0.5)
+    totals = np.tensordot(half, rows, 1), half @ shared
+    table = _item_table(data, cluster, inner, (rows, shared), totals[0])
     table = replace(table, unweighted=unweighted)
     return ClusterSums.from_rows(data.groups.labels, table, supports, totals)
 
@@ -158,8 +160,8 @@ def two_way_sums(
     # An item that a list has twice recurs with its user too.
     crossed = cluster.crossed(item)
     inner = _pairs_inside(data, crossed, make_pairs)
-    supports, by_group, shared, unweighted = _item_rows(data, make_pairs, crossed)
-    sums = by_group, shared
+    supports, rows, shared, unweighted = _item_rows(data, make_pairs, crossed)
+    sums = rows, shared
     # Both items of a pair are of one user.
     [code] = small_codes(crossed.labels // item.size)
     by_user, of_users = (sum_rows(part, code, cluster.size) / 2 for part in sums)
@@ -169,16 +171,15 @@ def two_way_sums(
     table = Rows.of_all(by_user, of_users, cluster.labels)
     table = replace(table, unweighted=unweighted)
     users = ClusterSums.from_rows(data.groups.labels, table, supports)
-    of_items, of_both = (
-        ClusterSums.from_rows(
-            users.groups,
-            _item_table(data, codes, inner, rows, common, users.by_group),
-            supports,
-            users.totals,
-        )
-        for codes, (rows, common) in ((item, by_item), (crossed, sums))
+    tables = (
+        _item_table(data, codes, inner, parts, users.by_group)
+        for codes, parts in ((item, by_item), (crossed, sums))
     )
-    return TwoWaySums.of_ways(users, of_items, of_both)
+    ways = (
+        ClusterSums.from_rows(users.groups, table, supports, users.totals)
+        for table in tables
+    )
+    return TwoWaySums.of_ways(users, *ways)
 
 
 def _pairs_inside(
@@ -209,51 +210,43 @@ def _item_table(
     data: RankedData,
     cluster: Codes | None,
     inner: tuple[RankedData, QuerySums] | None,
-    rows: Array,
-    shared: Array,
+    sums: Sequence[Array],
     total: Array,
 ) -> Rows:
     """Return the table of the sums of ranked items, or of clusters of them.
 
-    `rows` (n, G, C) and `shared` (n, D) are the sums of each of them, and `total` the
-    column totals by group over the pairs. A pair inside a cluster counts once in it.
-    Where no cluster has two items of a list, as when several models have scored each
-    item, a cluster is an item and a member of its groups.
+    `sums` are those of each of them by group (n, G, C) and shared (n, D), and `total`
+    the column totals by group over the pairs. A pair inside a cluster counts once in
+    it. Where no cluster has two items of a list, as when several models have scored
+    each item, a cluster is an item and a member of its groups.
     """
-    labels = data.kept if cluster is None else cluster.labels
-    if inner is not None:
-        lists, sums = inner
-        cells, weight = sums.cells, np.asarray(lists.query_weight)
+    (rows, shared), member = sums, None
+    if inner is None:
+        member = _members(data, cluster, len(rows))
+    else:
+        lists, inside = inner
+        cells, weight = inside.cells, np.asarray(lists.query_weight)
         unit = replace(lists, cluster=cluster).clusters_of_queries()
         cell = unit[cells.query] * len(data.groups) + cells.group
         table = rows.reshape(-1, rows.shape[2])
-        _add_columns(sums.by_cell, cell, weight[cells.query], table)
-        _add_columns(sums.shared, unit, weight, shared)
-        member = None
-    else:
-        # The groups of all rows, as the pairs may be those of the last block only.
-        member = _members(data, cluster, len(rows))
+        _add_rows(inside.by_cell, cell, table, weight[cells.query])
+        _add_rows(inside.shared, unit, shared, weight)
     if data.item_weight is not None:
         # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
         all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)
         rows = np.where(all_of_it, total, rows)
+    everywhere = Rows.of_all(rows, shared, data.units(cluster)[1], member)
     # A table of which half the numbers are 0 takes half as long with its zeros.
     if np.count_nonzero(rows) > rows.size / 4:
-        return Rows.of_all(rows, shared, labels, member)
+        return everywhere
     # To leave out an item that is in no pairs changes nothing.
-    filled = reduce(np.logical_or, (column != 0 for column in np.moveaxis(rows, 2, 0)))
+    filled, of_all = (
+        reduce(np.logical_or, np.moveaxis(sums, -1, 0), np.zeros(sums.shape[:-1], bool))
+        for sums in (rows, shared)
+    )
     if member is not None:
-        filled |= member & shared.any(axis=1, keepdims=True)
-    row, group = np.nonzero(filled)
-    return Rows(
-        row,
-        group,
-        rows[filled],
-        shared=shared,
-        n_groups=rows.shape[1],
-        labels=labels,
-        member=None if member is None else member[filled],
-    ).summed()
+        filled |= member & of_all[:, None]
+    return everywhere.only(np.flatnonzero(filled))
 
 
 def _members(data: RankedData, cluster: Codes | None, size: int) -> Array:
@@ -261,11 +254,9 @@ def _members(data: RankedData, cluster: Codes | None, size: int) -> Array:
 
     The items of a group and all others are two samples; clusters may have both.
     """
-    row, group = data.groups.memberships()
-    if cluster is not None:
-        row = cluster.codes[data.ranking.order[row]]
+    (unit, _), (row, group) = data.units(cluster), data.groups.memberships()
     member = np.zeros((size, len(data.groups)), dtype=bool)
-    member[row, group] = True
+    member[unit[row], group] = True
     return member
 
 
@@ -278,18 +269,19 @@ def _item_rows(
     and shared (n, D). With weights of queries the last result are the totals without
     these weights, else None.
     """
-    ranking, weight, table = data.ranking, data.row_weight, np.zeros(0)
-    unit, size = np.arange(ranking.n_rows), ranking.n_rows
-    if cluster is not None:
-        unit, size = cluster.codes[ranking.order], cluster.size
+    unit, labels = data.units(cluster)
+    table = np.zeros(0)
     for rows, block in data.blocks():
-        of_rows = unit[rows], None if weight is None else weight[rows]
-        pairs, plain = make_pairs(block), None
+        pairs, plain, weight = make_pairs(block), None, block.row_weight
         if data.item_weight is not None:
             plain = make_pairs(block.with_equal_items)
         of_all = pairs.shared_item_sums()
         if not table.size:
-            table, shared = _empty_rows(size, pairs), np.zeros((size, of_all[0].size))
+            n_units = labels.size
+            table, shared = (
+                _empty_rows(n_units, pairs),
+                np.zeros((n_units, of_all[0].size)),
+            )
             unweighted = np.zeros(table.shape[1:]), np.zeros(shared.shape[1])
         for group in range(len(pairs.groups)):
             sums = np.moveaxis(pairs.item_sums(group), -1, 0)
@@ -299,18 +291,18 @@ def _item_rows(
             if pairs.has_shared:  # here, where both are column by column in memory
                 sums[:, REST] -= of_all
             unweighted[0][group] += sums.sum(axis=0).ravel() / 2
-            _add_columns(sums, *of_rows, table[:, group])
+            _add_rows(sums, unit[rows], table[:, group], weight)
             del sums  # before those of the next group
         unweighted[1][:] += of_all.sum(axis=0).ravel() / 2
-        _add_columns(of_all, *of_rows, shared)
+        _add_rows(of_all, unit[rows], shared, weight)
     supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
     return supports, table, shared, None if weight is None else unweighted
 
 
-def _add_columns(sums: Array, unit: Array, weight: Array | None, to: Array) -> None:
-    """Add the weighted sums of rows, (n, ...), to those of their units, (size, C)."""
-    columns = sums.reshape(len(sums), to.shape[1]).T
-    for total, column in zip(to.T, columns, strict=True):
+def _add_rows(sums: Array, unit: Array, to: Array, weight: Array | None) -> None:
+    """Add the weighted sums of rows, (n, ...), by unit to others, (size, C)."""
+    columns = (part.reshape(len(part), -1).T for part in (to, sums))
+    for total, column in zip(*columns, strict=True):
         np.add.at(total, unit, times(column, weight))
 
 

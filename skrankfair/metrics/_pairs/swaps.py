@@ -77,7 +77,7 @@ def _of_members(
     if not rows.size:
         return out
     codes = outcome_codes(data.y_true, ranking)
-    visits_of = _Visits.of(ranking, rule.visits)
+    visits_of = _expected_visits(ranking, rule.visits)
     # Smaller, equal and larger outcomes, of the partners and of the cell alone.
     smaller, equal, larger = _by_outcome(ranking, codes, rows, partner)
     equal -= 1 if partner is None else partner[rows]  # the row itself
@@ -92,7 +92,7 @@ def _of_members(
         inner, codes = several.ranking(ranking), codes[several.rows]
         lowest[some], alike[some], highest[some] = _by_outcome(inner, codes, EVERY)
         if rule.comparison == "inter":
-            visited = visits_of.take(several.rows)
+            visited = visits_of.take(several.rows, axis=1)
             out[6, some] = _swaps(inner, codes, visited, tie_cost, by_item)
     if rule.comparison == "inter":
         smaller, equal, larger = smaller - lowest, equal - alike + 1, larger - highest
@@ -123,42 +123,29 @@ def _of_members(
     return out
 
 
-@dataclass(frozen=True)
-class _Visits:
-    """Expected visits to each row, alone and as the upper one of two tied rows."""
+def _expected_visits(ranking: Ranking, visits: Array) -> Array:
+    """Return visits to ranked rows, alone and as the upper one of two tied rows.
 
-    single: Array
-    tied: Array | None
-
-    @classmethod
-    def of(cls, ranking: Ranking, visits: Array) -> _Visits:
-        """Return the visits to ranked rows.
-
-        For two rows i and j of a tied block of m rows in random order they are the
-        visits to j where i is below it: ``Σ_k F(k) (end - 1 - k) / (m (m - 1))``, as
-        j is at place k and i at any of the later ones.
-        """
-        single = ranking.values_at(visits)
-        if not ranking.has_ties:
-            return cls(single, None)
-        first, last = ranking.place_bounds(ranking.tie_starts)
-        block, place = rows_of_ranges(first, last - first)
-        total = np.bincount(block, visits[place] * (last[block] - place - 1))
-        size = (last - first).astype(float)
-        np.divide(total, size * (size - 1), out=total, where=size > 1)
-        total = total[ranking.tie]
-        return cls(single, total)
-
-    def take(self, rows: Array) -> _Visits:
-        """Return the visits to some rows."""
-        tied = None if self.tied is None else self.tied[rows]
-        return _Visits(self.single[rows], tied)
+    The shape is (2, n), or (1, n) without ties. For two rows i and j of a tied block of
+    m rows in random order the latter are the visits to j where i is below it:
+    ``Σ_k F(k) (end - 1 - k) / (m (m - 1))``, as j is at place k and i at any of the
+    later ones.
+    """
+    single = ranking.values_at(visits)
+    if not ranking.has_ties:
+        return single[None]
+    first, last = ranking.place_bounds(ranking.tie_starts)
+    block, place = rows_of_ranges(first, last - first)
+    total = np.bincount(block, visits[place] * (last[block] - place - 1))
+    size = (last - first).astype(float)
+    np.divide(total, size * (size - 1), out=total, where=size > 1)
+    return np.stack([single, total[ranking.tie]])
 
 
 def _swaps(
     ranking: Ranking,
     codes: Array,
-    visits: _Visits,
+    visits: Array,
     tie_cost: float,
     *sides: bool,
     partner: Array | None = None,
@@ -172,7 +159,7 @@ def _swaps(
     out = np.zeros((len(sides), ranking.n_rows))
     for level in outcome_levels(ranking, codes):
         rows, places = level.rows, level.places
-        single = visits.single[rows]
+        single = visits[0, rows]
         allowed = None if partner is None else partner[rows]
         cost = tie_cost if level.last else 0.0
         for at, smaller, larger, equal in level.parts():
@@ -192,9 +179,9 @@ def _swaps(
                         value = before[first] - edges.take(block)
                     else:
                         value = single[at] * (edges[1:].take(block) - before[last])
-                    if visits.tied is not None:
+                    if len(visits) > 1:  # rows are tied
                         [number] = sums_between(others, first, last)
-                        value += visits.tied[target] * (number - others[at])
+                        value += visits[1, target] * (number - others[at])
                     total[target] += factor * value
     return out
 
