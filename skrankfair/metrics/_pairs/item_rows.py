@@ -269,8 +269,7 @@ def _item_rows(
     and shared (n, D). With weights of queries the last result are the totals without
     these weights, else None.
     """
-    unit, labels = data.units(cluster)
-    table = np.zeros(0)
+    (unit, labels), table = data.units(cluster), np.zeros(0)
     for rows, block in data.blocks():
         pairs, plain, weight = make_pairs(block), None, block.row_weight
         if data.item_weight is not None:
@@ -283,18 +282,19 @@ def _item_rows(
                 np.zeros((n_units, of_all[0].size)),
             )
             unweighted = np.zeros(table.shape[1:]), np.zeros(shared.shape[1])
+        unweighted[1][:] += of_all.sum(axis=0).ravel() / 2
+        _add_rows(of_all, unit[rows], shared, weight)
+        del of_all  # before the sums of groups
         for group in range(len(pairs.groups)):
             sums = np.moveaxis(pairs.item_sums(group), -1, 0)
             if plain is not None:
                 exact = np.moveaxis(plain.item_sums(group), -1, 0)
                 sums = sums * have_pairs(exact, pairs.n_columns)
             if pairs.has_shared:  # here, where both are column by column in memory
-                sums[:, REST] -= of_all
+                sums[:, REST] -= pairs.shared_item_sums()
             unweighted[0][group] += sums.sum(axis=0).ravel() / 2
             _add_rows(sums, unit[rows], table[:, group], weight)
             del sums  # before those of the next group
-        unweighted[1][:] += of_all.sum(axis=0).ravel() / 2
-        _add_rows(of_all, unit[rows], shared, weight)
     supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
     return supports, table, shared, None if weight is None else unweighted
 
