@@ -255,12 +255,12 @@ class MatchedPairs(NearPairs):
         out[:, memberships.rows[focal[chosen]]] = columns.take(chosen, axis=1)
         low, high = members_with_row(ranges.low[some], ranges.high[some], n_rows)
         rows = np.flatnonzero((low < high) & ~self.groups.mask(group))
+        low, high = low[rows], high[rows]
         out[:, rows] = self._partner_columns(
             PartnerRanges(
                 members,
                 lambda place: np.searchsorted(members, place),
-                *(low[rows], high[rows], rows),
-                np.broadcast_to(group, rows.size),
+                *(low, high, rows, np.broadcast_to(group, rows.size)),
             )
         )
         return out[:, None]
