@@ -446,7 +446,7 @@ ANSWER = (
     "as long, and 310 bytes per row. Time grows in proportion to the rows, and a",
     "hundred million rows of files take less than twice what the engine itself needs",
     'to sort them ("Beyond memory"). Errors for repeated users and items take 2.5 to 3',
-    "times those for users alone, and up to 310 bytes per row. Groups cost more: for",
+    "times those for users alone, and up to 190 bytes per row. Groups cost more: for",
     'ten thousand of them see "Ten thousand groups". 300 groups in one list take 14 to',
     "60 times as long as two, half a second for 20,000 rows, since each item has a",
     "number for each group, and one list of more than 10^8 items × groups is refused.",
