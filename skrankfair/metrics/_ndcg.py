@@ -15,6 +15,7 @@ from .._inputs.ranking import Cells, RankedData, Ranking, measured, order_rows
 from .._inputs.validation import Array, check_choice, check_magnitude, check_number
 from ._make_metric import check_one_group
 from ._pairs.cluster_rows import QuerySums, query_estimates
+from ._pairs.near import reach
 from ._position_weights import DCG, PositionWeight, check_decreasing
 
 _HUGE = 1e250
@@ -51,14 +52,6 @@ def _gains_of(y: Array, gain: str, normalize: bool) -> Array:
     if not normalize:
         check_magnitude(y_true=gains)
     return gains
-
-
-def _values_of(ranking: Ranking, gains: Array, discounts: Array, best: Array) -> Array:
-    """Return the value of each query, and whether it has one, shape (Q, 2)."""
-    # A tied item is at each place of its block with equal probability.
-    total = np.add.reduceat(gains * ranking.values_at(discounts), ranking.starts[:-1])
-    value = np.divide(total, best, out=np.zeros(best.size), where=best > 0)
-    return np.stack([value, best > 0], axis=1)
 
 
 def _weighed(
@@ -107,7 +100,10 @@ def ndcg_estimates(
     weight, gains, discounts, best = _weighed(
         data, k, gain, position_weight, patience, normalize
     )
-    value = _values_of(ranking, gains, discounts, best)
+    # A tied item is at each place of its block with equal probability.
+    total = np.add.reduceat(gains * ranking.values_at(discounts), ranking.starts[:-1])
+    value = np.divide(total, best, out=np.zeros(best.size), where=best > 0)
+    value = np.stack([value, best > 0], axis=1)
     if by_group:
         check_one_group(data, "ndcg")
     groups = data.groups if by_group else Groups.of_everyone(ranking.n_rows)
@@ -158,19 +154,29 @@ def _boost_estimates(
     weight, gains, discounts, best = _weighed(
         data, k, gain, position_weight, patience, normalize
     )
-    before = _values_of(ranking, gains, discounts, best)
-    cells, by_cell = members.cells, np.ones((members.sizes.size, 2))
+    score, cells, has_value = ranking.score, members.cells, best > 0
+    gains = gains / np.where(has_value, best, np.inf)[ranking.query]
+    visits = discounts[ranking.position()]
+    before, change = ranking.tie_means(visits), np.zeros(members.sizes.size)
     lengths = ranking.lengths[cells.query]
     batch = (np.cumsum(lengths) - lengths) // _TOGETHER
     for some in np.split(np.arange(batch.size), starts_of_runs(batch)[1:]):
-        # The list of each cell anew, with its group raised.
-        query, group = cells.query[some], cells.group[some]
-        number, rows = rows_of_ranges(ranking.starts[query], lengths[some])
-        raised = float(boost) * members.contain(rows, group[number])
-        after = Ranking.from_scores(ranking.score[rows] + raised, number)
-        value = _values_of(after, gains[rows[after.order]], discounts, best[query])
-        by_cell[some, 0] = (value - before[query])[:, 0]
-    by_cell *= before[cells.query, 1:]
+        # Rows keep their places if they are above the place to which the first member
+        # rises, or below the last member; if boost < 0, the other way round.
+        ends = []
+        for past, step in enumerate((-1, 1)):
+            row = members.rows[members.starts[some + past] - past]
+            bound = ranking.starts[cells.query[some] + past] - past
+            limit = np.maximum(step * (score[row] - (score[row] + boost)), 0.0)
+            ends.append(reach(score, row, bound, score[row], limit, step))
+        # The other rows of the list of each cell anew, with its group raised.
+        number, rows = rows_of_ranges(ends[0], ends[1] - ends[0] + 1)
+        raised = float(boost) * members.contain(rows, cells.group[some][number])
+        after = Ranking.from_scores(score[rows] + raised, number)
+        moved, rows = after.tie_means(visits[rows]), rows[after.order]
+        moved -= before[rows]
+        change[some] = np.add.reduceat(gains[rows] * moved, after.starts[:-1])
+    by_cell = np.stack([change, has_value[cells.query]], axis=1)
     metric = Metric(
         "boost_value",
         mean_over_all,
@@ -183,9 +189,8 @@ def _boost_estimates(
     )
     options = {"boost": float(boost), "k": k, "gain": gain}
     parameters = {**options, **weight.parameters, "normalize": normalize}
-    return query_estimates(
-        data, metric, QuerySums(cells, by_cell, before[:, 1:]), parameters
-    )
+    sums = QuerySums(cells, by_cell, 1.0 * has_value[:, None])
+    return query_estimates(data, metric, sums, parameters)
 
 
 def ndcg(
