@@ -93,7 +93,7 @@ class Sample:
         """Whether each row is the only one of its cluster in its group."""
         return self.segment_starts.size == self.x.size
 
-    def take(self, rows: Array) -> Sample:
+    def take(self, rows: Array | slice) -> Sample:
         """Return some rows, in the same order; clusters keep their numbers."""
         return replace(
             self,

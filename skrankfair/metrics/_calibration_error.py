@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .._estimates.storage import stored
 from .._estimates.sums import ClusterSums
 from .._inputs.columns import given_columns
 from .._inputs.groups import rows_of_ranges, stable_order, starts_of_runs
+from .._inputs.ranking import order_rows
 from .._inputs.score_rows import Sample, ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
@@ -45,93 +47,107 @@ _ROWS = ColumnSum(2, 3)
 _FEWEST_NARROW = 15
 # A fall of a mean below this share of the outcomes is rounding.
 _ROUNDING = 1e-10
+# Rows of small groups that are worked on at once.
+_TOGETHER = 1 << 12
 # The number of scores at which the variance of a curve is computed.
 _N_POINTS = 64
 
 
 @dataclass(frozen=True)
 class SortedScores:
-    """Rows in blocks of equal score, from the lowest, with cumulated sums."""
+    """Rows in blocks of equal score, from the lowest, of one group after the other.
+
+    Groups follow each other on one line of mass, each in a unit of its own.
+    """
 
     block: Array  # shape (n,), int64: block of each row
-    mass: Array  # shape (T + 1,): weight of all rows before each block, and of all
-    gap: Array  # shape (T + 1,): the same of weight times score minus outcome
-    #: The weight that all rows share, of which resamples have multiples; None where
-    #: weights differ, so that the edge of a bin may cut a row.
-    unit: float | None
+    first: Array  # shape (G + 1,): first block of each group, and the number of blocks
+    size: Array  # shape (G,): number of rows
+    #: Shape (G,). The weight that all rows of a group share, of which resamples have
+    #: multiples; else a power of two near the mean weight, which adds no rounding.
+    unit: Array
+    alike: Array  # shape (G,): whether rows share one weight; else an edge may cut one
+    weight: Array  # shape (n,)
 
     @classmethod
     def of_sample(cls, sample: Sample) -> SortedScores:
-        """Sort the rows of one group."""
-        alike = np.allclose(sample.share, sample.unit, rtol=1e-14, atol=0)
-        unit = float(sample.share[0]) if alike and sample.x.size else None
-        block = np.unique(sample.x, return_inverse=True)[1]
-        return cls.of_blocks(block, sample, sample.share, unit)
+        """Sort the rows of groups, which come one group after the other."""
+        starts = np.append(starts_of_runs(sample.group), sample.x.size)
+        order, size = order_rows(sample.group, -sample.x), np.diff(starts)
+        first, block = starts_of_runs(sample.x[order], starts), np.empty_like(order)
+        block[order] = np.searchsorted(first, np.arange(order.size), side="right") - 1
+        alike = np.isclose(sample.share, sample.unit, rtol=1e-14, atol=0)
+        alike = np.logical_and.reduceat(alike, starts[:-1])
+        unit = np.add.reduceat(sample.share, starts[:-1]) / size
+        unit = np.where(alike, unit, np.exp2(np.rint(np.log2(unit))))
+        first = np.searchsorted(first, starts)
+        return cls(block, first, size, unit, alike, sample.share)
 
-    @classmethod
-    def of_blocks(
-        cls, block: Array, sample: Sample, weight: Array, unit: float | None
-    ) -> SortedScores:
-        """Sum the rows of each block with these weights."""
-        mass = _sums_before(block, weight)
-        if unit is not None:
-            mass = unit * np.rint(mass / unit)
-        gap = _sums_before(block, weight * (sample.x - sample.y))
-        return cls(block, mass, gap, unit)
+    @cached_property
+    def share(self) -> Array:
+        """The weight of each row in the unit of its group, shape (n,)."""
+        return self.weight / np.repeat(self.unit, self.size)
 
-    def edges(self, n_bins: int) -> Array:
-        """Return the mass before each bin, then the whole mass, up to (n_bins + 1,).
+    @cached_property
+    def mass(self) -> Array:
+        """The mass of all rows before each block, and of all, shape (T + 1,)."""
+        size = np.bincount(self.block, self.share)
+        np.rint(size, out=size, where=np.repeat(self.alike, np.diff(self.first)))
+        return np.append(0.0, np.cumsum(size))
+
+    def edges(self, n_bins: Array) -> tuple[Array, Array]:
+        """Return the mass before each bin, and of all, and the group of each bin.
 
         The row of rank r (from 0) of n is in bin ``floor(r · n_bins / n)``. Bins that
         lie within a block of equal scores have one mean and are one; none is empty.
         """
-        if self.unit is not None:
-            total = round(self.mass[-1] / self.unit)
-            edges = self.unit * -(-np.arange(n_bins + 1) * total // n_bins)
-        else:
-            edges = np.arange(n_bins + 1) * self.mass[-1] / n_bins
-            edges[-1] = self.mass[-1]  # the cumulated sum has rounding
+        base = self.mass[self.first]
+        group, place = rows_of_ranges(np.zeros_like(n_bins), n_bins)
+        part = place * np.diff(base)[group] / n_bins[group]
+        np.ceil(part, out=part, where=self.alike[group])
+        edges = np.append(base[group] + part, base[-1])
         block = np.searchsorted(self.mass, edges, side="right") - 1
         inside = self.mass[block] < edges
         within = inside[:-1] & inside[1:] & (block[:-1] == block[1:])
         between = 1 + np.flatnonzero(within[:-1] & within[1:])
-        return np.unique(np.delete(edges, between))
-
-    def means(self, edges: Array, sums: Array) -> Array:
-        """Return means within bins, in which a cut block adds its share."""
-        return np.diff(np.interp(edges, self.mass, sums)) / np.diff(edges)
+        edges = np.unique(np.delete(edges, between))
+        return edges, np.searchsorted(base, edges[:-1], side="right") - 1
 
     def overlaps(self, edges: Array) -> tuple[Array, Array, Array]:
-        """Return blocks, bins that have a part of them, and the share that it is."""
+        """Return rows, bins that have a part of them, and the share that it is.
+
+        A tied row is in all bins of its block, in equal parts.
+        """
         cuts = np.sort(np.append(self.mass, edges))
         cuts = cuts[np.diff(cuts, prepend=-1) > 0]
-        block, place = (
-            np.searchsorted(borders, cuts[:-1], side="right") - 1
-            for borders in (self.mass, edges)
-        )
-        return block, place, np.diff(cuts) / np.diff(self.mass)[block]
+        block = np.searchsorted(self.mass, cuts[:-1], side="right") - 1
+        place = np.searchsorted(edges, cuts[:-1], side="right") - 1
+        share = np.diff(cuts) / np.diff(self.mass)[block]
+        size = np.bincount(block, minlength=self.mass.size - 1)
+        first = np.cumsum(size) - size
+        row, part = rows_of_ranges(first[self.block], size[self.block])
+        return row, place[part], share[part]
 
-    def sweep(self, sample: Sample) -> int:
-        """Return the largest number of bins up to which no mean outcome falls.
+    def sweep(self, y: Array) -> Array:
+        """Return the largest number of bins up to which no mean outcome falls, (G,).
 
-        Numbers 2, 3, ... are tried, below the number of rows.
+        Numbers 2, 3, ... are tried, below the number of rows of the group.
         """
-        n_rows = self.block.size
-        outcome = _sums_before(self.block, sample.share * sample.y)
-        levels = np.diff(outcome) / np.diff(self.mass)
-        if (np.diff(levels) >= 0).all():
-            return max(1, n_rows - 1)
-        rounding = _ROUNDING * np.abs(levels).max()
-        for n_bins in range(2, n_rows):
-            means = self.means(self.edges(n_bins), outcome)
-            if (np.diff(means) < -rounding).any():
-                return n_bins - 1
-        return max(1, n_rows - 1)
-
-
-def _sums_before(block: Array, values: Array) -> Array:
-    """Return the sums of rows before each block, and of all, shape (T + 1,)."""
-    return np.concatenate([[0.0], np.cumsum(np.bincount(block, values))])
+        mass, outcome = np.diff(self.mass), np.bincount(self.block, self.share * y)
+        group = np.repeat(np.arange(self.size.size), np.diff(self.first))
+        levels, outcome = outcome / mass, np.append(0.0, np.cumsum(outcome))
+        rounding = _ROUNDING * np.maximum.reduceat(np.abs(levels), self.first[:-1])
+        falls = (np.diff(levels) < 0) & (group[1:] == group[:-1])
+        active = np.isin(np.arange(self.size.size), group[1:][falls])
+        most = np.maximum(1, self.size - 1)
+        n_bins = 1
+        while (active := active & (self.size > n_bins + 1)).any():
+            n_bins += 1
+            edges, group = self.edges(np.where(active, n_bins, 1))
+            means = np.diff(np.interp(edges, self.mass, outcome)) / np.diff(edges)
+            falls = (group[1:] == group[:-1]) & (np.diff(means) < -rounding[group[1:]])
+            most[group[1:][falls]], active[group[1:][falls]] = n_bins - 1, False
+        return most
 
 
 @stored("RootMeanSquare")
@@ -231,69 +247,54 @@ def bandwidth_of_group(
 
 @dataclass(frozen=True)
 class _BinSquares:
-    """The squares of the gaps of one group in bins of equal mass."""
+    """The squares of the gaps of groups in bins of equal mass."""
 
     sample: Sample
     scores: SortedScores
-    n_bins: int
+    n_bins: Array  # of each group
 
     @cached_property
-    def _bins(self) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-        """The mass and the mean gap of each bin, and what it has of each block."""
-        edges = self.scores.edges(self.n_bins)
-        gaps = self.scores.means(edges, self.scores.gap)
-        return np.diff(edges), gaps, self.scores.overlaps(edges)
+    def _bins(self) -> tuple[Array, ...]:
+        """The group, mass and mean gap of each bin, and the parts of rows in it."""
+        edges, group = self.scores.edges(self.n_bins)
+        row, place, share = self.scores.overlaps(edges)
+        pull = share * (self.scores.share * (self.sample.x - self.sample.y))[row]
+        mass = np.diff(edges)
+        return group, mass, np.bincount(place, pull) / mass, row, place, share
 
     def linear(self) -> Array:
         """Return the first-order share in their sum of a unit of weight of each row.
 
-        It has shape (n,). A tied row is in all bins of its block, in equal parts.
+        It has shape (n,).
         """
-        _, gaps, (block, place, share) = self._bins
-        slope, square = (
-            np.bincount(block, share * values[place])[self.scores.block]
-            for values in (2 * gaps, gaps**2)
-        )
+        _, _, gap, row, place, share = self._bins
+        slope, square = (np.bincount(row, share * v[place]) for v in (2 * gap, gap**2))
         return slope * (self.sample.x - self.sample.y) - square
 
-    def noise(self) -> float:
-        """Return the sum that noise alone would make, were scores the mean outcomes.
+    def noise(self) -> Array:
+        """Return the means that noise alone would make, were scores the mean outcomes.
 
-        It is the sum over bins of the variance of the mean gap, from the clusters, each
-        times the mass of its bin.
+        They are the means over bins of the variance of the mean gap, from the clusters,
+        each times the mass of its bin.
         """
-        sample, (mass, gap, _) = self.sample, self._bins
-        row, place, row_mass = self._parts()
+        sample, (group, mass, gap, row, place, share) = self.sample, self._bins
+        row_mass = share * self.scores.share[row]
         pull = row_mass * (sample.x[row] - sample.y[row] - gap[place])
         # The sums of each cluster in each bin.
         key = sample.cluster[row] * np.int64(mass.size) + place
-        del row  # which takes room where groups are large
         order = stable_order(key)
         cells = starts_of_runs(key[order])
-        squares, masses = (
-            np.bincount(
-                place[order[cells]],
-                np.add.reduceat(values[order], cells) ** 2,
-                mass.size,
-            )
-            for values in (pull, row_mass)
-        )
-        return float(_noise_of_bins(mass, gap, squares, masses).sum())
+        sums = [np.add.reduceat(v[order], cells) ** 2 for v in (pull, row_mass)]
+        squares, masses = (np.bincount(place[order[cells]], v, mass.size) for v in sums)
+        noise = np.bincount(group, _noise_of_bins(mass, gap, squares, masses))
+        return noise / np.bincount(group, mass)
 
-    def _parts(self) -> tuple[Array, Array, Array]:
-        """Return the row, the bin and the mass of each part of a row in one bin."""
-        of_rows, (_, _, (block, places, shares)) = self.scores.block, self._bins
-        first = starts_of_runs(block)
-        size = np.diff(first, append=block.size)
-        row, part = rows_of_ranges(first[of_rows], size[of_rows])
-        return row, places[part], shares[part] * self.sample.share[row]
-
-    def refit(self, weight: Array) -> float:
-        """Return their sum for other weights of the rows."""
-        scores = self.scores
-        again = SortedScores.of_blocks(scores.block, self.sample, weight, scores.unit)
-        edges = again.edges(self.n_bins)
-        return float(np.diff(edges) @ again.means(edges, again.gap) ** 2)
+    def refit(self, counts: Array) -> Array:
+        """Return their sums where clusters count so often, shape (G,)."""
+        weight = self.sample.share * counts[self.sample.cluster]
+        again = replace(self, scores=replace(self.scores, weight=weight))
+        group, mass, gap, *_ = again._bins
+        return self.scores.unit * np.bincount(group, mass * gap**2, self.n_bins.size)
 
 
 @dataclass(frozen=True)
@@ -322,8 +323,8 @@ class _SmoothSquares:
         level, slope, _ = kernel_sums(x, x, columns, *smooth)
         return gap**2 + 2 * (slope - y * level)
 
-    def noise(self) -> float:
-        """Return the sum that noise alone would make: the variance of the curve.
+    def noise(self) -> Array:
+        """Return the mean that noise alone would make: the variance of the curve.
 
         It is computed at a few scores, and interpolated by lines between them.
         """
@@ -331,19 +332,27 @@ class _SmoothSquares:
         points = np.unique(np.quantile(x, np.linspace(0, 1, _N_POINTS)))
         curve = curve_on_grid(self.sample, points, self.bandwidth, self.kernel)
         variance = np.interp(x, points, np.nan_to_num(curve.standard_error) ** 2)
-        return float(self.sample.share @ variance)
+        return np.average(variance, weights=self.sample.share, keepdims=True)
 
-    def refit(self, weight: Array) -> float:
-        """Return their sum for other weights of the rows."""
-        x, y = self.sample.x, self.sample.y
-        curve = repeated_means(x, y, weight[None], self.bandwidth, self.kernel)[0]
-        return float(weight @ np.where(weight > 0, x - curve, 0.0) ** 2)
+    def refit(self, counts: Array) -> Array:
+        """Return their sum where clusters count so often, shape (1,)."""
+        x, y, weight = (
+            self.sample.x,
+            self.sample.y,
+            self.sample.share * counts[self.sample.cluster],
+        )
+        curve = repeated_means(x, y, weight[None], self.bandwidth, self.kernel)
+        return np.where(weight > 0, x - curve, 0.0) ** 2 @ weight
+
+
+#: Squares of some groups: of bins of all of them, or of the curve of each.
+_Squares = list[_BinSquares] | list[_SmoothSquares]
 
 
 def _fitted(
     rows: ScoreRows,
     sample: Sample,
-    make_squares: Callable[[Hashable, Sample], Sequence[_SmoothSquares | _BinSquares]],
+    make_squares: Callable[[Sample], tuple[_Squares, _Squares]],
 ) -> tuple[ClusterSums, KnownNoise, KnownNoise]:
     """Return the sums of squares of each group, and the part that is noise.
 
@@ -353,30 +362,30 @@ def _fitted(
     labels = rows.groups.labels
     linear = np.zeros((2, sample.x.size))
     noise = np.full((2, len(labels)), np.nan)
-    of_groups = enumerate(sample.rows_of_groups(len(labels)))
-    present = [(group, place) for group, place in of_groups if place.size]
+    size, order = np.bincount(sample.group), np.argsort(sample.group, kind="stable")
+    batch = (np.cumsum(size) - size) // _TOGETHER
+    # The rows of some groups at a time.
+    places = np.split(order, starts_of_runs(batch[sample.group[order]]))[1:]
 
-    def fit(group: int, place: Array) -> None:
-        of_group = sample.take(place)
-        for i, squares in enumerate(make_squares(labels[group], of_group)):
-            linear[i, place] = squares.linear()
-            noise[i, group] = squares.noise() / of_group.share.sum()
+    def fit(place: Array) -> None:
+        some = sample.take(place)
+        for i, squares in enumerate(make_squares(some)):
+            linear[i, place] = np.hstack([s.linear() for s in squares])
+            noise[i, np.unique(some.group)] = np.hstack([s.noise() for s in squares])
 
-    for group, place in present:
-        fit(group, place)
+    for place in places:
+        fit(place)
     linear *= sample.share
     weight = weights_of_rows(rows, sample)
     table = cluster_table(rows, sample, [linear[0], sample.share, weight, linear[1]])
 
     def refit(counts: Array) -> Array:
-        totals = np.zeros((len(counts), len(labels), 4))
-        for group, place in present:
-            squares, narrow = make_squares(labels[group], sample.take(place))
-            for total, drawn in zip(totals[:, group], counts, strict=True):
-                times = drawn[sample.cluster[place]]
-                share = sample.share[place] * times
-                total[:2] = squares.refit(share), share.sum()
-                total[2:] = weight[place] @ times, narrow.refit(share)
+        totals = table.drawn(counts)[0]
+        for place in places:
+            some, groups = sample.take(place), np.unique(sample.group[place])
+            for column, squares in zip((0, 3), make_squares(some), strict=True):
+                for total, drawn in zip(totals, counts, strict=True):
+                    total[groups, column] = np.hstack([s.refit(drawn) for s in squares])
         return totals
 
     plain = ClusterSums.from_rows(labels, table, [_ROWS])
@@ -608,20 +617,29 @@ def calibration_error(
     sample = rows.sample(cluster_weight if method == "smooth" else "row")
     chosen: dict[Hashable, Any] = {}
 
-    def make_squares(
-        group: Hashable, of_group: Sample
-    ) -> tuple[_SmoothSquares | _BinSquares, _BinSquares]:
-        scores = SortedScores.of_sample(of_group)
+    def make_squares(some: Sample) -> tuple[_Squares, _Squares]:
+        scores = SortedScores.of_sample(some)
+        starts = np.append(starts_of_runs(some.group), some.x.size)
+        labels = [rows.groups.labels[group] for group in some.group[starts[:-1]]]
         # As many narrow bins as the root of the number of clusters, at least 15.
-        n_narrow = max(_FEWEST_NARROW, round(of_group.n_active**0.5))
-        narrow = _BinSquares(of_group, scores, n_narrow)
-        if group not in chosen and method == "smooth":
-            chosen[group] = bandwidth_of_group(bandwidth, group, of_group, smoother)
-        elif group not in chosen:
-            chosen[group] = int(bins) if method == "binned" else scores.sweep(of_group)
+        clusters = np.searchsorted(starts_of_runs(some.cluster, starts), starts)
+        n_narrow = np.maximum(_FEWEST_NARROW, np.rint(np.diff(clusters) ** 0.5))
+        narrow = _BinSquares(some, scores, n_narrow.astype(np.int64))
         if method == "smooth":
-            return _SmoothSquares(of_group, chosen[group], smoother), narrow
-        return replace(narrow, n_bins=chosen[group]), narrow
+            smooth = []
+            for label, ends in zip(labels, pairwise(starts), strict=True):
+                of_group = some.take(slice(*ends))
+                if label not in chosen:
+                    given = bandwidth, label, of_group, smoother
+                    chosen[label] = bandwidth_of_group(*given)
+                smooth.append(_SmoothSquares(of_group, chosen[label], smoother))
+            return smooth, [narrow]
+        if method == "binned":
+            chosen.update(dict.fromkeys(labels, int(bins)))
+        elif labels[0] not in chosen:
+            chosen.update(zip(labels, scores.sweep(some.y).tolist(), strict=True))
+        of_bins = replace(narrow, n_bins=np.array([chosen[g] for g in labels]))
+        return [of_bins], [narrow]
 
     finalize: Finalize
     noise: Finalize

@@ -120,9 +120,8 @@ class EqualizedOdds(AddsUp):
         """Return the result on the union of the clusters of both."""
         if not isinstance(other, EqualizedOdds):
             return NotImplemented
-        return EqualizedOdds(
-            *(a + b for a, b in zip(self.rates, other.rates, strict=True))
-        )
+        rates = (a + b for a, b in zip(self.rates, other.rates, strict=True))
+        return EqualizedOdds(*rates)
 
     def __repr__(self) -> str:
         """Return both small tables."""
@@ -315,9 +314,8 @@ def equalized_odds(
     """
     columns = locals()
     with once_each():  # both rates may lack the same rows
-        return EqualizedOdds(
-            true_positive_rate(**columns), false_positive_rate(**columns)
-        )
+        rates = true_positive_rate(**columns), false_positive_rate(**columns)
+        return EqualizedOdds(*rates)
 
 
 def _named(name: str, **columns: Any) -> Disparity:

@@ -54,9 +54,8 @@ def _pairs(matrix: Array, member: Array, pairs: str) -> Array:
         with np.errstate(invalid="ignore", divide="ignore"):
             return 2 * won / (size * (n - size)) - 1
     rank = places @ matrix
-    signs = np.sign(
-        np.where(np.isclose(rank[:, None], rank), 0.0, rank - rank[:, None])
-    )
+    signs = np.sign(rank - rank[:, None])
+    signs[np.isclose(rank[:, None], rank)] = 0.0
     out = np.full(n_groups, np.nan)
     for group in np.flatnonzero((size > 0) & (size < n)):
         inside = member[:, group]

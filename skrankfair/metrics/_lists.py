@@ -286,8 +286,7 @@ class Permutation:
         if self.cluster is not None:
             units = key * np.int64(n_lists) + self.cluster[of_list]
             units, place = np.unique(units, return_inverse=True)
-            of_units = [np.bincount(place, column) for column in columns]
-            by_unit = np.stack(of_units, axis=1)
+            by_unit = np.stack([np.bincount(place, c) for c in columns], axis=1)
             means_of_units(by_unit[..., None], by_unit.shape[1])
             key, columns = units // n_lists, by_unit.T
         columns = [np.bincount(key, column, size) for column in columns]

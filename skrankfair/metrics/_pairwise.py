@@ -46,9 +46,8 @@ def _outcome_counts(data: RankedData) -> OutcomeCounts:
     """Return the pair counts of the data, made once however many metrics ask."""
     if "outcome_counts" not in data.cache:
         codes = outcome_codes(data.y_true, data.ranking)
-        data.cache["outcome_counts"] = OutcomeCounts(
-            data.ranking, codes, data.item_weight
-        )
+        counts = OutcomeCounts(data.ranking, codes, data.item_weight)
+        data.cache["outcome_counts"] = counts
     return data.cache["outcome_counts"]
 
 

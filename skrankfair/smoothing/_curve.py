@@ -175,9 +175,8 @@ class SmoothCurve(ReadOnlyArrays):
 
     @property
     def _factor(self) -> float:
-        return (
-            self.n_clusters / (self.n_clusters - 1) if self.n_clusters > 1 else np.nan
-        )
+        number = self.n_clusters
+        return number / (number - 1) if number > 1 else np.nan
 
 
 def share_interval(

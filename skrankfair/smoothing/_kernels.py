@@ -275,13 +275,12 @@ def exact_sums(
         first = np.searchsorted(x, points - radius, side="left")
         last = np.searchsorted(x, points + radius, side="right")
     sums = np.zeros((columns.shape[0], points.size))
-    start = 0
+    start, order = 0, 2 ** np.arange(_TOGETHER.bit_length())[::-1]
     while start < points.size:
-        stop = min(start + _TOGETHER, points.size)
-        rows = slice(first[start:stop].min(), last[start:stop].max())
-        while stop > start + 1 and (rows.stop - rows.start) * (stop - start) > _CHUNK:
-            stop = (start + stop + 1) // 2
+        for stop in start + order:
             rows = slice(first[start:stop].min(), last[start:stop].max())
+            if (rows.stop - rows.start) * (stop - start) <= _CHUNK:
+                break
         weights = kernel_values(x[rows], points[start:stop, None], bandwidth, kernel)
         sums[:, start:stop] = columns[:, rows] @ weights.T
         start = stop
@@ -371,9 +370,7 @@ def _lattice_sums(points: Array, x: Array, columns: Array, lattice: Lattice) -> 
         for node, near in zip(*lattice.spread(x[rows]), strict=True):
             for total, column in zip(spread, columns[:, rows], strict=True):
                 total += np.bincount(node, near * column, minlength=lattice.size)
-    smooth = fft.irfft(
-        fft.rfft(spread, axis=1) * lattice.spectrum, lattice.size, axis=1
-    )
+    smooth = fft.irfft(fft.rfft(spread) * lattice.spectrum, lattice.size)
     sums = np.zeros((columns.shape[0], points.size))
     for start in range(0, points.size, _CHUNK >> 5):
         some = slice(start, start + (_CHUNK >> 5))
@@ -462,9 +459,7 @@ def segment_sums(
             more = []
             for factor, table in zip(factors, tables, strict=True):
                 values = (near * factor[part]).T.ravel()
-                spread = sparse.csr_matrix(
-                    (values, at.T.ravel(), pointers), shape=shape
-                )
+                spread = sparse.csr_matrix((values, at.T.ravel(), pointers), shape)
                 more.append(spread @ table)
             sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
         yield segments, sums

@@ -343,10 +343,7 @@ def cluster_sums(
     elif of_query is not None:
         supports = [ColumnSum(1, 2)]
     rows = averaged_rows(
-        data,
-        sums,
-        average,
-        lambda units: _means_of_pairs(units, of_query, pairs),
+        data, sums, average, lambda units: _means_of_pairs(units, of_query, pairs)
     )
     return ClusterSums.from_rows(pairs.groups.labels, rows, supports)
 
@@ -448,9 +445,8 @@ def query_estimates(
         clusters = TwoWaySums.of_ways(
             clusters, *(ClusterSums.from_rows(labels, way, of_items) for way in ways)
         )
-    return warn_undefined(
-        GroupEstimates(metric, clusters, parameters, missing=data.missing)
-    )
+    result = GroupEstimates(metric, clusters, parameters, missing=data.missing)
+    return warn_undefined(result)
 
 
 def _sum_over_rows(
