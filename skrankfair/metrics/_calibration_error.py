@@ -329,10 +329,11 @@ class _SmoothSquares:
         It is computed at a few scores, and interpolated by lines between them.
         """
         x = self.sample.x
-        points = np.unique(np.quantile(x, np.linspace(0, 1, _N_POINTS)))
+        places = np.linspace(0, x.size - 1, _N_POINTS)
+        points = np.unique(np.interp(places, np.arange(x.size), np.sort(x)))
         curve = curve_on_grid(self.sample, points, self.bandwidth, self.kernel)
         variance = np.interp(x, points, np.nan_to_num(curve.standard_error) ** 2)
-        return np.average(variance, weights=self.sample.share, keepdims=True)
+        return np.asarray(variance @ self.sample.share / self.sample.share.sum())
 
     def refit(self, counts: Array) -> Array:
         """Return their sum where clusters count so often, shape (1,)."""

@@ -194,9 +194,8 @@ def kernel_sums(
     -------
     ndarray of shape (k, P)
     """
-    width = _width(points, x, bandwidth)
-    fast = _pays(points, x, method) and width * max(kernel.cells, 1) < LARGEST_LATTICE
-    if not fast:
+    width = _width(points, x, bandwidth) if _pays(points, x, method) else np.inf
+    if not width * max(kernel.cells, 1) < LARGEST_LATTICE:
         return exact_sums(points, x, columns, bandwidth, kernel)
     thin_mass = max(_THIN, _ROUNDING * width * width)
     if kernel.cells:
