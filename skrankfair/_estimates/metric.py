@@ -24,13 +24,19 @@ if TYPE_CHECKING:
 @stored("Metric")
 @dataclass(frozen=True)
 class Metric:
-    """The name of a metric, its functions of column totals, and what they mean."""
+    """The name of a metric, its functions of column totals, and what they mean.
+
+    A ratio of two columns needs the first four fields alone.
+    """
 
     name: str  # the name of the public function
     finalize: Finalize  # column totals to estimates by group
     #: Column totals to the number of pairs (rows, queries) behind each group.
     support: Finalize
     unit: str = "pairs"  # what `support` counts
+
+    # What is fair, and for whom.
+
     #: The value that is fair for every group on its own, where there is one.
     fair_value: float | None = None
     #: Column totals to the value of the group minus that of the rest, for metrics whose
@@ -43,41 +49,59 @@ class Metric:
     #: The estimate that the slope is subtracted from: where it has no error, neither
     #: has the difference.
     base: Finalize | None = None
+    #: Whether values below the fair one are fair, too, as those of a boost.
+    at_most: bool = field(default=False, compare=False)
+    #: Whether groups share out a total, so that the value of a group that is everybody
+    #: follows from nothing, and one group is neither fair nor unfair.
+    relative: bool = False
+    #: Which estimates are better for a group, "high" or "low", where either are. It
+    #: says nothing about the numbers, so results without it can be added.
+    better: str | None = field(default=None, compare=False)
+
+    # What is tested and compared, and how.
+
     #: The default kind of `GroupEstimates.disparity`.
     disparity: str = "difference"
-    #: The result to a table of it by stratum or by part.
-    breakdown: Callable[[GroupEstimates], pd.DataFrame] | None = None
     #: How `GroupEstimates.test` tests: "t", or "permutation" where the mean of the
     #: metric is not the fair value for rankings without bias, as that of a distance.
     test_method: str = "t"
+    #: Whether the columns of the groups add up to those of all rows.
+    pooled: bool = False
+    #: Whether fair rankings make the estimates of groups differ, as those of a distance
+    #: do by chance, so that contrasts and differences from the rest have no null value.
+    differing: bool = field(default=False, compare=False)
+    #: Why groups have no contrast, where noise alone makes the estimates differ.
+    not_compared: str | None = None
+    #: Why two models have no comparison, where what is chosen from the outcomes of each
+    #: makes the estimates differ.
+    not_paired: str | None = None
+    #: The result to a table of it by stratum or by part.
+    breakdown: Callable[[GroupEstimates], pd.DataFrame] | None = None
+
+    # What kind of number the estimates are: their scale.
+
     share: bool = False  # whether the estimates are shares, in [0, 1]
     positive: bool = False  # whether they are means of what is never negative
     #: The two shares, if the metric is a difference of two.
     parts: tuple[Finalize, Finalize] | None = None
-    #: Whether the columns of the groups add up to those of all rows.
-    pooled: bool = False
-    #: Why groups have no contrast, where noise alone makes the estimates differ.
-    not_compared: str | None = None
-    #: Whether fair rankings make the estimates of groups differ, as those of a distance
-    #: do by chance, so that contrasts and differences from the rest have no null value.
-    differing: bool = field(default=False, compare=False)
-    #: Whether values below the fair one are fair, too, as those of a boost.
-    at_most: bool = field(default=False, compare=False)
-    #: Why two models have no comparison, where what is chosen from the outcomes of each
-    #: makes the estimates differ.
-    not_paired: str | None = None
-    #: Whether groups share out a total, so that the value of a group that is everybody
-    #: follows from nothing, and one group is neither fair nor unfair.
-    relative: bool = False
+    #: Column totals to what noise alone would make of the square of an estimate that is
+    #: a root mean square.
+    noise: Finalize | None = None
+    #: Column totals to such a square from bins too narrow to hide anything, and to what
+    #: noise alone would make of it.
+    narrow: tuple[Finalize, Finalize] | None = None
+
+    # What else may make their errors: rare events, and tails.
+
     #: Whether it is a mean of rows that may be far apart, such as amounts or losses, so
     #: that a few of them may make most of the error.
     heavy: bool = field(default=False, compare=False)
-    #: For a mean or share of rows, the value of all rows outside of the group: they may
-    #: show a rare event that no row of the group does.
-    of_rest: Finalize | None = field(default=None, compare=False)
     #: Whether a last column counts rows (or clusters), as no support was named. Their
     #: shares are then the leverages, whatever denominators the function has.
     counted: bool = field(default=False, compare=False)
+    #: For a mean or share of rows, the value of all rows outside of the group: they may
+    #: show a rare event that no row of the group does.
+    of_rest: Finalize | None = field(default=None, compare=False)
     #: For a difference of means of rows that may be far apart (`heavy`), the values of
     #: the group and of the rest, or of two samples; each gets at least the variance
     #: that as many rows of another side show.
@@ -85,15 +109,6 @@ class Metric:
     #: Column totals to ``Σ u²`` and ``Σ u⁴`` of the influences if groups were assigned
     #: to the items of lists by chance.
     by_chance: Finalize | None = field(default=None, compare=False)
-    #: Which estimates are better for a group, "high" or "low", where either are. It
-    #: says nothing about the numbers, so results without it can be added.
-    better: str | None = field(default=None, compare=False)
-    #: Column totals to what noise alone would make of the square of an estimate that is
-    #: a root mean square.
-    noise: Finalize | None = None
-    #: Column totals to such a square from bins too narrow to hide anything, and to what
-    #: noise alone would make of it.
-    narrow: tuple[Finalize, Finalize] | None = None
 
     @property
     def signed(self) -> bool:
