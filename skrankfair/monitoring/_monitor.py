@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -410,8 +411,8 @@ class Monitor(Shown):
     def _take(self, days: dict[str, str]) -> None:
         """Take these days, from which blocks and alarms follow when they are asked."""
         self._days = days
-        self._tracks: dict[Hashable, Track] | None = None
-        self._alarms: tuple[Alarm, ...] | None = None
+        for name in ("_tracks", "alarms"):
+            vars(self).pop(name, None)
 
     @property
     def when(self) -> tuple[str, ...]:
@@ -545,13 +546,12 @@ class Monitor(Shown):
     @property
     def groups(self) -> tuple[Hashable, ...]:
         """The groups, those of the first update first."""
-        return tuple(self._tracked())
+        return tuple(self._tracks)
 
-    def _tracked(self) -> dict[Hashable, Track]:
-        """Return the blocks of each group."""
-        if self._tracks is None:
-            self._tracks = tracks_of(map(self._result, self._days), self.settings.start)
-        return self._tracks
+    @cached_property
+    def _tracks(self) -> dict[Hashable, Track]:
+        """The blocks of each group."""
+        return tracks_of(map(self._result, self._days), self.settings.start)
 
     def _alpha(self, group: Hashable) -> float:
         """Return the share of alpha of each kind of alarm of a group.
@@ -574,25 +574,23 @@ class Monitor(Shown):
             last = sum(day[: len(last)] <= last for day in self.when)
         return max(1, int((blocks.last < last).sum()))
 
-    @property
+    @cached_property
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms, in the order in which they were raised."""
-        if self._alarms is None:
-            margin, alarms = self.settings.margin, []
-            for group in self.groups:
-                if margin is not None:
-                    alarms += self._alarms_of(group, "gap", margin)
-                if self.settings.baseline is not None:
-                    alarms += self._alarms_of(group, "change", self.settings.tolerance)
-            self._alarms = tuple(sorted(alarms, key=lambda alarm: alarm.when))
-        return self._alarms
+        margin, alarms = self.settings.margin, []
+        for group in self.groups:
+            if margin is not None:
+                alarms += self._alarms_of(group, "gap", margin)
+            if self.settings.baseline is not None:
+                alarms += self._alarms_of(group, "change", self.settings.tolerance)
+        return tuple(sorted(alarms, key=lambda alarm: alarm.when))
 
     def _alarms_of(self, group: Hashable, kind: str, size: float) -> list[Alarm]:
         """Return the alarms that windows of blocks raise, one after the other.
 
         After the gap has changed back, windows start anew from there.
         """
-        blocks, change = self._tracked()[group].gap, kind == "change"
+        blocks, change = self._tracks[group].gap, kind == "change"
         first = self._n_baseline(blocks) if change else 0
         start, size_of_all, alpha = first, blocks.value.size, self._alpha(group)
         alarms: list[Alarm] = []
@@ -656,7 +654,7 @@ class Monitor(Shown):
             holds for any number of rows; the others are asymptotic, and levels of
             shares are cut at 0 and 1.
         """
-        frames, tracked = [], self._tracked()
+        frames, tracked = [], self._tracks
         share = bool(tracked) and self.result(last=1).metric.share
         for group, track in tracked.items():
             if not track.gap.value.size:
