@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -603,13 +604,6 @@ def get_scorer(name: str, **options: Any) -> FairnessScorer:
     return make_fairness_scorer(metric, **{"disparity": disparity, **params, **options})
 
 
-class _Scores(dict[str, float]):
-    """Scores of a test set; the sums of groups that it lacks are 0."""
-
-    def __missing__(self, name: str) -> float:
-        return 0.0
-
-
 #: What the name of a scorer and "_" begin in the names of its columns.
 _COLUMN_ENDS = f"standard_error|df|neg|(neg_)?({'|'.join(KINDS)})_(of_.*|support)"
 #: Level of the bounds from which standard errors are recovered.
@@ -657,7 +651,8 @@ class ScorersWithErrors(MultimetricScorer):
         -------
         dict of str to float
         """
-        scores = _Scores()
+        # The sums of groups that a test set lacks are 0.
+        scores: dict[str, float] = defaultdict(float)
         for name, score in super().__call__(estimator, *args, **kwargs).items():
             scores[name] = float(score)
             scorer = self._scorers[name]
