@@ -453,7 +453,6 @@ class GroupCalibrator(CalibratesByGroup):
 
     def _fit_scores(self, rows: ScoreRows, *, grouped: bool) -> GroupCalibrator:
         """Fit to validated rows of one score; `grouped` says if groups were given."""
-        self._check_options()
         self.n_features_in_, self._grouped = 1, grouped
         self._fit_rows(rows)
         return self
@@ -573,8 +572,7 @@ class _GroupCalibrated(ModelWrapper):
         self.n_jobs = n_jobs
 
     def _check_options(self) -> None:
-        if not isinstance(self.calibrator, GroupCalibrator):
-            check_calibrator(self.calibrator)
+        self._new_calibrator()._check_options()
         check_choice(self.ensemble, "ensemble", (False, True))
         check_choice(self.drop_metadata_columns, "drop_metadata_columns", (False, True))
 
