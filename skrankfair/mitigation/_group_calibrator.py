@@ -586,16 +586,13 @@ class _GroupCalibrated(ModelWrapper):
 
     def _fit(self, rows: FitRows) -> None:
         """Fit models and calibrators."""
-        outcome = rows.y
-        if isinstance(self, ClassifierMixin):
-            outcome = (rows.y == self.classes_[1]).astype(float)
         folds = self._out_of_fold(rows)
         if not self.ensemble:
             folds = [self._joined(folds, rows)]
         with once_each():
             calibrators = [
                 self._new_calibrator()._fit_scores(
-                    rows.calibration(fold.rows, fold.scores, outcome),
+                    rows.calibration(fold.rows, fold.scores, rows.outcome),
                     grouped=self._grouped,
                 )
                 for fold in folds

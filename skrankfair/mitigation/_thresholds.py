@@ -526,9 +526,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """Fit the model, and find the common outcome and its thresholds."""
         folds = self._out_of_fold(rows, self._methods())
         self.estimator_, scored, score = self._joined(folds, rows)
-        good = self.classes_[int(self.favorable == "high")]
-        outcome = np.full(rows.y.size, np.nan)
-        outcome[rows.known] = rows.y[rows.known] == good
+        outcome = rows.outcome if self.favorable == "high" else 1 - rows.outcome
         calibration = rows.calibration(scored, self._oriented(score), outcome)
         self._set_thresholds(*self._sides(calibration))
 

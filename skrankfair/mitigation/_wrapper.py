@@ -53,6 +53,7 @@ class FitRows:
 
     X: Any  # shape (n, d): for the wrapped model
     y: Array  # shape (n,)
+    outcome: Array  # shape (n,): 1 for the second class, or y; NaN where it is unknown
     known: Array  # shape (n,), bool: whether the outcome is known
     groups: Groups  # disjoint
     cluster: Codes | None
@@ -282,12 +283,13 @@ class ModelWrapper(MetaEstimatorMixin, TakesMetadata, metaclass=ABCMeta):
         assert_all_finite(y, input_name="y", allow_nan=self._unknown_outcomes)
         classifier = isinstance(self, ClassifierMixin)
         if not classifier:
-            y = as_numbers(y, "y")
+            y = outcome = as_numbers(y, "y")
         groups, clusters, weight = columns_of_rows(len(y), sample_weight, **columns)
         known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
         if classifier:
             counted = known if weight is None else known & (weight > 0)
             self.classes_ = two_classes(y[counted])
+            outcome = np.where(known, y == self.classes_[1], np.nan)
         metadata = {"sample_weight": weight, **columns}
         given = {name: value for name, value in metadata.items() if value is not None}
         if routing_enabled():
@@ -309,7 +311,8 @@ class ModelWrapper(MetaEstimatorMixin, TakesMetadata, metaclass=ABCMeta):
             )
         self._grouped = "sensitive_features" in given
         X, given = for_model(self, X), {**fit_params, **given}
-        self._fit(FitRows(X, y, known, groups, clusters, weight, given, fit, split))
+        rows = X, y, outcome, known, groups, clusters, weight
+        self._fit(FitRows(*rows, given, fit, split))
         return self
 
     @abstractmethod
