@@ -451,12 +451,6 @@ class GroupCalibrator(CalibratesByGroup):
 
         return self._mapped(X, sensitive_features, of_scores)
 
-    def _fit_scores(self, rows: ScoreRows, *, grouped: bool) -> GroupCalibrator:
-        """Fit to validated rows of one score; `grouped` says if groups were given."""
-        self.n_features_in_, self._grouped = 1, grouped
-        self._fit_rows(rows)
-        return self
-
     def plot(
         self, *, column: int = 0, ax: Axes | None = None, **kwargs: Any
     ) -> GroupCalibratorDisplay:
@@ -589,14 +583,13 @@ class _GroupCalibrated(ModelWrapper):
         folds = self._out_of_fold(rows)
         if not self.ensemble:
             folds = [self._joined(folds, rows)]
+        calibrators = [self._new_calibrator() for _ in folds]
         with once_each():
-            calibrators = [
-                self._new_calibrator()._fit_scores(
-                    rows.calibration(fold.rows, fold.scores, rows.outcome),
-                    grouped=self._grouped,
-                )
-                for fold in folds
-            ]
+            for calibrator, fold in zip(calibrators, folds, strict=True):
+                # Its only column is the score; the labels are given with it, or not.
+                calibrator.n_features_in_, calibrator._grouped = 1, self._grouped
+                scores = rows.calibration(fold.rows, fold.scores, rows.outcome)
+                calibrator._fit_rows(scores)
         self.estimators_ = [fold.estimator for fold in folds]
         self.group_calibrators_ = calibrators
 
