@@ -79,24 +79,21 @@ class LinearObjective:
         coef = parameters[:-1]
         return np.asarray(self.X @ coef + (parameters[-1] - self.mean @ coef))
 
-    def without_penalty(self, parameters: Array) -> tuple[float, Array]:
-        """Return loss and ridge, up to a constant, and their gradient."""
+    def __call__(self, parameters: Array) -> tuple[float, Array]:
+        """Return the objective, up to a constant, and its gradient."""
+        coef = parameters[:-1]
         if isinstance(self.loss, SquaredRows) and self.hessian.ndim == 2:
             # The start is the minimum: what is left is the quadratic term.
             step = parameters - self.start
-            slope = self.hessian @ step
-            return float(step @ slope) / 2, slope
-        coef = parameters[:-1]
-        loss, by_row, _ = self.loss(self._score(parameters))
-        total = by_row.sum()
-        by_coef = self.X.T @ by_row - self.mean * total + self.alpha * coef
-        value = loss + self.alpha * float(coef @ coef) / 2
-        return value, np.append(by_coef, total)
-
-    def __call__(self, parameters: Array) -> tuple[float, Array]:
-        """Return the objective, up to a constant, and its gradient."""
-        value, gradient = self.without_penalty(parameters)
-        penalty, slope = absolute_correlations(self.terms, parameters[:-1])
+            gradient = self.hessian @ step
+            value = float(step @ gradient) / 2
+        else:
+            loss, by_row, _ = self.loss(self._score(parameters))
+            total = by_row.sum()
+            by_coef = self.X.T @ by_row - self.mean * total + self.alpha * coef
+            value = loss + self.alpha * float(coef @ coef) / 2
+            gradient = np.append(by_coef, total)
+        penalty, slope = absolute_correlations(self.terms, coef)
         gradient[:-1] += self.strength * slope
         return value + self.strength * penalty, gradient
 
