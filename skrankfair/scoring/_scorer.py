@@ -305,13 +305,12 @@ class FairnessScorer(BaseScorer):
             if name not in columns and is_column(spec):
                 columns[name] = column_of(X, spec, name)
         check_aligned(X=X, y_true=y_true, **columns)
-        scores = response_values(
-            estimator,
-            X,
-            self._response_method,
-            {self._external_name(name): value for name, value in columns.items()},
-            method_caller,
-        )
+        passed: dict[str, Any] = {}
+        for name, value in columns.items():
+            alias = self._requests.get(name)
+            passed[alias if isinstance(alias, str) else name] = value
+        method = self._response_method
+        scores = response_values(estimator, X, method, passed, method_caller)
         if function.by_group:
             positive = positive_class(estimator)
             decided = positive is not None and self._response_method == "predict"
@@ -319,10 +318,6 @@ class FairnessScorer(BaseScorer):
         value, estimates = function.evaluate(y_true, scores, **columns)
         value *= self._sign
         return FairnessScore(value, estimates if self.keeps_estimates else None)
-
-    def _external_name(self, name: str) -> str:
-        alias = self._requests.get(name)
-        return alias if isinstance(alias, str) else name
 
 
 def _default_sign(function: ScoreFunction) -> int:
