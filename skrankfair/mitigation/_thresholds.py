@@ -101,11 +101,14 @@ def extrapolated(curve: Curve, known: CurveRows, low: float) -> Line:
     return Line(np.append(below, knots[above]), np.maximum.accumulate(line))
 
 
-def common_level(sides: Sequence[Side], positive: float) -> tuple[float, list[Array]]:
-    """Return the outcome at which as many rows are positive, and which are, by group.
+def common_thresholds(
+    sides: Sequence[Side], positive: float
+) -> tuple[float, list[float]]:
+    """Return an outcome, and the thresholds at it with which as many rows are positive.
 
     Rows are taken by the outcome to expect of them; where a curve is flat, by score.
-    `positive` is the weight that is to be positive.
+    `positive` is the weight that is to be positive. The threshold of each group is the
+    nearest to the outcome that only the rows taken reach.
     """
     expected = np.concatenate([side.expected for side in sides])
     weight = np.concatenate([side.share for side in sides])
@@ -117,23 +120,20 @@ def common_level(sides: Sequence[Side], positive: float) -> tuple[float, list[Ar
     same = np.zeros(reached.size, dtype=bool)
     same[1:-1] = (np.diff(expected[order]) == 0) & (np.diff(rank[order]) == 0)
     distance = np.where(same, np.inf, np.abs(reached - positive))
-    n_chosen = int(np.argmin(distance))
-    chosen = np.zeros(expected.size, dtype=bool)
-    chosen[order[:n_chosen]] = True
-    edges = expected[order[max(n_chosen - 1, 0) : n_chosen + 1]]
-    ends = np.cumsum([side.score.size for side in sides])
-    return float(edges.mean()), np.split(chosen, ends[:-1])
-
-
-def threshold_between(side: Side, level: float, chosen: Array) -> float:
-    """Return the threshold nearest to the level that only the chosen rows reach."""
-    threshold = side.threshold_of(level)
-    if not chosen.all():
-        highest = side.score[~chosen].max()
-        threshold = max(threshold, float(np.nextafter(highest, np.inf)))
-    if chosen.any():
-        threshold = min(threshold, float(side.score[chosen].min()))
-    return threshold
+    n_taken = int(np.argmin(distance))
+    taken = np.zeros(expected.size, dtype=bool)
+    taken[order[:n_taken]] = True
+    level = float(expected[order[max(n_taken - 1, 0) : n_taken + 1]].mean())
+    ends, thresholds = np.cumsum([side.score.size for side in sides]), []
+    for side, passes in zip(sides, np.split(taken, ends[:-1]), strict=True):
+        threshold = side.threshold_of(level)
+        if not passes.all():
+            highest = side.score[~passes].max()
+            threshold = max(threshold, float(np.nextafter(highest, np.inf)))
+        if passes.any():
+            threshold = min(threshold, float(side.score[passes].min()))
+        thresholds.append(threshold)
+    return level, thresholds
 
 
 def rate_shares(constraint: str | None, expected: Array, weight: Array) -> Array:
@@ -710,11 +710,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """Return the thresholds at one outcome of those who just pass."""
         now = [side.outcome_at(self._cut) for side in sides]
         if self.adjust == "both" and self.constraint is not None and len(sides) > 1:
-            level, chosen = common_level(sides, pooled.positive(self._cut))
-            thresholds = [
-                threshold_between(side, level, of_side)
-                for side, of_side in zip(sides, chosen, strict=True)
-            ]
+            positive = pooled.positive(self._cut)
+            level, thresholds = common_thresholds(sides, positive)
         else:
             level = {
                 "both": pooled.outcome_at(self._cut),
