@@ -277,19 +277,6 @@ def test_monotone_transformation_of_outcomes(case, make):
     assert_identical(case(c.but(y=np.exp(c.y) - 100)), case(c))
 
 
-@cases_of(*OF_ORDER)
-@on_both
-def test_reversal(case, make):
-    c = make()
-    r, reverse = case(c), case(c.but(s=-c.s, y=c.y))
-    if case.metric is metrics.pairwise_preference:
-        if "bins" in case.first_pass:
-            return  # strata are those of the better items
-        reverse = case(c.but(y=-c.y))
-    np.testing.assert_allclose(reverse.estimate, 1 - r.estimate, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(reverse.covariance, r.covariance, rtol=1e-12, atol=1e-12)
-
-
 @cases_where(
     lambda case: (
         case.metric is metrics.matched_pair_calibration
