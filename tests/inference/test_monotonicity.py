@@ -152,13 +152,6 @@ class TestBootstrap:
         share = test.support / weight.sum()
         np.testing.assert_allclose(share, weight.sum() / (weight**2).sum())
 
-    def test_ties_are_members_in_expectation(self):
-        member = np.array([[True, False, False, True]] * 10)
-        c = columns(member) | {"y_score": np.tile([2, 2, 1, 0], 10)}
-        test = monotonicity_test(**c, method="chi2")
-        np.testing.assert_allclose(test.share, [0.5, 0.5, 0, 1])
-
-
 def test_positions_that_few_rankings_have():
     # One ranking is longer, with a member at its end.
     rng = np.random.default_rng(0)
