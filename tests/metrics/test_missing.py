@@ -4,7 +4,6 @@ import inspect
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -177,15 +176,6 @@ def test_rows_are_named_by_their_place_in_the_input():
     score = np.where(np.arange(N) == 200, 2.0, LACKING["y_score"])
     with pytest.raises(ValueError, match="in row 200"):
         metrics.brier_score(Y, score, missing="drop")
-
-
-@pytest.mark.parametrize("library", [pd, pl])
-@pytest.mark.filterwarnings("ignore:.*(left out|no label):UserWarning")
-def test_columns_of_libraries(library):
-    columns = {n: library.Series(v.tolist()) for n, v in LACKING.items()}
-    for missing in ("drop", "group"):
-        mine = pairwise_accuracy(**columns, qid=QUERY, missing=missing)
-        assert_identical(mine, of_accuracy(missing))
 
 
 @pytest.mark.parametrize("dtype", [object, "string", "category"])
