@@ -16,26 +16,6 @@ from tests.metrics.common import columns
 class TestOneQueryPerPart:
     """Whether a part has one query or many, its sums are of queries."""
 
-    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-    @pytest.mark.parametrize("metric", WITH_VARIANCE, ids=lambda m: m.__name__)
-    @pytest.mark.parametrize("n_queries", [1, 2])
-    def test_adds_up(self, metric, n_queries):
-        data = columns(3, size=8)
-        user = data["qid"] // n_queries
-        if metric is metrics.pairwise_exposure:
-            del data["y_true"]
-        if n_queries > 1:
-            data["cluster"] = user
-
-        def measure(rows):
-            return call(metric, **{name: values[rows] for name, values in data.items()})
-
-        total = sum(measure(user == part).compact() for part in np.unique(user))
-        whole = measure(slice(None))
-        assert total.variance == whole.variance == "cluster"
-        np.testing.assert_allclose(total.estimate, whole.estimate, rtol=1e-12)
-        np.testing.assert_allclose(total.covariance, whole.covariance, rtol=1e-9)
-
     @pytest.mark.parametrize("metric", WITH_VARIANCE, ids=lambda m: m.__name__)
     def test_one_query_alone_has_no_error_and_says_what_has(self, metric):
         one = {**GOOD, "qid": [7] * 6}
