@@ -15,7 +15,8 @@ from .._inputs.columns import given_columns
 from .._inputs.score_rows import score_rows
 from .._inputs.sklearn_private import positive_class, response_values
 from .._inputs.validation import check_choice, check_number, weighted_quantile
-from ..inference._predictive_parity import curves_by_group
+from ..inference._contrast_test import parameters_of_test
+from ..inference._predictive_parity import ARGUMENTS, curves_by_group
 from ..scoring._score_function import as_outcomes
 from . import _style as draw
 
@@ -160,14 +161,9 @@ class CalibrationByGroupDisplay:
         if grid is None:
             levels = (np.arange(100) + 0.5) / 100
             grid = np.unique(weighted_quantile(rows.x, levels, rows.weight))
-        result = curves_by_group(
-            rows,
-            grid,
-            bandwidth,
-            kernel,
-            cluster_weight,
-            confidence_level=confidence_level,
-        )
+        given = {**locals(), "curve": "local_quadratic", "reference": None}
+        parameters = parameters_of_test(given, *ARGUMENTS)
+        result = curves_by_group(rows, grid, bandwidth, parameters)
         numbers = result.curves, *result.curve_band()
         display = cls(result.grid, result.groups, *numbers, bars=result.bars)
         return display.plot(ax=ax, **kwargs)

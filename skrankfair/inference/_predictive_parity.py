@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Any, Self
@@ -349,25 +349,23 @@ CURVES = {"local_quadratic": 2, "nadaraya_watson": 0}
 _LEAST_OVERLAP = 0.1
 
 
+#: The arguments of the test that its parameters have beside those of all tests.
+ARGUMENTS = "curve", "kernel", "cluster_weight", "reference"
+
+
 def curves_by_group(
     rows: ScoreRows,
     grid: Any,
     bandwidth: Any,
-    kernel: str,
-    cluster_weight: str,
+    parameters: Mapping[str, Any],
     *,
-    curve: str = "local_quadratic",
-    reference: Hashable | None = None,
     rests: bool = False,
-    **options: Any,
 ) -> PredictiveParityTest:
     """Return the curves of the groups of validated rows, and their contrasts.
 
-    The options are those of all tests of curves. Warns of groups without a curve.
+    The parameters are those of `parameters_of_test`. Warns of groups without a curve.
     """
-    check_choice(curve, "curve", tuple(CURVES))
-    arguments = "curve", "kernel", "cluster_weight", "reference"
-    parameters = parameters_of_test({**locals(), **options}, *arguments)
+    curve, kernel, cluster_weight, reference = (parameters[n] for n in ARGUMENTS)
     degree = CURVES[curve]
     chosen = kernel_of_degree(kernel, degree, f"{curve=}")
     if degree:
@@ -603,7 +601,8 @@ def predictive_parity_test(
     >>> t.difference.shape, bool((t.difference[0, t.rejected[0]] > 0).all())
     ((1, 50), True)
     """
-    options = parameters_of_test(locals())
+    check_choice(curve, "curve", tuple(CURVES))
+    parameters = parameters_of_test(locals(), *ARGUMENTS)
     check_given(sensitive_features=sensitive_features)
     if curve == "nadaraya_watson":
         warn_user(
@@ -623,17 +622,8 @@ def predictive_parity_test(
             "reference must be None where groups are compared with the rest; got "
             f"{reference!r}."
         )
-    result = curves_by_group(
-        rows,
-        default_grid(rows) if grid is None else grid,
-        bandwidth,
-        kernel,
-        cluster_weight,
-        curve=curve,
-        reference=reference,
-        rests=rests,
-        **options,
-    )
+    points = default_grid(rows) if grid is None else grid
+    result = curves_by_group(rows, points, bandwidth, parameters, rests=rests)
     if grid is None and not rests and _separate(result.sums):
         order = order_of_scores(rows, N_BINS, cluster_weight, n_resamples, random_state)
         warn_user(
