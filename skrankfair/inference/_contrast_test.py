@@ -203,14 +203,15 @@ def compared_pairs(
 ) -> Array:
     """Return the numbers of the curves of each contrast, shape (C, 2).
 
-    All pairs of groups, each other group with the reference, or each with its rest.
+    All pairs of groups, each other group with the reference, or each with its rest. A
+    ValueError is raised for a reference that is no group.
     """
     size = len(groups)
     if rests:
         return np.column_stack([np.arange(size), size + np.arange(size)])
     if reference is None:
         return np.column_stack(np.triu_indices(size, 1))
-    last = groups.index(reference)
+    last = number_of(reference, groups, "reference")
     pairs = [(g, last) for g in range(size) if g != last]
     return np.array(pairs, dtype=int).reshape(-1, 2)
 
@@ -230,12 +231,6 @@ def kernel_of_degree(name: str, degree: int, option: str) -> Kernel:
             f"kernel must not have negative weights for {option}; got {name!r}."
         )
     return kernel
-
-
-def check_reference(reference: Any, labels: tuple[Hashable, ...]) -> None:
-    """Raise a ValueError unless `reference` is None or the label of a group."""
-    if reference is not None:
-        number_of(reference, labels, "reference")
 
 
 def parameters_of_test(given: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -32,7 +32,6 @@ from ..smoothing._curve_pairs import CurvePairs
 from ._contrast_test import (
     ContrastTest,
     Values,
-    check_reference,
     compared_pairs,
     difference_errors,
     kernel_of_degree,
@@ -486,7 +485,6 @@ def marginal_outcome_test(
     check_given(sensitive_features=sensitive_features)
     everyone = score_rows(y_true, y_score, allow_nan=True, **given_columns(locals()))
     check_magnitude(y_score=everyone.x)
-    check_reference(reference, everyone.groups.labels)
     cut, sides = float(threshold), ("below", "above", "largest")
     if favorable == "low":
         # Negated scores are accepted from the negated threshold.
@@ -510,8 +508,8 @@ def marginal_outcome_test(
     rows = everyone.take(above)
     chosen = kernel_of_degree(kernel, _DEGREES[boundary], f"{boundary=}")
     sample = rows.sample(cluster_weight)
+    pairs = compared_pairs(rows.groups.labels, reference)
     if isinstance(bandwidth, str) and bandwidth == "mse":
-        pairs = compared_pairs(rows.groups.labels, reference)
         h = boundary_bandwidth(rows, sample, cut, chosen, pairs)
     else:
         h = common_bandwidth(bandwidth, rows.pooled(cluster_weight), chosen)

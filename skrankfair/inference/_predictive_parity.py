@@ -34,7 +34,6 @@ from ..smoothing._curve_pairs import CurvePairs
 from ._contrast_test import (
     ContrastTest,
     Values,
-    check_reference,
     compared_pairs,
     kernel_of_degree,
     largest,
@@ -368,8 +367,8 @@ def curves_by_group(
     curve, kernel, cluster_weight, reference = (parameters[n] for n in ARGUMENTS)
     degree = CURVES[curve]
     chosen = kernel_of_degree(kernel, degree, f"{curve=}")
+    pairs = compared_pairs(rows.groups.labels, reference, rests=rests)
     if degree:
-        pairs = compared_pairs(rows.groups.labels, reference, rests=rests)
         h = contrast_bandwidth(
             rows, cluster_weight, bandwidth, chosen, pairs, rests=rests
         )
@@ -614,7 +613,6 @@ def predictive_parity_test(
     rows = score_rows(y_true, y_score, **given_columns(locals()))
     check_magnitude(y_score=rows.x)
     check_choice(contrasts, "contrasts", (None, "pairs", "rest"))
-    check_reference(reference, rows.groups.labels)
     many = rows.groups.overlapping or len(rows.groups) > MOST_TOGETHER
     rests = contrasts == "rest" or (contrasts is None and reference is None and many)
     if contrasts == "rest" and reference is not None:

@@ -17,10 +17,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimates.resampled import label_hashes
-from .._inputs.groups import sort_labels
+from .._inputs.groups import number_of, sort_labels
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import Array, check_choice, check_number, once_each
-from ..inference._contrast_test import check_reference
 from ..smoothing import NadarayaWatsonRegressor
 from ..smoothing._regressor import Pooled, adds_up
 from ._by_group import (
@@ -430,7 +429,7 @@ class GroupCalibrator(CalibratesByGroup):
         """Return the curves whose scores all groups get, if there is a reference."""
         if self.reference is None:
             return None
-        check_reference(self.reference, self.groups_)
+        number_of(self.reference, self.groups_, "reference")
         target: ScoreCurves = self.calibrators_[self.reference]
         if not target.increasing:
             raise ValueError(
