@@ -152,6 +152,7 @@ class TestBootstrap:
         share = test.support / weight.sum()
         np.testing.assert_allclose(share, weight.sum() / (weight**2).sum())
 
+
 def test_positions_that_few_rankings_have():
     # One ranking is longer, with a member at its end.
     rng = np.random.default_rng(0)
