@@ -196,16 +196,20 @@ class MetricFinding:
         result, level = self.result, self.confidence_level
         judged, tested, n_effective = self.judged
         difference, known = np.full((3, len(result.groups)), np.nan), result.pvalue
+        margin, compared = np.full(len(result.groups), np.nan), self._compared
         if self.tested:
             fair = 0.0 if self.compared_with else result.fair_value
             ends = tested.ends(t_quantile(level, tested.df))
             difference[:, judged] = np.array([tested.scale.estimate, *ends]) - fair
             known = np.full(len(result.groups), np.nan)
             known[judged] = tested.t_and_pvalue[1] if result.has_pvalue else np.nan
+            if self.margin is not None:
+                test = tested.equivalence_test(self.margin, 1 - level)
+                margin[judged] = test.pvalue
+        margin[list(map(bool, self._missing))] = np.nan  # these have no verdict
         low, high = result.ends(t_quantile(level, result.df))
         enough = n_effective >= fmt.FEW_EFFECTIVE - 1e-9
         corrected = corrected_pvalues(np.where(enough, known, np.nan), self.correction)
-        margin, compared = self._margin_pvalues(), self._compared
         in_margin = corrected_pvalues(margin, self.correction)
         # Of all groups together no correction is needed: the intersection-union test.
         all_within = (margin[compared] < 1 - level).all()
@@ -266,16 +270,6 @@ class MetricFinding:
             worse = (difference < 0) == (self.metric.bad == "low")
             sides = np.where(worse, "worse", "better")
         return np.where(shown, sides, "")
-
-    def _margin_pvalues(self) -> Array:
-        """Return p-values that groups are within the margin; NaN without a verdict."""
-        if self.margin is None or not self.tested:
-            return np.full(len(self.result.groups), np.nan)
-        alpha = 1 - self.confidence_level
-        judged, tested, _ = self.judged
-        pvalues = np.full(len(self.result.groups), np.nan)
-        pvalues[judged] = tested.equivalence_test(self.margin, alpha).pvalue
-        return np.where(list(map(bool, self._missing)), np.nan, pvalues)
 
     @property
     def _compared(self) -> Array:
