@@ -68,7 +68,6 @@ def made_section(
     paragraphs: Iterable[str] = (),
     header: Iterable[str] = (),
     answer: str = "",
-    by: str = "",
     **values: Any,
 ) -> ReportSection:
     """Return the section of that name in `metrics.toml`, with these rows.
@@ -85,18 +84,16 @@ def made_section(
         Columns beyond those that the table names.
     answer : str
         What the answers of the report say of it.
-    by : str
-        Text that stands for ``{by}`` in the words, such as ", by sex".
     **values : dict
-        What the words leave open, such as ``p``.
+        What the words leave open, such as ``p``, or ``by``, which is ", by sex".
     """
     words = table()["sections"][name]
     test = [] if shown is None else [words["shown" if shown else "not_shown"]]
     said, cells = (*paragraphs, *test, words["reading"]), (*words["header"], *header)
     return ReportSection(
-        words["title"].format(by=by, **values),
-        tuple(text.format(by=by, **values) for text in said),
-        tuple(cell.format(by=by, **values) for cell in cells),
+        words["title"].format(**values),
+        tuple(text.format(**values) for text in said),
+        tuple(cell.format(**values) for cell in cells),
         tuple(map(tuple, rows)),
         answer=answer,
     )
