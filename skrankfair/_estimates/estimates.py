@@ -27,14 +27,7 @@ from .._inputs.validation import (
 )
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
-from .finalize import (
-    NOTHING,
-    Finalize,
-    PairedDifference,
-    quotient,
-    shares_of,
-    trials_due,
-)
+from .finalize import NOTHING, Finalize, PairedDifference, quotient, shares_of
 from .leverage import (
     FEW_EVENTS,
     contrast_degrees,
@@ -42,6 +35,7 @@ from .leverage import (
     lack_events,
     side_of,
     skewness_of,
+    trials_due,
     unseen,
     unseen_of_items,
 )
@@ -394,18 +388,16 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     estimate, error = result.estimate, result.standard_error
     scale, (skewness, rare) = PlainScale(estimate, error), skewness_of(result)
     event = np.where(rare, skewness, 0.0)
-    if metric.parts is not None or shares_of(metric.finalize):
+    if metric.share or metric.parts is not None or shares_of(metric.finalize):
         side_df = None if sums.kind == "item" else df
         of_rows = metric.of_rest is not None
         scale = _scale_of_share(sums, metric.finalize, side_df, of_rows)
-    elif metric.share:
-        none = np.zeros(df.shape, dtype=bool)
-        due = trials_due(metric.finalize, sums.by_group)
-        effective = np.fmin(result.n_effective, due)
-        scale = ShareScale(estimate, error, effective, df, none)
-        if metric.against_rest is not None:
-            rest = metric.against_rest.parts, metric.of_rest is not None
-            (scale,) = _with_unseen(sums, [scale], *rest)
+        if isinstance(scale, ShareScale):
+            if metric.counted:
+                scale = replace(scale, n_effective=result.n_effective)
+            if metric.against_rest is not None:
+                parts = metric.against_rest.parts
+                (scale,) = _with_unseen(sums, [scale], parts, of_rows)
     elif metric.positive:
         scale = PositiveScale(estimate, error, scale, event)
     elif metric.noise is not None:

@@ -243,20 +243,6 @@ def ratios_minus_rest(
     return PairedDifference(of, rest, (0, 1))
 
 
-def trials_due(finalize: Finalize, by_group: Array) -> Array | float:
-    """Return the effective number of trials that put items into the first places, (G,).
-
-    ``N = (Σ d)² / Σ d b`` items are due there in a fair ranking, d the number of pairs
-    that they bring in a query and b the number of the one with most. None is there with
-    probability ``exp(-N)``, that of ``N / log(2)`` trials which fail with 1/2 each.
-    """
-    if not isinstance(finalize, MeanOfRatios) or finalize.due is None:
-        return np.inf
-    blocks = by_group[..., finalize.due * finalize.n_buckets :]
-    pairs, products = np.split(blocks, 2, axis=-1)
-    return quotient(pairs.sum(-1) ** 2, products.sum(-1)) / np.log(2)
-
-
 @stored("LastColumn")
 def last_column(by_group: Array, shared: Array) -> Array:
     """Return the last column, which counts what an estimate rests on, (..., G)."""

@@ -36,7 +36,7 @@ import numpy as np
 from .._inputs.validation import Array
 from .arrays import cached_by_key
 from .entries import Entries, GroupPairs
-from .finalize import Beside, Finalize, needs_of, quotient
+from .finalize import Beside, Finalize, MeanOfRatios, needs_of, quotient
 from .rows import Rows
 from .sums import ClusterSums
 
@@ -96,6 +96,20 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
             effective.append(np.where(square > 0, 1 / square, np.inf).min(axis=0))
     fewest = np.min(effective, axis=0)
     return np.min(df, axis=0), np.where(np.isfinite(fewest), fewest, 0.0)
+
+
+def trials_due(finalize: Finalize, by_group: Array) -> Array | float:
+    """Return the effective number of trials that put items into the first places, (G,).
+
+    ``N = (Σ d)² / Σ d b`` items are due there in a fair ranking, d the number of pairs
+    that they bring in a query and b the number of the one with most. None is there with
+    probability ``exp(-N)``, that of ``N / log(2)`` trials which fail with 1/2 each.
+    """
+    if not isinstance(finalize, MeanOfRatios) or finalize.due is None:
+        return np.inf
+    blocks = by_group[..., finalize.due * finalize.n_buckets :]
+    pairs, products = np.split(blocks, 2, axis=-1)
+    return quotient(pairs.sum(-1) ** 2, products.sum(-1)) / np.log(2)
 
 
 def contrast_degrees(
