@@ -159,8 +159,7 @@ class QueryRanker(MetaEstimatorMixin, TakesMetadata):
         watched = self._watched(eval_set, eval_qid)
         self.estimator_ = clone(self.estimator)
         ranker, rows, watched = _up_to_last_step(self.estimator_, rows, watched)
-        options = _options_of(ranker, rows, watched)
-        ranker.fit(rows.X, rows.y, **options, **fit_params)
+        ranker.fit(rows.X, rows.y, **_options_of(ranker, rows, watched), **fit_params)
         return self
 
     def predict(self, X: Any) -> Any:

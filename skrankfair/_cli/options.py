@@ -153,8 +153,7 @@ def _add(to: Any, name: str, metavar: str | None, text: str, **more: Any) -> Non
 def _add_columns(to: Any, names: Iterable[str], **more: Any) -> None:
     """Add the options of columns."""
     for name in names:
-        text = f"column of the {COLUMNS[name]}"
-        _add(to, name.replace("_", "-"), "C", text, **more)
+        _add(to, name.replace("_", "-"), "C", f"column of the {COLUMNS[name]}", **more)
 
 
 def _add_task(to: Any) -> None:
@@ -216,8 +215,7 @@ def _judging() -> Parser:
         "rows without outcome, score or group: refuse them, drop them, or (those "
         "without a group) make them a group (default: raise)"
     )
-    choices = ["raise", "drop", "group"]
-    _add(it, "missing", None, text, choices=choices, default="raise")
+    _add(it, "missing", None, text, choices=["raise", "drop", "group"], default="raise")
     text = (
         "end with status 4 if this is so beyond chance, such as 'impact_ratio<0.8' or "
         "'inter_group_accuracy[f]<0.7'; commas and repetition add more"

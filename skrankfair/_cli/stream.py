@@ -60,8 +60,7 @@ def streamed(
     if len(ways) > 1:
         columns["cluster"] = ways
     options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
-    at_k = getattr(arguments, "k", None)
-    chosen = chosen_metrics(arguments.metrics, "ranking", at_k)
+    chosen = chosen_metrics(arguments.metrics, "ranking", getattr(arguments, "k", None))
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)
     plan = make_plan({metric.name: metric.on_columns for metric in chosen}, columns)
     with duckdb_source(path, plan, memory, folder) as source, reading():

@@ -433,10 +433,9 @@ def _scale_of_share(
         a, b = (_scale_of_share(sums, each) for each in shares)
         return MeanScale(estimate, error, a, b, correlation_in(2 * error, a, b))
     own_df, effective = degrees_of_freedom(sums, share)
-    effective = np.fmin(effective, trials_due(share, sums.by_group))
+    trials, lacking = trials_due(share, *sums.totals)
     side_df = own_df if df is None else df
-    none = np.zeros(estimate.shape, dtype=bool)
-    return ShareScale(estimate, error, effective, side_df, none)
+    return ShareScale(estimate, error, np.fmin(effective, trials), side_df, lacking)
 
 
 def _with_unseen(
@@ -446,7 +445,11 @@ def _with_unseen(
     more = unseen_of_items(sums, parts)
     lacking = lack_events(sums, *parts) if of_rows else np.zeros(more.shape, dtype=bool)
     return [
-        replace(side, standard_error=np.sqrt(side.standard_error**2 + some), lacking=of)
+        replace(
+            side,
+            standard_error=np.sqrt(side.standard_error**2 + some),
+            lacking=side.lacking | of,
+        )
         if isinstance(side, ShareScale)
         else side
         for side, some, of in zip(sides, more, lacking, strict=False)

@@ -67,8 +67,9 @@ class MeanOfRatios:
     column: int = 0  # block of the numerator; the denominator follows
     shared_weight: float = 0.0  # not 0: shared totals are added to both columns
     needs: tuple[int, ...] = (0,)  # the numbers of the supports that it needs
-    #: Of pairs with an item in the first places, the block of those that a fair ranking
-    #: makes count; a second one has their products with what one item brings.
+    #: Of pairs with an item in the first places, the first of four columns: the pairs
+    #: that fair rankings make count by their focal items, ``Σ d b`` over the clusters,
+    #: b what one item brings, and the same by partners.
     due: int | None = None
 
     def by_bucket(self, by_group: Array, shared: Array) -> tuple[Array, Array]:
@@ -238,9 +239,8 @@ def ratios_minus_rest(
 
     The columns of the rest follow those of the group.
     """
-    of = MeanOfRatios(n_buckets, due=due)
-    rest = replace(of, column=2, shared_weight=shared_weight, needs=(1,))
-    return PairedDifference(of, rest, (0, 1))
+    rest = MeanOfRatios(n_buckets, 2, shared_weight, (1,), due and due + 4)
+    return PairedDifference(MeanOfRatios(n_buckets, due=due), rest, (0, 1))
 
 
 @stored("LastColumn")

@@ -61,6 +61,8 @@ _FEW_BEHIND = 10
 _FEWER = 2
 # What is more by less than this is rounding.
 _MORE = 1 + 1e-9
+# A smaller part of an item in the first places, as of ties, is none.
+_MOST_OF_NONE = 0.5
 # Powers of t, by which the three sums grow where one of t rows is left.
 _ORDERS = np.array([[1.0], [2.0], [3.0]])
 
@@ -98,18 +100,29 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
     return np.min(df, axis=0), np.where(np.isfinite(fewest), fewest, 0.0)
 
 
-def trials_due(finalize: Finalize, by_group: Array) -> Array | float:
-    """Return the effective number of trials that put items into the first places, (G,).
+def trials_due(
+    finalize: Finalize, by_group: Array, shared: Array
+) -> tuple[Array | float, Array]:
+    """Return how many trials put items into the first places, and which lack one, (G,).
 
-    ``N = (Σ d)² / Σ d b`` items are due there in a fair ranking, d the number of pairs
-    that they bring in a query and b the number of the one with most. None is there with
-    probability ``exp(-N)``, that of ``N / log(2)`` trials which fail with 1/2 each.
+    In fair rankings ``N = (Σ d)² / Σ d b`` items are due there, d the number of pairs
+    that they bring in a cluster and b that of one item. None is there with probability
+    ``exp(-N)``, as of ``N / log(1 + D / E)`` trials of the fair share ``D / (D + E)``,
+    where D and E are the pairs due by focal items and by partners. A share near 0 lacks
+    focal items, and one near 1 partners, where less than half an item is there.
     """
+    if isinstance(finalize, Beside):
+        c, d = finalize.second * np.array([finalize.n_columns, finalize.n_shared])
+        return trials_due(finalize.function, by_group[..., c:], shared[..., d:])
     if not isinstance(finalize, MeanOfRatios) or finalize.due is None:
-        return np.inf
-    blocks = by_group[..., finalize.due * finalize.n_buckets :]
-    pairs, products = np.split(blocks, 2, axis=-1)
-    return quotient(pairs.sum(-1) ** 2, products.sum(-1)) / np.log(2)
+        return np.inf, np.zeros(by_group.shape[:-1], dtype=bool)
+    ratio, number = (of[..., 0] for of in finalize.by_bucket(by_group, shared))
+    columns = by_group[..., finalize.due : finalize.due + 4]
+    few = np.where(ratio[:, None] > 0.5, columns[:, [2, 3, 0]], columns[:, :3])
+    pairs, products, others = few.T
+    rare = np.minimum(ratio, 1 - ratio) * number
+    lacking = rare * pairs < _MOST_OF_NONE * products
+    return quotient(pairs**2, products * np.log1p(quotient(pairs, others))), lacking
 
 
 def contrast_degrees(
@@ -275,8 +288,7 @@ def unseen_of(result: GroupEstimates) -> Array:
         square, fourth = metric.by_chance(*sums.totals)
         more = square - result.sums.variance(metric.finalize)
         uneven = uneven_errors(quotient(fourth, square**2), result.by_leverage[0])
-        more = np.where(uneven, np.fmax(more, 0.0), 0.0)
-        sides = [np.stack([more, np.zeros(more.shape), np.zeros(more.shape)])]
+        sides = [np.multiply.outer([1.0, 0.0, 0.0], np.fmax(more, 0.0) * uneven)]
     return np.sum([np.zeros((3, len(sums.groups))), *sides], axis=0)
 
 

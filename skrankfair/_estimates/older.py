@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,9 +13,6 @@ from .remainder import Gram, Remainder
 from .resampled import Replicates, ResampledSums
 from .rows import Rows
 from .sums import ClusterSums
-
-if TYPE_CHECKING:
-    from .group_estimates import GroupEstimates
 
 
 def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
@@ -35,8 +32,8 @@ def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
     return parts
 
 
-def with_present_columns(result: GroupEstimates) -> GroupEstimates:
-    """Return a result with zeros in the columns that its metric has today."""
+def with_present_columns(result: Any) -> Any:
+    """Return a `GroupEstimates` with zeros in the columns that its metric has today."""
     sums = result.sums
     if result.name != "exposure_gap" or sums.by_group.shape[1] != 3:
         return result

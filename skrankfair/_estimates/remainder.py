@@ -135,8 +135,7 @@ class Gram:
         moved = row[kept], column[kept]
         shape = (size + to.n_shared,) * 2
         matrix = sparse.csr_array((entries.data[kept], moved), shape=shape)
-        complete = self.complete or to.n_groups == 1
-        return Gram(matrix, to.n_groups, to.n_shared, complete)
+        return Gram(matrix, to.n_groups, to.n_shared, self.complete or to.n_groups == 1)
 
     def _check_complete(self) -> None:
         """Raise a ValueError where the products of two groups were not kept."""

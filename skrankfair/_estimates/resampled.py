@@ -270,8 +270,7 @@ class ResampledSums(ClusterSums):
             return self.deviations
         moved, noise = np.full((2, 2, len(self.groups)), np.nan)
         if self.count > 1 and (self.refit or self.replicates) is not None:
-            rng = np.random.default_rng(self.seed)
-            totals = self.resample(self.n_resamples, rng)
+            totals = self.resample(self.n_resamples, np.random.default_rng(self.seed))
             drawn = [self._values(finalize, *some) for some in totals]
             values, noise = map(np.concatenate, zip(*drawn, strict=True))
             if len(values) > 1:

@@ -314,8 +314,7 @@ class ClusterSums:
 
     def active(self, finalize: Finalize) -> Array:
         """Return the number of rows behind each support of a metric, (S, M, G)."""
-        needs = needs_of(finalize)
-        return np.stack([self.sizes_of_support(k).n_rows for k in needs])
+        return np.stack([self.sizes_of_support(k).n_rows for k in needs_of(finalize)])
 
     def unweighted_support(self, support: Finalize) -> Array:
         """Return the total of a support without weights, such as of pairs, (G,)."""

@@ -433,7 +433,8 @@ def exposure_gap(
     make most of its error, the variance is at least that of groups assigned to the
     items by chance, ``Σ_q m (n - m) / (n (n - 1)) Σ_i (e_i - t_i)²`` over lists of n
     items, m of them of the group; e and t are the shares of an item in exposure and
-    target, and a mean over lists or clusters has 1 over their number, squared.
+    target, which amortized is as large as the exposure in each list. A mean over lists
+    or clusters has 1 over their number, squared. Two-way errors lack this.
 
     Where rows without an outcome or ranks of `position` are left out, exposure is that
     of the other rows at their places, and the ranking by relevance is one of these rows

@@ -219,8 +219,7 @@ def with_target(
             "target must have shares between 0 and 1 that sum to 1 (unless groups "
             f"overlap); got {target!r}."
         )
-    aligned = Groups(tuple(shares), _aligned(groups, tuple(shares)))
-    data = data.with_groups(aligned)
+    data = data.with_groups(Groups(tuple(shares), _aligned(groups, tuple(shares))))
     return data, tuple(shares.values()), {"target": shares}
 
 

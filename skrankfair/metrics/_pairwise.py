@@ -148,8 +148,7 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
     n_sides = 1 if metric.against_rest is None else 2
     # The supports of the strata follow those of the group and the rest.
     needs = (n_sides + bucket,) if n_buckets > 1 else (0,)
-    due = getattr(metric.finalize, "due", None)
-    finalize = BucketRatio(n_buckets, needs=needs, due=due, bucket=bucket)
+    finalize = BucketRatio(n_buckets, needs=needs, bucket=bucket)
     against_rest, of_rest = None, getattr(metric.against_rest, "second", None)
     if of_rest is not None:
         # Results stored by older versions lack supports of the rest by stratum.
@@ -206,7 +205,7 @@ def accuracy_estimates(
     shared_weight = 0.0 if comparison == "inter" else 1.0
     # Four columns: value and number of the pairs, of the group and of the rest.
     support = support_columns(average, 4, n_buckets)
-    due = None if k is None or average != "pairs" else 4
+    due = None if k is None or average != "pairs" or first_pass else 4
     gap = ratios_minus_rest(n_buckets, shared_weight, due)
     metric = Metric(
         name=name,
@@ -342,9 +341,11 @@ def pairwise_accuracy(
     groups overlap it has all pairs without an item of the group.
 
     With `k` fair rankings may have no item of a small group in the first places: N are
-    due there, if as large a share of its pairs as of all pairs of the lists has the
-    better item there, and none is with probability ``exp(-N)``. A share of 0 or 1 has
-    the interval of ``N / log(2)`` trials; with fewer than four items nothing is told.
+    due there, if as large a share of its pairs as of all pairs of the list has the
+    better item there (or the worse one), and none is with probability ``exp(-N)``. A
+    share of pairs that no item brings there has the interval of as many trials as all
+    fail so often; all items of a cluster are taken for one. With fewer than four items
+    due nothing is told.
 
     A mean over queries or clusters counts the ratio of each alike, however few pairs it
     has. The one item of a rare group has 1 pair or 20, by its place, and is mostly in
@@ -517,7 +518,7 @@ def cross_estimates(
     support = support_columns(average, 2, n_buckets)
     # Among pairs of unlike outcomes, or with an item in the first places, an item has
     # the more pairs the more of them it wins, or loses.
-    due = None if k is None or average != "pairs" else 2
+    due = None if k is None or average != "pairs" or first_pass else 2
     alike = average == "pairs" or (of_scores and by_row is None and k is None)
     metric = Metric(
         name,

@@ -118,9 +118,8 @@ def test_few_items_vary_as_much_as_groups_by_chance(average):
     query = np.repeat(np.arange(8), lengths)
     label = (place == 6) | ((place == 7) & (query < 2))
     rows = {"sensitive_features": label, "qid": query, "cluster": query // 2}
-    rows["average"] = average
     rows |= {"sample_weight": weights[query], "position_weight": "reciprocal"}
-    r = exposure_gap(None, -place, target="population", **rows)
+    r = exposure_gap(None, -place, target="population", average=average, **rows)
     variance, total = np.zeros(4), np.zeros(4)
     for q, (n, w) in enumerate(zip(lengths, weights, strict=True)):
         visits = 1 / (np.arange(n) + 1)

@@ -136,28 +136,39 @@ def test_no_item_in_the_first_places(comparison):
     label = np.where(place == 5, "a", "b")
     item = np.resize([1.0, 2.0, 1.5], place.size)
     given = {"sensitive_features": label, "qid": query, "k": 3, "item_weight": item}
-    given["sample_weight"] = weights[query]
+    given |= {"sample_weight": weights[query], "cluster": query // 2}
     if comparison is None:
         r = pairwise_exposure(None, -place, **given)
     else:
         r = pairwise_accuracy(y, -place, comparison=comparison, **given)
-    due = products = 0.0
-    for q, w in enumerate(weights):
-        rows, number, of_group = np.flatnonzero(query == q), {}, 0.0
-        for i in rows:
-            better = [j for j in rows if j != i and (comparison is None or y[i] > y[j])]
-            number[i] = sum(item[i] * item[j] for j in better)
-            others = [j for j in better if comparison == "all" or label[j] == "b"]
-            of_group += (label[i] == "a") * sum(item[i] * item[j] for j in others)
-        in_top = sum(number[i] for i in rows if place[i] < 3)
-        share = in_top / sum(number.values())
-        due += w * of_group * share
-        products += w**2 * of_group * share * max(number.values())
-    trials = due**2 / products / np.log(2)
-    assert r.estimate[0] == 0
-    assert trials < r.n_effective[0]
-    low, high = r.confidence_interval()
-    assert (low[0], high[0]) == pytest.approx((0, 1 - 0.025 ** (1 / trials)))
+    due, products, by_partners = 0.0, 0.0, 0.0
+    for user in range(8):
+        of_user = brought = 0.0
+        for q in (2 * user, 2 * user + 1):
+            rows, w = np.flatnonzero(query == q), weights[q]
+            pairs = {
+                (i, j): item[i] * item[j]
+                for i, j in itertools.permutations(rows, 2)
+                if comparison is None or y[i] > y[j]
+            }
+            number = sum(
+                value
+                for (i, j), value in pairs.items()
+                if label[i] == "a" and (label[j] == "b" or comparison == "all")
+            )
+            in_top = [
+                sum(v for pair, v in pairs.items() if place[pair[side]] < 3)
+                for side in (0, 1)
+            ]
+            number *= w / sum(pairs.values())
+            focal = {i for i, _ in pairs if label[i] == "a"}
+            of_user += number * in_top[0]
+            by_partners += number * in_top[1]
+            brought += number * sum(pairs.values()) / max(1, len(focal))
+        due += of_user
+        products += of_user * brought
+    trials = due**2 / products / np.log(1 + due / by_partners)
+    assert r.confidence_interval().high[0] == pytest.approx(1 - 0.025 ** (1 / trials))
 
 
 @in_chunks

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimates.finalize import ColumnSum, Finalize
+from ..._estimates.finalize import ColumnSum, Finalize, quotient
 from ..._estimates.group_estimates import GroupEstimates
 from ..._estimates.metric import Metric, warn_undefined
 from ..._estimates.rows import Rows, sum_rows
@@ -102,8 +102,8 @@ class Pairs(ABC):
         return False
 
     @property
-    def focal_counts(self) -> Array:
-        """The number of pairs of each row with any partner of its query, shape (n,)."""
+    def counts_of_rows(self) -> Array:
+        """Numbers of pairs of rows, as focal rows and as partners, shape (2, n)."""
         raise NotImplementedError("Only pairs that a cut may leave out have this.")
 
     @property
@@ -269,29 +269,31 @@ def sums_by_block(
             _, exact = _sums_of_top(block.with_equal_items, make_pairs, some_chance)
             sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
             sums.shared[...] *= have_pairs(exact.shared, 2)
-        if k is not None:
+        if k is not None and pairs.n_buckets == 1:
             due = _due(block, pairs, chance)
-            by_cell = np.concatenate([sums.by_cell, due], axis=1)
-            sums = replace(sums, by_cell=by_cell)
+            sums = replace(sums, by_cell=np.concatenate([sums.by_cell, due], axis=1))
         parts.append(sums)
     return pairs, QuerySums.joined(parts)
 
 
 def _due(block: RankedData, pairs: Pairs, chance: Array) -> Array:
-    """Return what the first places make count of the group's pairs, if fair, (E, 2, B).
+    """Return the pairs that the first places make count, if fair, (E, 4 n_sides, 1).
 
-    As large a share of the group's pairs as of all pairs of the list has the focal item
-    there, which brings all of its pairs. The columns are the number of these pairs, and
-    its product with the largest number that one item brings.
+    As large a share of the pairs of a side as of all pairs of the list has its focal
+    item there, and as large a share its partner. Each side, the group and then the
+    rest, has for focal items and for partners the number of these pairs, and how many
+    one item brings. Focal items are of the side, and partners outside of it.
     """
-    focal, first = pairs.focal_counts, block.ranking.starts[:-1]
-    in_top, all_pairs = np.add.reduceat([focal * chance, focal], first, axis=1)
-    brought = np.maximum.reduceat(focal, first)
-    if block.query_weight is not None:
-        brought = brought * block.query_weight
-    share = np.divide(in_top, all_pairs, out=np.zeros(first.size), where=all_pairs > 0)
-    due = np.stack([share, share * brought], axis=1)[block.memberships.cells.query]
-    return pairs.cell_sums(block.memberships)[:, 1:2] * due[..., None]
+    members, counts = block.memberships, pairs.counts_of_rows
+    columns = np.stack([counts * chance, counts, counts > 0])
+    of_lists = np.add.reduceat(columns, block.ranking.starts[:-1], axis=2)
+    in_top, every, items = of_lists[..., members.cells.query]
+    focal, partner = members.sums_of_rows(columns[2])
+    of_sides = np.array([[focal, items[1] - partner], [items[0] - focal, partner]])
+    number = pairs.cell_sums(members)[:, 1::2].transpose(1, 2, 0)
+    due = number * np.nan_to_num(quotient(in_top, every))
+    brought = np.nan_to_num(quotient(0 * due + number, of_sides[: pairs.n_sides]))
+    return np.stack([due, brought], axis=2).reshape(-1, focal.size, 1).swapaxes(0, 1)
 
 
 def _sums_of_top(
@@ -345,6 +347,10 @@ def cluster_sums(
     rows = averaged_rows(
         data, sums, average, lambda units: _means_of_pairs(units, of_query, pairs)
     )
+    if average == "pairs":
+        # Of a cluster all items may be in the first places, or none: see `_due`.
+        due = rows.values[:, pairs.n_blocks * pairs.n_buckets :]
+        due[:, 1::2] *= due[:, ::2]
     return ClusterSums.from_rows(pairs.groups.labels, rows, supports)
 
 

@@ -264,9 +264,9 @@ class OutcomePairs(Pairs):
         return (self._all_worse + self._all_better).transpose(2, 1, 0)
 
     @property
-    def focal_counts(self) -> Array:
-        """The number of pairs of each row with any worse row, shape (n,)."""
-        return self.counts.all_worse[1]
+    def counts_of_rows(self) -> Array:
+        """Numbers of pairs of rows with worse and with better rows, shape (2, n)."""
+        return np.stack([self.counts.all_worse[1], self.counts.all_better[1]])
 
     def _bucket_masks(self, mask: Array | None) -> list[Array | None]:
         """Return masks of the rows of `mask` in each bucket of focal items."""
@@ -360,10 +360,10 @@ class ScorePairs(Pairs):
         return np.stack(sums_between(self.item_weight, *self._bounds))
 
     @property
-    def focal_counts(self) -> Array:
-        """The number of pairs of each row with any other row, shape (n,)."""
+    def counts_of_rows(self) -> Array:
+        """Twice the number of pairs of each row with any other row, shape (2, n)."""
         weight = 1.0 if self.item_weight is None else self.item_weight
-        return (self._around_all.sum(axis=0) - weight) * weight
+        return np.stack([(self._around_all.sum(axis=0) - weight) * weight] * 2)
 
     def _columns(self, partners: Array) -> Array:
         """Return value and number, (2, k), from partners above, level and below."""

@@ -41,8 +41,7 @@ def swap_sums(data: RankedData, rule: SwapRule) -> QuerySums:
     """
     parts = []
     for rows, block in data.blocks():
-        columns = _of_members(block, rule, rows)
-        sums = block.memberships.sums(columns)
+        sums = block.memberships.sums(_of_members(block, rule, rows))
         # Below this the difference of sums is rounding.
         sums[0, sums[0] <= NOTHING * (sums[0] + sums[6])] = 0.0
         parts.append(QuerySums.of_cells(block.memberships.cells, sums[:6].T))
