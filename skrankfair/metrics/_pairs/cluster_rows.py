@@ -289,11 +289,11 @@ def _due(block: RankedData, pairs: Pairs, chance: Array) -> Array:
     of_lists = np.add.reduceat(columns, block.ranking.starts[:-1], axis=2)
     in_top, every, items = of_lists[..., members.cells.query]
     focal, partner = members.sums_of_rows(columns[2])
-    of_sides = np.array([[focal, items[1] - partner], [items[0] - focal, partner]])
-    number = pairs.cell_sums(members)[:, 1::2].transpose(1, 2, 0)
-    due = number * np.nan_to_num(quotient(in_top, every))
-    brought = np.nan_to_num(quotient(0 * due + number, of_sides[: pairs.n_sides]))
-    return np.stack([due, brought], axis=2).reshape(-1, focal.size, 1).swapaxes(0, 1)
+    of_sides = np.array([[focal, items[0] - focal], [items[1] - partner, partner]]).T
+    number = pairs.cell_sums(members)[:, 1::2]
+    due = number * np.nan_to_num(quotient(in_top, every)).T[:, None]
+    brought = np.nan_to_num(quotient(0 * due + number, of_sides[:, : pairs.n_sides]))
+    return np.stack([due, brought], axis=3).reshape(len(due), 4 * pairs.n_sides, 1)
 
 
 def _sums_of_top(
