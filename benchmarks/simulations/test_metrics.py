@@ -721,7 +721,27 @@ def test_a_small_group_in_the_first_places(name, items):
         s = rng.normal(size=2000) + (y if "accuracy" in name or "merit" in name else 0)
         if group.any():
             r = metric(y, s, sensitive_features=group, qid=query, **options)
-            pvalues.append(r.pvalue[1])
+            pvalues.append(r.pvalue)
+    assert_level(np.nan_to_num(pvalues, nan=1.0), at_most=True)
+
+
+@pytest.mark.parametrize("lists", ["apart", "tied", "of users"])
+@pytest.mark.parametrize("name", ["pairwise accuracy", "inter-group accuracy"])
+def test_one_item_in_each_list_and_the_first_place(name, lists):
+    """The large group was accused in 36%, and both where some lists were all tied."""
+    (metric, options), pvalues = FIRST_PLACES[name], []
+    times = 10 if lists == "of users" else 1
+    query = np.repeat(np.arange(40 * times), 20)
+    group = np.tile([1] + [0] * 19, 40 * times)
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        y, s = rng.random(query.size) < 0.4, rng.normal(size=query.size)
+        if times > 1:  # the item of a user keeps its quality
+            s[group == 1] *= 0.3
+            s[group == 1] += np.repeat(rng.normal(size=40), times)
+        s[query < 4 * (lists == "tied")] = 0
+        rows = {"sensitive_features": group, "qid": query, "cluster": query // times}
+        pvalues.append(metric(y, s, **rows, **options | {"k": 1}).pvalue)
     assert_level(np.nan_to_num(pvalues, nan=1.0), at_most=True)
 
 
