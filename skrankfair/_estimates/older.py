@@ -71,8 +71,7 @@ def _replicates_of_pair(
 
 def _few_columns(*, at: Any, values: Any, width: int) -> Any:
     """Return a sparse array with the same number of entries in each row."""
-    starts = np.arange(0, at.size + 1, at.shape[1])
-    where = values.ravel(), at.ravel(), starts
+    where = values.ravel(), at.ravel(), np.arange(0, at.size + 1, at.shape[1])
     return sparse.csr_array(where, shape=(len(at), width))
 
 

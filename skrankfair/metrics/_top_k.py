@@ -85,8 +85,10 @@ def top_estimates(
         better="high",
     )
     sums = QuerySums(members.cells, by_cell, shared)
-    others = {"k": k, "average": average}, supports, means_of_lists, of_rows
-    return query_estimates(data, metric, sums, *others)
+    parameters = {"k": k, "average": average}
+    return query_estimates(
+        data, metric, sums, parameters, supports, means_of_lists, of_rows
+    )
 
 
 def precision_at_k(

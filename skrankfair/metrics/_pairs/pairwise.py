@@ -375,8 +375,7 @@ class ScorePairs(Pairs):
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (2, 1, n)."""
         member = self.groups.mask(group)
-        weight = times(member, self.item_weight)
-        members = np.stack(sums_between(weight, *self._bounds))
+        members = np.stack(sums_between(times(member, self.item_weight), *self._bounds))
         # The partners of a member are all others, and those of another row the members.
         partners = np.where(member, self._around_all - members, members[::-1])
         return times(self._columns(partners), self.item_weight)[:, None]
