@@ -337,11 +337,8 @@ class _SmoothSquares:
 
     def refit(self, counts: Array) -> Array:
         """Return their sum where clusters count so often, shape (1,)."""
-        x, y, weight = (
-            self.sample.x,
-            self.sample.y,
-            self.sample.share * counts[self.sample.cluster],
-        )
+        x, y = self.sample.x, self.sample.y
+        weight = self.sample.share * counts[self.sample.cluster]
         curve = repeated_means(x, y, weight[None], self.bandwidth, self.kernel)
         return np.where(weight > 0, x - curve, 0.0) ** 2 @ weight
 

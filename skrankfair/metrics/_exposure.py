@@ -203,8 +203,9 @@ def share_estimates(
         with_count = np.pad(of_rows, ((0, 0), (0, more)))
         with_count[:, -1] = 1.0
         by_row = with_count, of_rows, [mean_share]
-    others = parameters, supports, means_of_shares, by_row
-    return query_estimates(data, metric, sums, *others)
+    return query_estimates(
+        data, metric, sums, parameters, supports, means_of_shares, by_row
+    )
 
 
 def exposure(

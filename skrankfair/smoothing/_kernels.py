@@ -274,9 +274,9 @@ def exact_sums(
         first = np.searchsorted(x, points - radius, side="left")
         last = np.searchsorted(x, points + radius, side="right")
     sums = np.zeros((columns.shape[0], points.size))
-    start, order = 0, 2 ** np.arange(_TOGETHER.bit_length())[::-1]
+    start, sizes = 0, 2 ** np.arange(_TOGETHER.bit_length())[::-1]
     while start < points.size:
-        for stop in start + order:
+        for stop in start + sizes:  # the most points that the rows allow
             rows = slice(first[start:stop].min(), last[start:stop].max())
             if (rows.stop - rows.start) * (stop - start) <= _CHUNK:
                 break

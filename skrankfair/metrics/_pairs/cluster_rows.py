@@ -262,27 +262,28 @@ def sums_by_block(
     parts = []
     for _, block in data.blocks():
         chance = np.ones(1) if k is None else block.ranking.chance_of_top(k)
-        pairs, sums = _sums_of_top(block, make_pairs, chance)
+        pairs, sums, number = _sums_of_top(block, make_pairs, chance)
         if block.item_weight is not None or ((chance > 0) & (chance < 1)).any():
             # Pairs that have no chance to be in the first places never count.
             some_chance = (chance > 0).astype(float)
-            _, exact = _sums_of_top(block.with_equal_items, make_pairs, some_chance)
+            _, exact, _ = _sums_of_top(block.with_equal_items, make_pairs, some_chance)
             sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
             sums.shared[...] *= have_pairs(exact.shared, 2)
         if k is not None and pairs.n_buckets == 1:
-            due = _due(block, pairs, chance)
+            due = _due(block, pairs, number, chance)
             sums = replace(sums, by_cell=np.concatenate([sums.by_cell, due], axis=1))
         parts.append(sums)
     return pairs, QuerySums.joined(parts)
 
 
-def _due(block: RankedData, pairs: Pairs, chance: Array) -> Array:
+def _due(block: RankedData, pairs: Pairs, number: Array, chance: Array) -> Array:
     """Return the pairs that the first places make count, if fair, (E, 4 n_sides, 1).
 
     As large a share of the pairs of a side as of all pairs of the list has its focal
     item there, and as large a share its partner. Each side, the group and then the
     rest, has for focal items and for partners the number of these pairs, and how many
-    one item brings. Focal items are of the side, and partners outside of it.
+    one item brings. Focal items are of the side, and partners outside of it. `number`
+    are the pairs of each side, (E, n_sides, 1).
     """
     members, counts = block.memberships, pairs.counts_of_rows
     columns = np.stack([counts * chance, counts, counts > 0])
@@ -290,7 +291,6 @@ def _due(block: RankedData, pairs: Pairs, chance: Array) -> Array:
     in_top, every, items = of_lists[..., members.cells.query]
     focal, partner = members.sums_of_rows(columns[2])
     of_sides = np.array([[focal, items[0] - focal], [items[1] - partner, partner]]).T
-    number = pairs.cell_sums(members)[:, 1::2]
     due = number * np.nan_to_num(quotient(in_top, every)).T[:, None]
     brought = np.nan_to_num(quotient(0 * due + number, of_sides[:, : pairs.n_sides]))
     return np.stack([due, brought], axis=3).reshape(len(due), 4 * pairs.n_sides, 1)
@@ -298,8 +298,10 @@ def _due(block: RankedData, pairs: Pairs, chance: Array) -> Array:
 
 def _sums_of_top(
     block: RankedData, make_pairs: MakePairs, chance: Array
-) -> tuple[Pairs, QuerySums]:
-    """Return the pairs, and the sums over those with an item in the first places.
+) -> tuple[Pairs, QuerySums, Array]:
+    """Return the pairs, sums over those with an item in the first places, and numbers.
+
+    The numbers are of all pairs of each side, shape (E, n_sides, B).
 
     `chance` is the probability of each item to be in the first places, or one of all of
     them. Two items of different scores are both below with the product of their
@@ -309,6 +311,7 @@ def _sums_of_top(
     """
     pairs = make_pairs(block)
     sums, tied = pairs.sums(block.memberships), chance * (1 - chance)
+    number = sums.by_cell[:, 1 :: pairs.n_columns].copy()
     if tied.any():
         first, last = block.ranking.place_bounds()
         tied = np.sqrt(tied / np.maximum(last - first - 1, 1))
@@ -317,7 +320,7 @@ def _sums_of_top(
             added = make_pairs(block.times_items(factor)).sums(block.memberships)
             sums.by_cell[...] += sign * added.by_cell
             sums.shared[...] += sign * added.shared
-    return pairs, sums
+    return pairs, sums, number
 
 
 def have_pairs(exact: Array, n_columns: int) -> Array:

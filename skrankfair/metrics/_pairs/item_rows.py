@@ -276,11 +276,8 @@ def _item_rows(
             plain = make_pairs(block.with_equal_items)
         of_all = pairs.shared_item_sums()
         if not table.size:
-            n_units = labels.size
-            table, shared = (
-                _empty_rows(n_units, pairs),
-                np.zeros((n_units, of_all[0].size)),
-            )
+            table = _empty_rows(labels.size, pairs)
+            shared = np.zeros((labels.size, of_all[0].size))
             unweighted = np.zeros(table.shape[1:]), np.zeros(shared.shape[1])
         unweighted[1][:] += of_all.sum(axis=0).ravel() / 2
         _add_rows(of_all, unit[rows], shared, weight)

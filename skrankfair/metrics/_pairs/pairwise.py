@@ -361,7 +361,7 @@ class ScorePairs(Pairs):
 
     @property
     def counts_of_rows(self) -> Array:
-        """Twice the number of pairs of each row with any other row, shape (2, n)."""
+        """Numbers of pairs of rows with any other row, alike for both sides, (2, n)."""
         weight = 1.0 if self.item_weight is None else self.item_weight
         return np.stack([(self._around_all.sum(axis=0) - weight) * weight] * 2)
 
