@@ -206,6 +206,10 @@ class GroupEstimates(AddsUp, PilotData):
             # The df of normal values with this concentration, which is 3 / (df + 2).
             df = np.where(self.uneven, 3 / self.tails[1] - 2, df)
             effective = np.where(self.uneven, df + 1, effective)
+        if self.metric.by_chance:
+            # What groups by chance show rests on all items, and not on their own.
+            first = degrees_of_freedom(self.sums.ways[0], self.metric.finalize)[0]
+            df = np.where(self.unseen[0] > 0, first, df)
         return df, effective
 
     @property

@@ -276,6 +276,11 @@ def unseen_of(result: GroupEstimates) -> Array:
         # gap, and so on: signs are +, -, -, +, -, +, +, -.
         for number, (_, third, _) in enumerate(sides):
             third *= (-1.0) ** number.bit_count()
+    elif metric.by_chance:
+        parts = getattr(metric.finalize, "parts", (metric.finalize,))
+        for powers, part in zip(metric.by_chance, parts, strict=True):
+            more = _lacking_by_chance(result.sums, part, powers)
+            sides.append(np.stack([more, 0 * more, 0 * more]))
     elif sums.rows.member is not None and not metric.share and metric.parts is None:
         needs = needs_of(metric.finalize)
         if len(needs) == 1 and (sums.active(metric.finalize) < FEW_EVENTS).any():
@@ -284,12 +289,27 @@ def unseen_of(result: GroupEstimates) -> Array:
             n_effective = quotient(total**2, square)
             of_strata = moments.swapaxes(0, 1), n_effective, n_effective - 1
             sides = unseen(*zip(*of_strata, strict=True), of_items=True)
-    elif metric.by_chance is not None:
-        square, fourth = metric.by_chance(*sums.totals)
-        more = square - result.sums.variance(metric.finalize)
-        uneven = uneven_errors(quotient(fourth, square**2), result.by_leverage[0])
-        sides = [np.multiply.outer([1.0, 0.0, 0.0], np.fmax(more, 0.0) * uneven)]
     return np.sum([np.zeros((3, len(sums.groups))), *sides], axis=0)
+
+
+def _lacking_by_chance(sums: ClusterSums, part: Finalize, powers: Finalize) -> Array:
+    """Return the variance that groups assigned to items by chance would add, (G,).
+
+    An item that recurs among lists has one group in all of them: it adds the slopes of
+    its group times its own columns, which are the shared ones, to the value.
+    """
+    of_items = sums.ways[-1]
+    if of_items.kind == "item":
+        slopes = of_items.slopes(part)[:, : sums.shared.size]
+        surplus = of_items.rows.shared @ slopes.T
+        n, m = of_items.count, of_items.active(part)[0, 0]
+        moments = np.stack([(surplus**power).sum(axis=0) for power in (2, 4)])
+        square, fourth = moments * m * (n - m) / max(n * (n - 1), 1)
+    else:
+        square, fourth = powers(*sums.totals)
+    df, _ = degrees_of_freedom(sums, part)
+    uneven = uneven_errors(quotient(fourth, square**2), df)
+    return np.fmax(square - sums.variance(part), 0.0) * uneven
 
 
 def unseen_of_items(sums: ClusterSums, sides: Sequence[Finalize]) -> Array:

@@ -107,8 +107,8 @@ class Metric:
     #: that as many rows of another side show.
     sides: tuple[Finalize, ...] | None = field(default=None, compare=False)
     #: Column totals to ``Σ u²`` and ``Σ u⁴`` of the influences if groups were assigned
-    #: to the items of lists by chance.
-    by_chance: Finalize | None = field(default=None, compare=False)
+    #: to the items of lists by chance; of two samples, those of each.
+    by_chance: tuple[Finalize, ...] = field(default=(), compare=False)
 
     @property
     def signed(self) -> bool:

@@ -46,7 +46,8 @@ def _difference(
     interval of the difference of two independent shares is made of their intervals, and
     that of two independent gaps of shares of the intervals of all four.
     Each of two independent means has at least the variance that the other shows, and so
-    has each side of two independent gaps.
+    has each side of two independent gaps. Independent gaps of exposure have at least
+    that of groups assigned to the items of both by chance.
     """
     size = a.sums.by_group.shape[1], a.sums.shared.size
 
@@ -74,6 +75,9 @@ def _difference(
         fields["sides"] = tuple(sides)
     elif len(of_a) > 1 and (a.metric.sides or a.metric.of_rest):
         fields["sides"] = tuple(map(minus, of_a, of_b))
+    elif independent and a.metric.by_chance and sums.kind == "cluster":
+        (of,) = a.metric.by_chance
+        fields["by_chance"] = beside(of, False), beside(of, True)
     else:
         fields["heavy"] = a.metric.heavy
         if a.metric.of_rest and b.metric.of_rest:

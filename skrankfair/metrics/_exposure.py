@@ -191,7 +191,7 @@ def share_estimates(
             disparity="l1",
             breakdown=_both_shares,
             relative=not data.groups.overlapping,
-            by_chance=powers_by_chance,
+            by_chance=(powers_by_chance,),
         )
     supports = None if average == "amortized" else [has_items]
     by_row = None
@@ -435,7 +435,9 @@ def exposure_gap(
     items by chance, ``Σ_q m (n - m) / (n (n - 1)) Σ_i (e_i - t_i)²`` over lists of n
     items, m of them of the group; e and t are the shares of an item in exposure and
     target, which amortized is as large as the exposure in each list. A mean over lists
-    or clusters has 1 over their number, squared. Two-way errors lack this.
+    or clusters has 1 over their number, squared. Of two-way errors the items are those
+    that recur, with the sum of their surplus over lists. Two independent samples have
+    it each.
 
     Where rows without an outcome or ranks of `position` are left out, exposure is that
     of the other rows at their places, and the ranking by relevance is one of these rows

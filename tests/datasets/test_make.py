@@ -189,8 +189,7 @@ def test_columns_are_named_as_arguments():
 
 def test_shares_are_those_of_the_paper(data):
     np.testing.assert_allclose(data.share, [1 / 7, 5 / 7], rtol=1e-14)
-    n = 200_000
-    assert abs((data.query_type[::10] == "u").mean() - 0.5) < tolerance(0.5, n)
+    assert abs((data.query_type[::10] == "u").mean() - 0.5) < tolerance(0.5, 200_000)
     for kind, share in SHARE.items():
         items = data.sensitive_features[data.query_type == kind]
         assert abs((items == 1).mean() - share) < tolerance(share, items.size)

@@ -256,8 +256,7 @@ class TestCut:
     @pytest.mark.parametrize("size", [1, 3, 7, 100])
     @pytest.mark.parametrize("n_rows", [1, 4, 10, 1000])
     def test_no_cluster_is_in_two_parts(self, size, n_rows):
-        rng = np.random.default_rng(0)
-        clusters = np.repeat(np.arange(30), rng.integers(1, 9, 30))
+        clusters = np.repeat(np.arange(30), np.random.default_rng(0).integers(1, 9, 30))
         parts = list(cut(self.batches(clusters, size), "u", n_rows))
         rows = np.concatenate([part["row"] for part in parts])
         np.testing.assert_array_equal(rows, np.arange(clusters.size))

@@ -77,8 +77,7 @@ class TestDisparity:
             with pytest.warns(UndefinedMetricWarning, match="fewer than two groups"):
                 assert np.isnan(result.disparity_bound())
         # A group beside others has its share even if nobody asks for theirs.
-        member = rng.random((60, 1)) < 0.5
-        gap = exposure_gap(y, s, sensitive_features=member, qid=qid)
+        gap = exposure_gap(y, s, sensitive_features=rng.random((60, 1)) < 0.5, qid=qid)
         assert gap.disparity() == abs(gap.estimate[0]) > 0
         # Calibration would move the one group against the threshold.
         shift = positive_rate_shift(y, s, threshold=0.5, bandwidth=0.5, n_resamples=3)
@@ -200,8 +199,7 @@ def test_perfectly_correlated_groups_need_no_correction():
 
 def test_uncorrelated_groups_have_sidaks_quantile():
     # Orthogonal columns: the estimates have correlation 0; many clusters: normal.
-    rng = np.random.default_rng(0)
-    values = np.linalg.qr(rng.normal(size=(5000, 5)))[0][:, 1:]
+    values = np.linalg.qr(np.random.default_rng(0).normal(size=(5000, 5)))[0][:, 1:]
     values = np.linalg.qr(values - values.mean(0))[0] * [1, 2, 3, 4]
     result = result_of(values)
     n = 200_000

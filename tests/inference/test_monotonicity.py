@@ -52,8 +52,7 @@ class TestChiSquare:
     @pytest.mark.parametrize("seed", range(10))
     def test_is_the_papers(self, seed):
         # Counts, scikit-learn's isotonic regression of them, scipy's chi-square.
-        rng = np.random.default_rng(seed)
-        member = bump(rng, 0.9, 60)
+        member = bump(np.random.default_rng(seed), 0.9, 60)
         member[0, 0] = True
         count, place = member.sum(axis=0).astype(float), np.arange(10)
         increasing = check_increasing(place, count)
@@ -155,8 +154,7 @@ class TestBootstrap:
 
 def test_positions_that_few_rankings_have():
     # One ranking is longer, with a member at its end.
-    rng = np.random.default_rng(0)
-    steep = columns(np.arange(6) < rng.integers(2, 4, 40)[:, None])
+    steep = columns(np.arange(6) < np.random.default_rng(0).integers(2, 4, 40)[:, None])
     longer = steep | {
         name: np.append(steep[name], last)
         for name, last in (("y_score", -6), ("sensitive_features", True), ("qid", 0))

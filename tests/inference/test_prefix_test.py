@@ -36,8 +36,7 @@ def test_published_numbers_of_fa_ir():
 )
 def test_floors_of_fairsearchcore(k, share, floors, failure):
     counts = fair_counts((k,), (share,), 0.1)
-    least = counts.least[0, :, 0]
-    assert {place: least[place - 1] for place in floors} == floors
+    assert {place: counts.least[0, :, 0][place - 1] for place in floors} == floors
     assert counts.failure_probability[0] == pytest.approx(failure, abs=1e-12)
 
 
@@ -134,8 +133,7 @@ def test_a_group_at_the_bottom():
 
 def test_lists_of_other_lengths():
     qid = np.repeat([0, 1, 2], [3, 1, 8])
-    rng = np.random.default_rng(0)
-    score, group = rng.permutation(12), np.tile(["a", "b"], 6)
+    score, group = np.random.default_rng(0).permutation(12), np.tile(["a", "b"], 6)
     result = prefix_test(score, sensitive_features=group, qid=qid, group="a", k=5)
     assert np.isnan(result.tail).sum(axis=1).tolist() == [2, 4, 0]
     for q in range(3):

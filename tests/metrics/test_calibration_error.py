@@ -106,8 +106,7 @@ def test_statsmodels_has_the_same_smooth_error():
     y, s, _, _ = rows(1)
     fitted = KernelReg(y, s, "c", reg_type="lc", bw=[0.12]).fit()[0]
     r = calibration_error(y, s, sensitive_features=["all"] * y.size, bandwidth=0.12)
-    expected = np.sqrt(np.mean((s - fitted) ** 2))
-    assert r.estimate[0] == pytest.approx(expected, rel=1e-9)
+    assert r.estimate[0] == pytest.approx(np.sqrt(np.mean((s - fitted) ** 2)), rel=1e-9)
 
 
 def test_lattice_is_the_loop():
@@ -180,8 +179,7 @@ class TestNoise:
         for seed in range(25):
             rng = np.random.default_rng(seed)
             s = rng.random(300)
-            y = (rng.random(300) < s).astype(float)
-            r = calibration_error(y, s, **options)
+            r = calibration_error((rng.random(300) < s).astype(float), s, **options)
             low, high = (end[0] for end in r.confidence_interval())
             assert low <= r.estimate[0] < high
             above += low > 0

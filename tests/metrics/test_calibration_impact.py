@@ -140,8 +140,7 @@ class TestReference:
         rng = np.random.default_rng(1)
         s, group = rng.integers(0, 11, 400) / 10, np.repeat(["a", "b"], 200)
         # Curves without noise, whose scores are tied with those of the other group.
-        flat = np.where(group == "a", 0.3, 0.7)
-        r = ranks(flat, s, group, None, np.arange(400) % 20)
+        r = ranks(np.where(group == "a", 0.3, 0.7), s, group, None, np.arange(400) % 20)
         drawn = r.sums.drawn(rng.multinomial(20, np.full(20, 0.05), 5).astype(float))
         assert not drawn[0][..., -1].any()
         # A single of 0.1 is above the threshold 0.1 by rounding alone.

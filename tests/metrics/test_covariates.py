@@ -24,8 +24,7 @@ def test_against_loops(seeds, options):
     known = 0
     for seed, epsilon in itertools.product(seeds, (0.0, 0.25, 0.6)):
         p = on_a_grid(make_problem(seed, (6, 20)))
-        rng = np.random.default_rng(seed)
-        x = rng.integers(0, 8, (len(p.q), 1 + seed % 2)) / 8
+        x = np.random.default_rng(seed).integers(0, 8, (len(p.q), 1 + seed % 2)) / 8
         kept = [row for row, weight in enumerate(p.weights) if weight]
         near = (np.abs(x[kept, None] - x[kept]) <= epsilon).all(axis=2)
         seen = p.seen()

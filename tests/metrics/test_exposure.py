@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import dcg_score
 
 from skrankfair.exceptions import UndefinedMetricWarning
+from skrankfair.inference import compare_independent
 from skrankfair.metrics import exposure, exposure_gap
 from tests.calls import OF_ITEMS, call
 from tests.metrics.naive_rules import assert_close, assert_covariance, matrix
@@ -134,6 +135,24 @@ def test_few_items_vary_as_much_as_groups_by_chance(average):
     variance, total = variance.sum(), total.sum()
     assert r.standard_error == pytest.approx(np.sqrt(variance) / total)
     assert (r.sums.variance(r.metric.finalize) < variance / total**2).all()
+    gap = compare_independent(r, r)
+    assert gap.standard_error == pytest.approx(np.sqrt(2 * variance) / total)
+
+
+def test_few_items_that_recur_have_their_group_by_chance():
+    # "True" has items in the middle alone, which would not be so by chance.
+    shown = [np.roll(np.arange(14), shift)[:12] for shift in (0, 1, -1, 2)]
+    item, query = np.concatenate(shown), np.repeat(np.arange(4), 12)
+    place = np.argsort(np.argsort(item + 14 * query)) % 12
+    label, visits = np.isin(item, [5, 6]), 1 / (place + 1)
+    surplus = np.bincount(item, visits / visits[:12].sum() - 1 / 12, 14) / 4
+    pairs = [surplus[[*some]].sum() for some in itertools.combinations(range(14), 2)]
+    rows = {"sensitive_features": label, "qid": query, "position_weight": "reciprocal"}
+    users = np.stack([query, item], axis=1)
+    r = exposure_gap(None, -place, target="population", cluster=users, **rows)
+    assert r.estimate[1] == pytest.approx(surplus[5:7].sum())
+    assert r.standard_error == pytest.approx(np.std(pairs))
+    assert (r.sums.variance(r.metric.finalize) < np.var(pairs)).all()
 
 
 @pytest.mark.parametrize("metric", OF_ITEMS)

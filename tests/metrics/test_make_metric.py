@@ -126,8 +126,7 @@ class TestOptionsAndColumns:
     def test_keyword_only_parameters_are_options(self):
         r = profit(Y, S, amount=AMOUNT, cut=0.25)
         assert r.parameters == {"cut": 0.25, "margin": 0.1}
-        expected = rewards(Y, S, AMOUNT, cut=0.25)[0].mean()
-        assert r.estimate[0] == pytest.approx(expected)
+        assert r.estimate[0] == pytest.approx(rewards(Y, S, AMOUNT, cut=0.25)[0].mean())
         with pytest.raises(ValueError, match="with the same options"):
             r + profit(Y, S, amount=AMOUNT)
 

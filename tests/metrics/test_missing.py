@@ -259,8 +259,7 @@ def test_metrics_of_ones_own(per):
     mine = metric(y_score=LACKING["y_score"], price=price, **by_query, missing="drop")
     kept = ~(NO_SCORE | np.isnan(price))
     by_query = {name: column[kept] for name, column in by_query.items()}
-    other = metric(y_score=SCORE[kept], price=price[kept], **by_query)
-    assert_identical(mine, other)
+    assert_identical(mine, metric(y_score=SCORE[kept], price=price[kept], **by_query))
     assert mine.missing == {"dropped": (~kept).sum(), "y_score": 10, "price": 5}
     with pytest.raises(ValueError, match="missing"):
         make_metric(

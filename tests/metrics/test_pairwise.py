@@ -331,8 +331,7 @@ def test_edges_are_quantiles_of_the_preferred(seeds):
         compared += 1
         # Engagement is not needed where an item is better than no other.
         z = [p.z[i] if i in preferred else np.nan for i in range(len(p.z))]
-        levels = [0, 0.5, 1]
-        edges = np.unique(np.quantile(of_preferred, levels, method="inverted_cdf"))
+        edges = np.unique(np.quantile(of_preferred, [0, 0.5, 1], method="inverted_cdf"))
         r = ACCURACY["all"].measure(p, engagement=z, bins=2, variance="cluster")
         np.testing.assert_array_equal(r.first_pass["engagement_edges"], edges)
         strata, means, _ = by_stratum(p, ACCURACY["all"].all_pairs(p), edges)

@@ -87,8 +87,7 @@ def test_precision_and_pairs_of_the_first_places_count_the_unknown_rows():
         y, s, group, _ = one_list(seed)
         y = y > 0 if not np.isnan(y).any() else np.where(y > 0, 1.0, y)
         r = metrics.precision_at_k(y, s, sensitive_features=group, k=5, missing="drop")
-        listed = [None if np.isnan(v) else v for v in y]
-        columns = listed, s, [0] * y.size
+        columns = [None if np.isnan(v) else v for v in y], s, [0] * y.size
         expected = [at_k("precision_at_k", *columns, group == g, 5) for g in "ab"]
         assert_allclose(r.estimate, expected, 1e-12)
     # The unknown item at the top takes one of the two places.
