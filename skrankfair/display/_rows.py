@@ -179,6 +179,9 @@ class GroupEstimatesDisplay:
         other = metric.against_rest is not None or metric.slope is not None
         if result.says_fair and other:
             difference = result.as_gap().estimate - (result.fair_value or 0.0)
+        name = result.name.replace("_", " ")
+        if (comparison := result.parameters.get("comparison", "all")) != "all":
+            name = f"{comparison}-group {name}"
         display = cls(
             result.groups,
             result.estimate,
@@ -187,7 +190,7 @@ class GroupEstimatesDisplay:
             pvalue=corrected_pvalues(frame["pvalue"].to_numpy(dtype=float)),
             difference=difference,
             fair_value=result.fair_value,
-            name=result.name.replace("_", " "),
+            name=name,
             confidence_level=confidence_level,
             worse=_WORSE.get(result.name) if worse == "metric" else worse,
             pvalue_name="corrected p",

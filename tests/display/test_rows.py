@@ -56,9 +56,9 @@ class TestFromEstimates:
 
     def test_it_is_known_of_metrics_which_side_is_worse(self):
         ranked = data(n_queries=400, bias=1.0)
-        display = from_estimates(
-            metrics.pairwise_accuracy(**ranked, comparison="inter")
-        )
+        result = metrics.pairwise_accuracy(**ranked, comparison="inter")
+        display = from_estimates(result)
+        assert display.name == "inter-group pairwise accuracy"
         assert display.fair_line_ is None  # fair is the value of the rest
         assert colors(display) == [BETTER, WORSE]
         result = metrics.matched_pair_calibration(**ranked, n_pairs=2000)
