@@ -13,9 +13,10 @@ from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured, measured_by_score
 from .._inputs.validation import check_choice, check_number
-from ._exposure import Share, has_items, means_of_shares
+from ._exposure import Share, _share_sums, has_items, means_of_shares
 from ._lists import means_of_lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
+from ._position_weights import PositionWeight
 
 _UNITS = {"precision_at_k": "items in the top k", "recall_at_k": "relevant items"}
 
@@ -34,11 +35,8 @@ def top_share_estimates(
     """Return `share_at_k` of data that is validated and ordered."""
     _check_options(k, average)
     data = data.among_those_left()  # as it needs no outcomes
-    ranking, members = data.ranking, data.memberships
-    top = members.sums_of_rows(ranking.chance_of_top(int(k)))
-    # Places of all groups: a part of the data without a group also has places.
-    places = np.minimum(ranking.lengths, k).astype(float)[:, None]
-    sums = QuerySums(members.cells, np.stack([top, members.sizes], axis=1), places)
+    # A share of exposure, of which each of the first places has one and others none.
+    sums, _ = _share_sums(data, PositionWeight("top", k=int(k)), None)
     metric = Metric(
         name="share_at_k",
         finalize=Share(),
