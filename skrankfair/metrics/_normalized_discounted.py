@@ -160,40 +160,33 @@ class TopShares(ListKernel):
         """Return sums by cell, and shared ones by list."""
         if self.average == "representation":
             return self._share_table(lists)
-        values = self._joint_values(lists) if self.joint else self._cell_values(lists)
+        values = self._values(lists)
         columns = np.stack([np.nan_to_num(values), ~np.isnan(values)], axis=1)
         if self.joint:
             return QuerySums.of_all(columns[:, None])
         return QuerySums.of_cells(lists.cells, columns)
 
-    def _cell_values(self, lists: Lists) -> Array:
-        """Return the value of each cell, NaN where undefined."""
-        shares = lists.shares(self.target)
-        distinct, inverse = _distinct(lists)
-        values = np.empty(distinct.size)
-        for n, of_length in by_length(lists.of_cells(lists.lengths)[distinct]):
-            of_shares = self.of_mean_shares(n, 1)
-            for some in _few_cuts(of_length, n // self.step):
-                cell = distinct[some]
-                p, q = lists.shares_above(cell, self.cuts(n)), shares[cell, None]
-                values[some] = of_shares.of_cuts(p[:, None], q[:, None])[:, 0]
-        return values[inverse]
-
-    def _joint_values(self, lists: Lists) -> Array:
-        """Return the joint divergence of all groups of each list, NaN if undefined."""
-        shares = lists.shares(self.target)
-        cell_of = _packed(lists)
-        values = np.empty(lists.n_queries)
-        for n, of_length in by_length(lists.lengths):
-            of_shares = self.of_mean_shares(n, cell_of.shape[1])
-            for some in _few_cuts(of_length, n // self.step * cell_of.shape[1]):
+    def _values(self, lists: Lists) -> Array:
+        """Return the value of each cell, or the joint one of each list; NaN if none."""
+        shares, lengths = lists.shares(self.target), lists.lengths
+        if self.joint:
+            cell_of = _packed(lists)
+        else:
+            distinct, inverse = _distinct(lists)
+            cell_of, lengths = distinct[:, None], lists.of_cells(lengths)[distinct]
+        values, width = np.empty(lengths.size), cell_of.shape[1]
+        for n, of_length in by_length(lengths):
+            of_shares = self.of_mean_shares(n, width)
+            for some in _few_cuts(of_length, n // self.step * width):
                 cell = cell_of[some]
                 present = cell >= 0
                 p, q = np.zeros((*cell.shape, n // self.step)), np.zeros(cell.shape)
                 p[present] = lists.shares_above(cell[present], self.cuts(n))
                 q[present] = shares[cell[present]]
-                values[some] = of_shares.of_cuts(p[:, None], q[:, None, :, None])[:, 0]
-        return values
+                if self.joint:  # one value of all cells of a list
+                    p, q = p[:, None], q[:, None]
+                values[some] = of_shares.of_cuts(p, q[..., None])[:, 0]
+        return values if self.joint else values[inverse]
 
     def _share_table(self, lists: Lists) -> QuerySums:
         """Return the shares in the first k and in the list; 1 is the shared column."""
