@@ -18,20 +18,8 @@ from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._pairs.near import reach
 from ._position_weights import DCG, PositionWeight, check_decreasing
 
-_HUGE = 1e250
 #: Rows of lists that are ranked anew at once.
 _TOGETHER = 1 << 17
-
-
-def _of_computable_size(gains: Array, best: Array, ranking: Ranking) -> Array:
-    """Return gains whose sums neither overflow nor lose digits.
-
-    The gains of a query are divided by one power of two, which leaves their ratio.
-    """
-    largest = gains[best]
-    if not ((largest > _HUGE) | ((largest > 0) & (largest < 1 / _HUGE))).any():
-        return gains
-    return np.ldexp(gains, -np.repeat(np.frexp(largest)[1], ranking.lengths))
 
 
 def _gains_of(y: Array, gain: str, normalize: bool) -> Array:
@@ -77,7 +65,10 @@ def _weighed(
         discounts[k:] = 0.0
     if normalize:
         starts, order = ranking.starts[:-1], order_rows(ranking.query, gains)
-        gains = _of_computable_size(gains, order[starts], ranking)
+        # Over a power of two, which leaves their ratio, the sums of a query neither
+        # overflow nor lose digits.
+        _, power = np.frexp(gains[order[starts]])
+        gains = np.ldexp(gains, -np.repeat(power, ranking.lengths))
         best = np.add.reduceat(gains[order] * ranking.values_held(discounts), starts)
     return weight, gains, discounts, best
 
