@@ -160,9 +160,8 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
             needs=(of_stratum if of_stratum < n_supports else 1,),
         )
         against_rest = PairedDifference(finalize, rest, (*needs, *rest.needs))
-    # As `support_columns` has it.
-    block = 1 if result.parameters.get("average", "pairs") == "pairs" else 2 * n_sides
-    column = block * n_buckets + bucket
+    of_all: Any = metric.support
+    column = of_all.start + bucket
     one = replace(
         metric,
         finalize=finalize,
