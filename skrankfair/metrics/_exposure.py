@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._estimates.finalize import quotient, without_rounding
+from .._estimates.finalize import Finalize, quotient, without_rounding
 from .._estimates.group_estimates import GroupEstimates
 from .._estimates.metric import Metric
 from .._estimates.storage import stored
@@ -174,13 +175,10 @@ def share_estimates(
             f"{data.y_true.min():g}."
         )
     check_choice(average, "average", ("queries", "clusters", "amortized"))
-    sums, of_rows = _share_sums(data, weight, target)
     parameters = {**weight.parameters, "average": average}
-    # The shares of groups are as unlike as their sizes.
-    metric = Metric(
-        "exposure", Share(), item_count, unit="items", share=True, differing=True
-    )
-    if target is not None:
+    if target is None:
+        metric = share_metric("exposure", item_count)
+    else:
         parameters = {"target": target, **parameters}
         metric = Metric(
             name="exposure_gap",
@@ -193,7 +191,25 @@ def share_estimates(
             relative=not data.groups.overlapping,
             by_chance=(powers_by_chance,),
         )
-    supports = None if average == "amortized" else [has_items]
+    return shares_of_exposure(data, metric, weight, parameters, target)
+
+
+def share_metric(name: str, support: Finalize) -> Metric:
+    """Return the metric of shares, which are as unlike as the sizes of the groups."""
+    return Metric(name, Share(), support, unit="items", share=True, differing=True)
+
+
+def shares_of_exposure(
+    data: RankedData,
+    metric: Metric,
+    weight: PositionWeight,
+    parameters: Mapping[str, Any],
+    target: str | None = None,
+) -> GroupEstimates:
+    """Return shares of exposure, averaged as the parameters say; see `_share_sums`."""
+    average = parameters["average"]
+    sums, of_rows = _share_sums(data, weight, target)
+    supports = [has_items] if average in ("queries", "clusters") else None
     by_row = None
     if average != "clusters":
         if average == "queries":

@@ -13,7 +13,7 @@ from .._estimates.metric import Metric
 from .._estimates.storage import stored
 from .._inputs.ranking import RankedData, measured, measured_by_score
 from .._inputs.validation import check_choice, check_number
-from ._exposure import Share, _share_sums, has_items, means_of_shares
+from ._exposure import Share, share_metric, shares_of_exposure
 from ._lists import means_of_lists
 from ._pairs.cluster_rows import QuerySums, query_estimates
 from ._position_weights import PositionWeight
@@ -36,18 +36,9 @@ def top_share_estimates(
     _check_options(k, average)
     data = data.among_those_left()  # as it needs no outcomes
     # A share of exposure, of which each of the first places has one and others none.
-    sums, _ = _share_sums(data, PositionWeight("top", k=int(k)), None)
-    metric = Metric(
-        name="share_at_k",
-        finalize=Share(),
-        support=ColumnSum(1, 2),
-        unit="items",
-        share=True,
-        differing=True,  # as unlike as the sizes of the groups
-    )
-    supports = None if average == "items" else [has_items]
-    parameters = {"k": k, "average": average}
-    return query_estimates(data, metric, sums, parameters, supports, means_of_shares)
+    weight = PositionWeight("top", k=int(k))
+    metric = share_metric("share_at_k", ColumnSum(1, 2))
+    return shares_of_exposure(data, metric, weight, {"k": k, "average": average})
 
 
 def top_estimates(

@@ -90,16 +90,20 @@ def test_a_list_of_one_part_has_an_item_twice(name):
         assert_allclose(result.df, whole.df)
 
 
-@pytest.mark.parametrize("average", ["queries", "amortized"])
+@pytest.mark.parametrize("average", ["queries", "amortized", "items"])
 def test_shares_of_exposure(average):
     y, score, columns = lists(n_users=24)
     score = score + np.arange(score.size) / 1e4
-    result = metrics.exposure(
-        y, score, position_weight="reciprocal", average=average, **columns
-    )
     group, query, cluster = columns.values()
     same = query[:, None] == query
     visits = 1 / (same & (score >= score[:, None])).sum(1)
+    if average == "items":
+        result, visits = metrics.share_at_k(y, score, k=2, **columns), visits >= 1 / 2
+    else:
+        columns |= {"average": average}
+        result = metrics.exposure(y, score, position_weight="reciprocal", **columns)
+        # The gap of one of two groups is that of the other, with the other sign.
+        assert_allclose(*metrics.exposure_gap(y, score, **columns).pvalue)
     if average == "queries":
         visits /= (same * visits).sum(1)
     for way, sums in enumerate(result.sums.ways):
@@ -112,8 +116,6 @@ def test_shares_of_exposure(average):
                 change = without - result.estimate[0]
                 expected += (len(units) - 1) / len(units) * change**2
         assert_allclose(sums.variance(result.metric.finalize)[0], expected)
-    # The gap of one of two groups is that of the other, with the other sign.
-    assert_allclose(*metrics.exposure_gap(y, score, average=average, **columns).pvalue)
 
 
 def test_comparisons():

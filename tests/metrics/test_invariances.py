@@ -330,8 +330,7 @@ def test_clusters_count_alike(case):
         jackknife = np.sqrt(np.diag(r.covariance))  # without what items lack by chance
         np.testing.assert_allclose(jackknife, error, rtol=1e-9, atol=1e-15)
         np.testing.assert_allclose(r.df, len(table) - 1)
-    plain = case(c.but(w=None), average="clusters")
-    assert np.array_equal(r.support, plain.support)
+    assert np.array_equal(r.support, case(c.but(w=None), average="clusters").support)
     averages, c = ("queries", "clusters"), c.but(w=None, cluster=c.q)
     alike = [case(c, average=average) for average in averages]
     if r.permutation is None:
