@@ -243,7 +243,7 @@ def _correlation(
     With m queries per cluster the variance is ``1 + (m - 1) r`` times that of m queries
     of different clusters. This is the design effect of the pilot, which counts as a
     week; the means of two weeks then have the correlation ``m r / (1 + (m - 1) r)``.
-    Without a pilot of that kind it is 1: clusters that return add nothing.
+    Without a pilot of that kind it is 1: clusters that return add nothing new.
     """
     if not arguments.returning or arguments.cluster is None or not columns:
         return 1.0

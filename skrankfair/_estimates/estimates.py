@@ -789,7 +789,14 @@ def correct(pvalues: Array, method: str) -> Array:
 
     corrected = np.full(pvalues.shape, np.nan)
     known = ~np.isnan(pvalues)
-    if known.any():
+    if method == "holm":
+        # As statsmodels has it, which collects the garbage of the whole process each
+        # time: nine tenths of an audit within levels.
+        p, n_tests = pvalues[known], np.arange(known.sum(), 0, -1)
+        order = np.argsort(p)
+        stepped = np.maximum.accumulate(p[order] * n_tests)
+        corrected[known] = np.minimum(stepped, 1.0)[np.argsort(order)]
+    elif known.any():
         try:
             corrected[known] = multipletests(pvalues[known], method=method)[1]
         except (AttributeError, TypeError, ValueError) as error:

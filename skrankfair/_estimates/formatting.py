@@ -23,6 +23,7 @@ _MOST_NAMED = 6
 
 if TYPE_CHECKING:
     from .group_estimates import GroupEstimates
+    from .sums import ClusterSums
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -161,15 +162,17 @@ def small_groups(result: GroupEstimates) -> list[str]:
     ]
 
 
-def units(variance: str) -> str:
-    """Return the name of the independent units of a kind of variance."""
-    return {"item": "items", "two-way": "clusters or items"}.get(variance, "clusters")
+def units(sums: ClusterSums) -> str:
+    """Return the name of the independent units; clusters may be parts of one list."""
+    if sums.kind == "two-way":
+        return "clusters or items"
+    return "clusters" if sums.rows.member is None else "items"
 
 
 def counted_units(result: GroupEstimates) -> str:
     """Return the numbers of independent units, such as "40 clusters, 50 items"."""
     return ", ".join(
-        f"{count(way.count)} {way.kind}{'s' * (way.count != 1)}"
+        f"{count(way.count)} {units(way).removesuffix('s' * (way.count == 1))}"
         for way in result.sums.ways
     )
 
@@ -183,7 +186,7 @@ def sample_words(sample: Mapping[str, Any]) -> str:
 
 
 def _footer(result: GroupEstimates) -> str:
-    text, unit = counted_units(result), units(result.variance)
+    text, unit = counted_units(result), units(result.sums)
     for number, what in (("dropped", "rows left out"), ("labelled", "without a label")):
         if result.missing.get(number):
             text += f"; {result.missing[number]:,} {what}"

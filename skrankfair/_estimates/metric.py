@@ -187,7 +187,7 @@ def warn_small(result: GroupEstimates) -> None:
     if few := fmt.small_groups(result):
         warn_user(
             f"The errors of {result.name} rest on fewer than {fmt.FEW_EFFECTIVE} "
-            f"effective {fmt.units(result.variance)} in {fmt.some(few)}: intervals are "
+            f"effective {fmt.units(result.sums)} in {fmt.some(few)}: intervals are "
             "wide and tests can hardly reject. Larger groups or more clusters help; "
             "where a few clusters hold most of the data, so does a sample_weight of 1 "
             "over the rows or pairs of the cluster, which asks another question: what "
@@ -215,7 +215,7 @@ def warn_undefined(
     """
     lacking = result.metric.unit if lacking is None else lacking
     name = result.name
-    few = "pairs" if result.variance == "item" else fmt.units(result.variance)
+    few = "pairs" if result.variance == "item" else fmt.units(result.sums)
     undefined = np.isnan(result.estimate)
     unsure = np.isnan(result.standard_error) if unsure is None else unsure
     unsure = unsure & np.isfinite(result.estimate)

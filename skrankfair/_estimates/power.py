@@ -137,9 +137,12 @@ class RequiredSize(ReadOnlyArrays):
 
         Notes
         -----
-        In w weeks there are ``n = N (1 + (w - 1) (1 - returning))`` clusters, N each
-        week, so that one has ``m = N w / n`` weeks. They count as
-        ``N w / (1 + (m - 1) correlation)`` clusters of one week (Kish 1965).
+        Taken is the worst case, that the same clusters return in every week and so
+        weigh the most. The N w weeks of clusters in w weeks then count as
+        ``N w / (1 + returning (w - 1) correlation)`` clusters of one week, by Kish's
+        design effect with the mean number of weeks that the cluster of a row has. At
+        most this is ``N / (returning · correlation)``, so that at a correlation of 1 no
+        time may be long enough: estimate it from a log of several weeks.
 
         References
         ----------
@@ -151,8 +154,10 @@ class RequiredSize(ReadOnlyArrays):
         >>> chosen, sex = [0, 1, 1, 0, 1, 1] * 50, ["f", "f", "m"] * 100
         >>> pilot = selection_rate(None, chosen, sensitive_features=sex)
         >>> size = pilot.required(gap=0.05)
-        >>> size.weeks(per_week=100), size.weeks(per_week=100, returning=0.5)
-        (array([82., 82.]), array([162., 162.]))
+        >>> size.weeks(per_week=2000)
+        array([5., 5.])
+        >>> size.weeks(per_week=2000, returning=0.5, correlation=0.3)
+        array([9., 9.])
         """
         check_number(per_week, "per_week", 0, MOST_DATA, inclusive=(False, True))
         check_number(returning, "returning", 0, 1)
@@ -160,8 +165,7 @@ class RequiredSize(ReadOnlyArrays):
         if not ((shared >= 0) & (shared <= 1)).all():
             raise ValueError(f"correlation must be within [0, 1]; got {correlation!r}.")
         week = np.arange(1.0, _MOST_WEEKS + 1)
-        n_weeks = week / (1 + (week - 1) * (1 - returning))
-        counted = per_week * week / (1 + (n_weeks - 1) * shared[:, None])
+        counted = per_week * week / (1 + returning * (week - 1) * shared[:, None])
         enough = counted >= self.n_clusters[:, None]
         weeks = np.where(enough.any(axis=1), week[enough.argmax(axis=1)], np.inf)
         return np.where(np.isnan(self.n_clusters), np.nan, weeks)
@@ -465,7 +469,7 @@ def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
     """
     df, n_effective = degrees_of_freedom(sums, finalize)
     few, uneven = doubts(sums, finalize, df, n_effective)
-    names, unit = [fmt.label(group) for group in sums.groups], fmt.units(sums.kind)
+    names, unit = [fmt.label(group) for group in sums.groups], fmt.units(sums)
     small = [f"{names[i]} ({n_effective[i]:.1f})" for i in np.flatnonzero(few)]
     extreme = [names[i] for i in np.flatnonzero(uneven)]
     for groups, why in (

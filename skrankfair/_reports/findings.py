@@ -250,7 +250,7 @@ class MetricFinding:
         first = np.select(list(reasons.values()), list(reasons), "")
         where = " in one of the two" if self.metric.is_change else ""
         said = {"data": result.metric.unit + where, "k": result.parameters.get("k")}
-        said |= {"unit": fmt.units(result.variance), "few": fmt.FEW_EFFECTIVE}
+        said |= {"unit": fmt.units(result.sums), "few": fmt.FEW_EFFECTIVE}
         return [
             note(name, effective=number, **said) if name else ""
             for name, number in zip(first.tolist(), effective, strict=True)
@@ -638,13 +638,15 @@ def _margin_headline(tested: Iterable[MetricFinding]) -> str:
 def conflicts(findings: Iterable[MetricFinding]) -> list[str]:
     """Return a note on findings that are known to conflict, if some do.
 
-    A change further from fair is none for the worse, so that changes never conflict.
+    Worse off by mistakes is who `answers` says to be. A change further from fair is
+    none for the worse, so that changes never conflict.
     """
-    worse: dict[str, set[str]] = {}
-    for f in findings:
+    tested, worse = [f for f in findings if f.tested], dict[str, set[str]]()
+    for f in tested:
         if f.directed and f.metric.merit and not f.metric.is_change:
+            number = len(tested) if f.metric.topic == MISTAKES else 1
             rows = worse.setdefault(f.metric.topic, set())
-            rows |= {row.label for row in f.groups_on("worse")}
+            rows |= {row.label for row in f.groups_on("worse", number)}
     both = {MISTAKES, EQUAL_SCORES} <= worse.keys()
     alone = sorted(worse[MISTAKES] - worse[EQUAL_SCORES]) if both else []
     return [note("conflict", groups=fmt.some(alone))] if alone else []

@@ -456,9 +456,11 @@ def _gaps(
         values = (scale.estimate, *ends, effective, scale.test(0.0, df)[1])
         whole = dict(zip(whole, np.concatenate(values).tolist(), strict=True))
     gaps.insert(0, replace(row, group="within all levels", support=support, **whole))
-    few = fmt.FEW_EFFECTIVE - 1e-9
     return [
-        gap if gap.n_effective >= few else replace(gap, pvalue=np.nan) for gap in gaps
+        gap
+        if gap.n_effective >= fmt.FEW_EFFECTIVE - 1e-9
+        else replace(gap, difference_low=np.nan, difference_high=np.nan, pvalue=np.nan)
+        for gap in gaps
     ]
 
 

@@ -271,7 +271,7 @@ class TestPlan:
 
     def test_a_change_takes_weeks(self, file, tmp_path, capsys):
         options = ["--gap", "0.1", "--metrics", "inter_group_accuracy"]
-        options += ["--cluster", "user", "--change", "--per-week", "50"]
+        options += ["--cluster", "user", "--change", "--per-week", "200"]
         result = audit(**columns_of(frame()), cluster=frame()["user"]).results[
             "inter_group_accuracy"
         ]
@@ -282,7 +282,7 @@ class TestPlan:
         rows = pd.DataFrame(metric["groups"])
         np.testing.assert_allclose(rows["minimum_detectable"], 2 * detectable)
         np.testing.assert_allclose(rows["n_clusters"], size.n_clusters)
-        np.testing.assert_allclose(rows["weeks"], size.weeks(50))
+        np.testing.assert_allclose(rows["weeks"], size.weeks(200))
         assert "two arms, or before and after" in capsys.readouterr().out
         options += ["--returning", "0.5"]
         alone = complaint(["plan", file, *WHO, *options[:-4], *options[-2:]], capsys)
@@ -290,7 +290,7 @@ class TestPlan:
         (metric,) = numbers(["plan", file, *WHO, *options], tmp_path)["metrics"]
         longer = pd.DataFrame(metric["groups"])["weeks"]
         assert (longer >= rows["weeks"]).all()
-        assert (longer <= size.weeks(50, returning=0.5)).all()
+        assert (longer <= size.weeks(200, returning=0.5)).all()
 
     def test_no_gap_is_larger_than_there_can_be(self, file, tmp_path, capsys):
         """The group has one item in each of nine lists."""

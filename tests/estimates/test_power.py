@@ -111,9 +111,11 @@ class TestPilot:
         counted = needed * weeks * 0.6 / (1 + (weeks - 1) * correlation)
         actual = size.weeks(0.6 * needed, returning=1.0, correlation=correlation)
         assert actual.tolist() == [weeks[counted >= needed][0]]
-        # Where two weeks of one are alike, only those who are new count.
-        enough = 100 * (1 + (weeks - 1) * 0.4) >= needed - 1e-6
-        assert size.weeks(100, returning=0.6).tolist() == [weeks[enough][0]]
+        # The same 60% are there in every week, and the others in one.
+        of_same = 0.6 * weeks * (1 + (weeks - 1) * correlation)
+        counted = needed / 3 * weeks**2 / (of_same + 0.4 * weeks)
+        actual = size.weeks(needed / 3, returning=0.6, correlation=correlation)
+        assert actual.tolist() == [weeks[counted >= needed][0]]
         assert size.weeks(100, returning=1.0).tolist() == [np.inf]
         for wrong in ({"per_week": 0}, {"returning": 2}, {"correlation": [-1.0]}):
             with pytest.raises(ValueError, match=next(iter(wrong))):
