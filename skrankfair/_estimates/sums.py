@@ -340,8 +340,8 @@ class ClusterSums:
         if rows.n_rows * n_groups <= _FEW_CELLS:
             return rows.completed()
         share = self._shared_share()
-        large = np.argsort(-share, kind="stable")
-        large = large[share[large] > LARGE_SHARE]
+        large = np.flatnonzero(share > LARGE_SHARE)
+        large = large[np.argsort(-share[large], kind="stable")]
         large = large[: max(1, max(_FEW_CELLS, rows.row.size) // n_groups)]
         whole, lacked = rows.take(large), np.ones((large.size, n_groups), dtype=bool)
         lacked[whole.row, whole.group] = False
@@ -385,8 +385,8 @@ class ClusterSums:
             strata = exact.support_by_stratum(support)
             for amount, total in zip(strata, totals, strict=True):
                 np.maximum.at(share, amount.row, amount.value / total[amount.group])
-        large = np.argsort(-share, kind="stable")
-        large = large[share[large] > LARGE_SHARE]
+        large = np.flatnonzero(share > LARGE_SHARE)
+        large = large[np.argsort(-share[large], kind="stable")]
         # How many numbers each row takes.
         sizes = np.diff(rows.starts) * (rows.n_columns + 2) + rows.shared.shape[1]
         room = _MOST_LEADING // n_results

@@ -235,7 +235,8 @@ def _item_table(
         # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
         all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)
         rows = np.where(all_of_it, total, rows)
-    everywhere = Rows.of_all(rows, shared, data.units(cluster)[1], member)
+    labels = data.kept if cluster is None else cluster.labels
+    everywhere = Rows.of_all(rows, shared, labels, member)
     # A table of which half the numbers are 0 takes half as long with its zeros.
     if np.count_nonzero(rows) > rows.size / 4:
         return everywhere
@@ -245,7 +246,7 @@ def _item_table(
         for sums in (rows, shared)
     )
     if member is not None:
-        filled |= member & of_all[:, None]
+        filled[of_all] |= member[of_all]
     return everywhere.only(np.flatnonzero(filled))
 
 
@@ -256,7 +257,7 @@ def _members(data: RankedData, cluster: Codes | None, size: int) -> Array:
     """
     (unit, _), (row, group) = data.units(cluster), data.groups.memberships()
     member = np.zeros((size, len(data.groups)), dtype=bool)
-    member[unit[row], group] = True
+    member.ravel()[unit[row] * len(data.groups) + group] = True
     return member
 
 

@@ -247,7 +247,7 @@ class MatchedPairs(NearPairs):
     def item_sums(self, group: int) -> Array:
         """Return each item's sums over the group's pairs, shape (n_columns, 1, n)."""
         memberships, ranges = self._of_all_items
-        of_group = memberships.cells.group[memberships.cell] == group
+        of_group = np.repeat(memberships.cells.group == group, memberships.sizes)
         some, n_rows = np.flatnonzero(of_group), self.ranking.n_rows
         members, out = memberships.rows[some], np.zeros((self.n_columns, n_rows))
         focal, columns, _ = self._of_members
