@@ -4,7 +4,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 
 class SmallSampleWarning(UserWarning):
-    """Errors rest on so few effective clusters that they are hardly known."""
+    """Errors rest on few effective clusters or extreme values, and are hardly known."""
 
 
 __all__ = ["SmallSampleWarning", "UndefinedMetricWarning"]

@@ -583,7 +583,7 @@ def power_curve(
         True distance from fair (or true difference, for a contrast or plan), in units
         of the metric; of a contrast of kind "ratio" a factor such as 0.8.
     n_clusters : array-like of shape (N,) or None, default=None
-        Numbers of clusters in all, at least 3. None takes 40, up to where the last of
+        Numbers of clusters in all, at least 3. None takes up to 40, until the last of
         the curves has a power of 0.99.
     alpha : float, default=0.05
         Level of the tests, divided by the number of groups that can be tested.

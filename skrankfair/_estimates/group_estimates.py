@@ -180,7 +180,7 @@ class GroupEstimates(AddsUp, PilotData):
 
     @property
     def fair_value(self) -> float | None:
-        """The value that is fair for a group on its own; None if fair is equality."""
+        """The value that is fair for a group on its own; None if there is none."""
         return self.metric.fair_value
 
     @property

@@ -366,7 +366,7 @@ def item_dissatisfaction(
 
     See Also
     --------
-    dips : The mean over the items of a group, with errors.
+    dips : The sum over the items of a group, divided, with errors.
 
     References
     ----------

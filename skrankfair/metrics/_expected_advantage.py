@@ -99,10 +99,9 @@ def expected_advantage(
     probabilities : array-like of shape (n, n)
         A doubly stochastic matrix, in which row i is position i from the top and column
         j is item j.
-    sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
+    sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
-        None makes all rows one group, "all".
     step : int, default=10
         Number of items between cuts. `normalized_discounted_difference` and its
         relatives use it.
