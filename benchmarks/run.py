@@ -439,8 +439,8 @@ def document(
 
 
 ANSWER = (
-    "A metric of a million rows, with its standard errors, takes half as long as",
-    "sorting the rows to three times as long, and up to 150 bytes per row beyond its",
+    "A metric of a million rows, with its standard errors, takes a third to three",
+    "times as long as sorting the rows, and up to 150 bytes per row beyond its",
     "inputs, with weights by position 220: pairs are counted and never listed. One",
     "list of a million rows whose threshold is chosen from its pairs takes 4.5 times",
     "as long, and 310 bytes per row. Time grows in proportion to the rows, and a",
@@ -461,7 +461,7 @@ ANSWER = (
     "that of both, and smooth `calibration_error` took 3.7 to 3.9 L with them.",
     "",
     "Where a must is missed, a second algorithm for the same number would be faster.",
-    "There is one for each number, so that it can be read and trusted.",
+    "There is only one for each number, so that it can be read and trusted.",
 )
 
 OF_MANY_GROUPS = (

@@ -268,7 +268,7 @@ SECTION = [
     "engine alone. Time is the CPU time of all processes, those that are started for",
     "the work with their imports, and without those of the first and the start of",
     "Spark; per row it must grow at most 1.5 times from a million rows to a hundred",
-    "million. A million rows are one part, which needs no process; ten million are",
+    "million. A million rows are one part, measured in one process; ten million are",
     "five parts, for which two processes take two to three seconds of imports.",
     "",
     "Run it with `python benchmarks/scale.py`; `--rows 1e8` and `--engines dask spark`",
