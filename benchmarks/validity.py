@@ -1969,10 +1969,10 @@ HOLDS = """
 to two thirds of what could be found; weights that let each count alike show nearly all
 of it, and ask another question. With 20 users of whom few have most of the queries,
 tests reject some 7% to 10%. Where fair rankings put fewer than four items of a group
-into the first k places, pairs with an item there cannot tell. Tests of marginal
+into the first k places, the pairs of these places tell nothing of it. Tests of marginal
 outcomes find large gaps only. Means of heavy tails miss up to 15% where all rows are
 one group: no sample of 120 lognormal values (σ = 2) shows its tail, and a
-`SmallSampleWarning` says so (*italics*). Beside others a group is taken to have the
+`SmallSampleWarning` says so (*italics*). A group beside others is taken to have the
 rare events that as many of their rows would show. Of 100 rows with a risk of 1% a third
 has no event at all; intervals of such groups miss 2% to 4%, and tests of their gaps, of
 two models and of changes between two samples keep to 5%; those of a margin are wrong in
@@ -1981,8 +1981,8 @@ tell. Means of ten units (the NDCG of ten queries, the log loss of ten rows that
 everybody) miss some 7% to 8%. Where the tail of real outcomes is longer in one group
 (lognormal, σ = 1 beside 0.5), parity tests reject 9% to 13% of equal curves, tests of
 marginal outcomes 8%, and outcome inequality tests 17% of fair rankings, and more where
-it is longer still. By users alone, a label of items is accused in up to half of fair
-catalogues. A line through matched pairs at `epsilon="mse"` rejects 9% to 11% of equal
+it is longer still. With errors of users alone, tests reject up to half of the random
+labels of items. A line through matched pairs at `epsilon="mse"` rejects 9% to 11% of equal
 groups in 20 to 120 queries of eight items with real outcomes, and a parabola 6% to 7%,
 as the bandwidth is chosen from the outcomes. Shifts by calibration
 (`positive_rate_shift`, `rank_shift`) have no error where a group has, and would have
@@ -2025,7 +2025,7 @@ a cell above its limit after 1000 data sets were drawn on, to 2,500 or 3,000.
 
 - **Few effective clusters.** One query with 30% of the rows holds most of the pairs.
   Random signs with the null hypothesis imposed (a wild bootstrap) keep the level there,
-  by intervals that are up to 1.7 times as wide as they would have to be.
+  by intervals that are up to 1.5 times as wide as they would have to be.
   A `sample_weight` of 1 over the pairs of a cluster lets each count alike ("each
   alike" in the tables; of exposure and matched pairs `average="queries"`), and has no
   such loss.
