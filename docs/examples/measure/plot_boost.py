@@ -26,8 +26,8 @@ gains = [
 ]
 
 # %%
-# A boost of type 1 gains up to where its items are ranked as they should be, at 0.06,
-# and loses further on. Type 2 would have to be demoted. Bands are 95% intervals.
+# The value rises up to a boost of type 1 of 0.06, where its items are ranked as they
+# should be, and falls beyond. Type 2 would have to be demoted. Bands are 95% intervals.
 _, ax = plt.subplots(layout="constrained")
 low, high = (
     np.stack([end[side] for end in (r.confidence_interval() for r in gains)])

@@ -54,7 +54,7 @@ plt.show()
 # Does the measure notice when a genre is treated unfairly? Korevaar et al. (2023) raise
 # and lower the scores of each genre in turn, by a third of the standard deviation of
 # all scores. A genre that is boosted is undervalued less, so its estimate falls, and
-# rises when it is demoted.
+# rises when it is demoted, up to the noise of 147 users.
 shift = y_score.std() / 3
 
 

@@ -19,7 +19,7 @@ ill = (severity + rng.normal(size=3000) > 0.8).astype(int)
 score = severity - 0.8 * (site == "clinic C")
 
 # %%
-# Within each clinic the order is the same, good one.
+# Within each clinic the order is about equally good.
 auc(ill, score, sensitive_features=site)
 
 # %%

@@ -3,7 +3,7 @@ Choosing a bandwidth
 ====================
 
 Smooth curves of outcomes by score depend on a bandwidth. This example draws the same
-data with three of them and shows what becomes of the test.
+data with three of them.
 """
 
 # %%
@@ -29,6 +29,7 @@ for column, bandwidth in zip(axes.T, (0.02, "undersmooth", 0.15), strict=True):
 plt.show()
 
 # %%
-# Too small a bandwidth gives a wiggly curve with a wide band and a test that sees
-# little, too large a one a smooth curve that misses what is there. With crowded scores,
+# Too small a bandwidth gives wiggly curves with bands so wide that they differ nowhere,
+# too large a one smooth curves that miss what is narrow. The p-value stays as it is
+# here: it is that of level and slope, which no bandwidth changes. With crowded scores,
 # look at the curve before you believe it, and say in a report which bandwidth was used.
