@@ -157,8 +157,8 @@ def mean_position(
     that it loses: (mean position - 1) times the number of clicked items equals
     (1 - `pairwise_accuracy`) times the number of pairs. So equal accuracies are equal
     mean positions (Theorem 1) where the groups have equally many pairs per clicked
-    item, as in lists of one length. In fair lists of eight items of which a group has
-    30%, a test of equal positions among the other side would reject half of the time.
+    item, as in lists of one length. In 100 fair lists of eight items of which a group
+    has 30%, a test of equal positions among the other side would nearly always reject.
 
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
     clusters with data of the group, θ_(-q) the estimate without cluster q.
