@@ -387,12 +387,12 @@ class GroupEstimates(AddsUp, PilotData):
         Of losses the upper end is at least the one that follows.
 
         A share is on the scale of the logit, and has the error of a number of trials.
-        If few of these, below 15, are events (or fail to be), the end on their side is
-        at least that of Jeffreys' interval, so that far levels hold, too. A share of
+        If fewer than 15 of these are events (or fail to be), the end on their side is
+        at least that of Jeffreys' interval, so that high levels hold, too. A share of
         rows that lacks events which as few other rows would show reaches at least as
         far as one without events: ``1 - α^(1/n)``, n effective clusters and α the
         probability beyond the end. In one list the members of a small group vary at
-        least as much as as few of the other items do among all that are not in it.
+        least as much as a sample of as many other items does.
         """
         warn_small(self)
         if method != "t" and self.metric.noise is not None:

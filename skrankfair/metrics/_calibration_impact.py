@@ -341,11 +341,11 @@ def positive_rate_shift(
     1% of data sets (80 and 200 rows of a group, beside nine times as many), and
     percentiles missed in as few.
 
-    A group that by chance has none of the few events it was to have would seem certain,
-    and was rejected. So the error is NaN where outcomes are one of two and a group has
-    fewer than eight events of the rarer one, also in less than a tenth of its rows, and
-    would have so few with fair scores. Beyond that tests rejected 1% to 7% of data sets
-    of risks below 2% to 20% (8 to 10 events due).
+    A group that by chance has none of its few expected events would seem certain, and
+    tests would reject it. So the error is NaN where there are two outcomes, and a group
+    has the rarer one fewer than eight times and in less than a tenth of its rows, and
+    would so with fair scores. Beyond that tests rejected 1% to 7% of data sets of risks
+    below 2% to 20% (8 to 10 expected events).
 
     The sign is that of the definition in §7.2; Theorem 5 prints the other.
 

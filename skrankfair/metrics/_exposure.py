@@ -450,10 +450,10 @@ def exposure_gap(
     make most of its error, the variance is at least that of groups assigned to the
     items by chance, ``Σ_q m (n - m) / (n (n - 1)) Σ_i (e_i - t_i)²`` over lists of n
     items, m of them of the group; e and t are the shares of an item in exposure and
-    target, which amortized is as large as the exposure in each list. A mean over lists
-    or clusters has 1 over their number, squared. Of two-way errors the items are those
-    that recur, with the sum of their surplus over lists. Two independent samples have
-    it each.
+    target ("amortized": sums, the target's scaled to the exposure of the list). For a
+    mean over lists or clusters it is divided by their number squared. Of two-way errors
+    the items are those that recur, with the sum of their ``e - t`` over lists. Of two
+    independent samples each has it.
 
     Where rows without an outcome or ranks of `position` are left out, exposure is that
     of the other rows at their places, and the ranking by relevance is one of these rows

@@ -335,16 +335,16 @@ def pairwise_accuracy(
     ``variance="item"`` it is DeLong's: each item is left out with all its pairs, and
     the items of the group and all others are two samples, whose sums are added.
 
-    The rest of a group has, in an intra comparison, the pairs inside each other group
-    and none across two of these, whose order unlike base rates alone make better. Where
-    groups overlap it has all pairs without an item of the group.
+    In an intra comparison the rest of a group are the pairs inside each other group.
+    Pairs across two of these are left out, since unlike base rates alone make their
+    order better. Where groups overlap the rest are all pairs without an item of it.
 
-    With `k` fair rankings may have no item of a small group in the first places: N are
-    due there, if as large a share of its pairs as of all pairs of the list has the
-    better item there (or the worse one), and none is with probability ``exp(-N)``. A
-    share of pairs that no item brings there has the interval of as many trials as all
-    fail so often; all items of a cluster are taken for one. With fewer than four items
-    due nothing is told.
+    With `k` a fair ranking may have no item of a small group in the first places. N are
+    expected there, if as large a share of its pairs as of all pairs of the list has the
+    better item there (or the worse one), and none is with probability ``exp(-N)``. If
+    there is none, the interval is that of as many trials as all fail with this
+    probability; all items of a cluster count as one. With fewer than four expected
+    items nothing can be told.
 
     A mean over queries or clusters counts the ratio of each alike, however few pairs it
     has. The one item of a rare group has 1 pair or 20, by its place, and is mostly in

@@ -161,8 +161,7 @@ def precision_at_k(
     -----
     The value is a ratio of two sums over queries, and its variance that of the
     jackknife over queries or clusters; intervals are those of shares, inside [0, 1].
-    A random ranking is not equal for groups of unlike outcomes, whose items in the
-    first places are then as unlike.
+    A random ranking is equal for groups with equal shares of relevant items only.
 
     Examples
     --------
