@@ -1981,8 +1981,8 @@ tell. Means of ten units (the NDCG of ten queries, the log loss of ten rows that
 everybody) miss some 7% to 8%. Where the tail of real outcomes is longer in one group
 (lognormal, σ = 1 beside 0.5), parity tests reject 9% to 13% of equal curves, tests of
 marginal outcomes 8%, and outcome inequality tests 17% of fair rankings, and more where
-it is longer still. With errors of users alone, tests reject up to half of the random
-labels of items. A line through matched pairs at `epsilon="mse"` rejects 9% to 11% of equal
+it is longer still. With errors of users alone, tests reject up to half of random labels
+of items. A line through matched pairs at `epsilon="mse"` rejects 9% to 11% of equal
 groups in 20 to 120 queries of eight items with real outcomes, and a parabola 6% to 7%,
 as the bandwidth is chosen from the outcomes. Shifts by calibration
 (`positive_rate_shift`, `rank_shift`) have no error where a group has, and would have
