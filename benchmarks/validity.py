@@ -2017,9 +2017,9 @@ so there, intervals are wide on purpose, and rates far below 5% are the price. N
 the share of data sets without an answer, which comes with a warning; "cannot tell" is
 NaN in all of them. A dash is what does not apply to the design.
 
-What resamples or shuffles, and simultaneous intervals (†), ran on every {every}th data
-set; searches, audits and monitors on every {half}th. Designs with
-a cell above its limit after 1000 data sets were drawn on, to 2,500 or 3,000.
+Methods that resample or shuffle, and simultaneous intervals (†), ran on every {every}th
+data set; searches, audits and monitors on every {half}th. Where a cell was above its
+limit after 1000 data sets, more were drawn, 2,500 or 3,000 in all.
 
 ## What is conservative, and what it costs
 
@@ -2046,16 +2046,16 @@ a cell above its limit after 1000 data sets were drawn on, to 2,500 or 3,000.
   (2,000) and 73% (4,000), one of 0.3 in 66% (1,000) and 86% (2,000). In a steeper
   design (10% and 32% of 0.1 with 2,000 and 8,000 rows, 54% of 0.2 with 2,000) the best
   test that knows the curves and the gap to be straight lines finds 24%, 78% and 92%,
-  and one that knows the gap to be the same everywhere 75%, 100% and 100%; but each of
-  them rejects all data sets of some curves that cross at the threshold. Curves must be
+  and one that knows the gap to be the same everywhere 75%, 100% and 100%; but for some
+  curves that cross at the threshold, which is fair, each rejects always. Curves must be
   smooth above it: where one group's rises from it with infinite slope and the other's
   is flat, 14% of fair data sets with 2,000 rows were rejected, and 33% with 8,000.
 - **The outcome inequality test** sees only biases that outweigh the distance of
   neighbours. In queries of eight items of uniform quality, scores of a group that are
   too low by 0.2 are found in 13% (100 queries), 49% (400) and 99% (1,600), by 0.3 in
   46% (100), by 0.1 never; outcomes at equal scores show all of them.
-- **Skew at k** looks at k places. Of lists of 20 items of which a group's 40% have
-  scores that are lower by 0.1 standard deviations, the skew of the first five finds it
+- **Skew at k** looks at k places. In lists of 20 items, of which 40% are of a group
+  with scores lower by 0.1 standard deviations, the skew of the first five finds it
   in 9% (25 lists), 29% (100) and 83% (400), where all scores show it in 18%, 67% and
   100%; a shift of 0.2 in 29% (25) and 83% (100).
 - **Calibration errors.** The upper end of their intervals keeps the noise that the
