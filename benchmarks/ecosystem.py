@@ -44,7 +44,7 @@ Scorers and mitigations take groups and queries from columns of X by name, or as
 metadata with `sklearn.set_config(enable_metadata_routing=True)`. Each cell is the
 outcome of a run of `python benchmarks/ecosystem.py --write`, which wrote this
 page: *yes*, or the first words of the error. Where one of the two ways fails,
-take the other one.
+take the other one; where both do, the tool does not pass on what is needed.
 
 | tool | version | what | columns by name | metadata |
 |---|---|---|---|---|

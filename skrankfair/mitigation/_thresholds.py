@@ -343,8 +343,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         groups another rate in place of that outcome: the share of positives among their
         rows ("demographic_parity"), among their good outcomes ("equal_opportunity"), or
         the mean of those among good and among bad outcomes ("equalized_odds"). A rate p
-        of n rows is known to about ``sqrt(p (1 - p) / n)``, and a smaller gap is made
-        no better. "both" keeps the share of positives, "raise" takes the lowest rate of
+        of n rows is known to about ``sqrt(p (1 - p) / n)``, and gaps on new rows do not
+        get smaller than that. "both" keeps the share of positives, "raise" takes the lowest rate of
         a group and "lower" the highest.
     randomize : bool, default=False
         Whether thresholds are drawn at random, which makes both rates of

@@ -307,10 +307,10 @@ class Monitor(Shown):
     the differences of neighbouring blocks (with the degrees of freedom of that factor).
     Where such effects last for several days, one update per week is needed; a slow
     drift is a change. The guarantee is asymptotic, for blocks of enough clusters, and
-    of enough events: blocks without one show no error, so a block has as many rows as
-    that three events, and three rows without, are expected of a group (or of its rest,
-    if that is smaller) at the rate of the others, or ten are found. Where all rows of a
-    cluster are events together, `start` has to be as large as three such clusters need.
+    of enough events: blocks without one show no error, so a block has so many rows that
+    three events, and three rows without, are expected of a group (or of its rest, if
+    that is smaller) at the rate of the others, or ten are found. Where all rows of a
+    cluster are events together, `start` must be large enough for three such clusters.
     Only levels that are shares of rows, with no two rows of a cluster, have a guarantee
     for any number of rows, by betting (Waudby-Smith and Ramdas 2024). See `to_frame`.
 
