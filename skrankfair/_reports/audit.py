@@ -710,8 +710,9 @@ def audit(
     item_weight : array-like of shape (n,) or None, default=None
         Weight of the item, such as a survey weight: a pair counts the product of the
         weights of its two items. `sample_weight` weighs whole queries. In metrics of
-        rows each row counts its weight. NDCG and what counts places weigh no items, and
-        are left out with a note.
+        rows each row counts its weight, so pass the weights of people here for a risk
+        score or decisions. NDCG and what counts places weigh no items, and are left out
+        with a note.
     task : {"ranking", "risk", "decision"} or None, default=None
         What the scores are for, which chooses the metrics and the words. None takes
         "ranking" where there are queries, "decision" where all scores are 0 or 1, and
