@@ -344,8 +344,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         rows ("demographic_parity"), among their good outcomes ("equal_opportunity"), or
         the mean of those among good and among bad outcomes ("equalized_odds"). A rate p
         of n rows is known to about ``sqrt(p (1 - p) / n)``, and gaps on new rows do not
-        get smaller than that. "both" keeps the share of positives, "raise" takes the lowest rate of
-        a group and "lower" the highest.
+        get smaller than that. "both" keeps the share of positives, "raise" takes the
+        lowest rate of a group and "lower" the highest.
     randomize : bool, default=False
         Whether thresholds are drawn at random, which makes both rates of
         "equalized_odds" equal in expectation, at the least expected cost (see Notes).
