@@ -723,8 +723,8 @@ def _query_weight(weight: Array, ranking: Ranking, kept: Array) -> Array:
     if differs.any():
         row = int(np.argmax(differs))
         raise ValueError(
-            "sample_weight must be constant within a query, whose weight it is (weights "
-            f"of rows are item_weight); row {kept[row]} has {weight[row]} where its "
-            f"query has {first[ranking.query[row]]}."
+            "sample_weight must be constant within a query, which it weighs (weights of "
+            f"rows are item_weight); row {kept[row]} has {weight[row]} where its query "
+            f"has {first[ranking.query[row]]}."
         )
     return first

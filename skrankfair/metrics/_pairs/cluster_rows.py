@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -171,13 +171,19 @@ class QuerySums:
         return cls(cells, by_cell, np.zeros((cells.n_queries, 0)))
 
     @classmethod
-    def joined(cls, parts: list[QuerySums]) -> QuerySums:
-        """Return the sums of queries that follow each other."""
-        return cls(
-            Cells.joined([block.cells for block in parts]),
-            np.concatenate([block.by_cell for block in parts]),
-            np.concatenate([block.shared for block in parts]),
-        )
+    def joined(cls, parts: Iterable[QuerySums]) -> QuerySums:
+        """Return the sums of queries that follow each other.
+
+        One array grows by each part, so that all parts are not in memory twice.
+        """
+        cells, shared, by_cell = list[Cells](), list[Array](), np.zeros(0)
+        for part in parts:
+            cells.append(part.cells)
+            shared.append(part.shared)
+            start, shape = by_cell.size, (-1, *part.by_cell.shape[1:])
+            by_cell.resize(start + part.by_cell.size, refcheck=False)
+            by_cell[start:] = part.by_cell.ravel()
+        return cls(Cells.joined(cells), by_cell.reshape(shape), np.concatenate(shared))
 
 
 def support_columns(average: str, n_columns: int, n_buckets: int = 1) -> ColumnSum:
@@ -256,24 +262,31 @@ def sums_by_block(
 ) -> tuple[Pairs, QuerySums]:
     """Return pairs, and the sums of all blocks of queries.
 
-    The pairs are those of the last block: they say how many columns, buckets and sides
+    The pairs are those of the first block: they say how many columns, buckets and sides
     there are, which is the same in all blocks.
     """
-    parts = []
-    for _, block in data.blocks():
-        chance = np.ones(1) if k is None else block.ranking.chance_of_top(k)
-        pairs, sums, number = _sums_of_top(block, make_pairs, chance)
-        if block.item_weight is not None or ((chance > 0) & (chance < 1)).any():
-            # Pairs that have no chance to be in the first places never count.
-            some_chance = (chance > 0).astype(float)
-            _, exact, _ = _sums_of_top(block.with_equal_items, make_pairs, some_chance)
-            sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
-            sums.shared[...] *= have_pairs(exact.shared, 2)
-        if k is not None and pairs.n_buckets == 1:
-            due = _due(block, pairs, number, chance)
-            sums = replace(sums, by_cell=np.concatenate([sums.by_cell, due], axis=1))
-        parts.append(sums)
-    return pairs, QuerySums.joined(parts)
+    made = (_sums_of_block(block, make_pairs, k) for _, block in data.blocks())
+    pairs, first = next(made)
+    others = (sums for _, sums in made)
+    return pairs, QuerySums.joined(itertools.chain([first], others))
+
+
+def _sums_of_block(
+    block: RankedData, make_pairs: MakePairs, k: int | None
+) -> tuple[Pairs, QuerySums]:
+    """Return the pairs of a block of queries, and their sums."""
+    chance = np.ones(1) if k is None else block.ranking.chance_of_top(k)
+    pairs, sums, number = _sums_of_top(block, make_pairs, chance)
+    if block.item_weight is not None or ((chance > 0) & (chance < 1)).any():
+        # Pairs that have no chance to be in the first places never count.
+        some_chance = (chance > 0).astype(float)
+        _, exact, _ = _sums_of_top(block.with_equal_items, make_pairs, some_chance)
+        sums.by_cell[...] *= have_pairs(exact.by_cell, pairs.n_columns)
+        sums.shared[...] *= have_pairs(exact.shared, 2)
+    if k is not None and pairs.n_buckets == 1:
+        due = _due(block, pairs, number, chance)
+        sums = replace(sums, by_cell=np.concatenate([sums.by_cell, due], axis=1))
+    return pairs, sums
 
 
 def _due(block: RankedData, pairs: Pairs, number: Array, chance: Array) -> Array:
