@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._estimates import formatting as fmt
-from .._estimates.estimates import Estimates, corrected_pvalues, correlation_in
+from .._estimates.estimates import corrected_pvalues, correlation_in
 from .._estimates.scales import DifferenceScale, PlainScale, ShareScale, t_quantile
 from .._estimates.storage import stored
 from .._estimates.sums import MOST_COVARIANCES
@@ -440,21 +440,15 @@ def _gaps(
         replace(of_cells.rows[a], group=levels.labels[level])
         for a, level in zip(first, pairs, strict=True)
     ]
-    share, number = result.support[first], result.support[second]
+    weight, of_others = result.support[first], result.support[second]
     if finding.against_rest:
-        share = share * number / np.maximum(share + number, 1.0)
-    share = np.where([np.isnan(gap.difference_low) for gap in gaps], 0.0, share)
-    counted, support = share > 0, sum(gap.support for gap in gaps)
+        weight = weight * of_others / np.maximum(weight + of_others, 1.0)
+    weight = np.where([np.isnan(gap.difference_low) for gap in gaps], 0.0, weight)
+    counted, support = weight > 0, sum(gap.support for gap in gaps)
     whole: dict[str, Any] = dict.fromkeys(_OF_GAP, np.nan)
     if counted.any():
-        tested = result if finding.against_rest else result.as_gap()
         sides = [first[counted], second[counted]][: 1 + finding.against_rest]
-        of_level = np.searchsorted(of_cells.judged[0], sides[0])
-        given = tested, of_cells.judged[1], of_level, sides
-        scale, df, effective = _mean_gap(*given, share[counted] / share.sum())
-        ends = scale.ends(t_quantile(finding.confidence_level, df), df)
-        values = (scale.estimate, *ends, effective, scale.test(0.0, df)[1])
-        whole = dict(zip(whole, np.concatenate(values).tolist(), strict=True))
+        whole = _mean_gap(of_cells, sides, weight[counted] / weight.sum())
     gaps.insert(0, replace(row, group="within all levels", support=support, **whole))
     return [
         gap
@@ -465,13 +459,9 @@ def _gaps(
 
 
 def _mean_gap(
-    result: GroupEstimates,
-    gaps: Estimates,
-    rows: Array,
-    sides: Sequence[Array],
-    share: Array,
-) -> tuple[PlainScale, Array, Array]:
-    """Return a mean of gaps on its scale, its df and its effective clusters.
+    finding: MetricFinding, sides: Sequence[Array], share: Array
+) -> dict[str, Any]:
+    """Return the values `_OF_GAP` of a mean of gaps.
 
     A gap of shares is that of two means of shares: where the cells of a side show no
     variance, its mean is tested as a share of as many rows. Errors of gaps have the
@@ -480,19 +470,20 @@ def _mean_gap(
 
     Parameters
     ----------
-    result : GroupEstimates
-        The cells, or their distances from fair.
-    gaps : Estimates
-    rows : ndarray of shape (m,), int
-        Which of the gaps are meant.
+    finding : MetricFinding
+        The cells, of which the first of each gap is compared with the second.
     sides : sequence of ndarray of shape (m,), int
         The cells of each gap: the first, and the second if it is a contrast.
     share : ndarray of shape (m,)
         Share of each gap in the mean.
     """
+    judged, gaps, _ = finding.judged
+    rows = np.searchsorted(judged, sides[0])
+    compared = len(sides) == 2
+    result = finding.result if compared else finding.result.as_gap()
     own = [result.covariance[np.ix_(cells, cells)] for cells in sides]
     both = result.covariance[np.ix_(sides[0], sides[-1])]
-    between = own[0] if len(sides) == 1 else own[0] + own[1] - both - both.T
+    between = own[0] + own[1] - both - both.T if compared else own[0]
     np.fill_diagonal(between, gaps.scale.standard_error[rows] ** 2)
     effective = [1 / (share**2 / result.n_effective[cells]).sum() for cells in sides]
     df, parts = np.array([min(effective) - 1]), share**2 * np.diag(between)
@@ -501,7 +492,7 @@ def _mean_gap(
     mean = np.array([share @ gaps.scale.estimate[rows] - (gaps.null_value or 0.0)])
     error = np.sqrt(np.maximum([share @ between @ share], 0.0))
     scale = PlainScale(mean, error)
-    if isinstance(gaps.scale, DifferenceScale) and result.metric.fair_value is None:
+    if compared and isinstance(gaps.scale, DifferenceScale):
         means = []
         for cells, covariance, n in zip(sides, own, effective, strict=True):
             value = (share * result.estimate[cells]).sum() / share.sum()
@@ -512,4 +503,7 @@ def _mean_gap(
         first, second = means
         correlation = correlation_in(error, first, second)
         scale = DifferenceScale(mean, error, first, second, correlation)
-    return scale, df, np.fmin(min(effective), df + 1)
+    ends = scale.ends(t_quantile(finding.confidence_level, df), df)
+    clusters = np.fmin(min(effective), df + 1)
+    values = scale.estimate, *ends, clusters, scale.test(0.0, df)[1]
+    return dict(zip(_OF_GAP, np.concatenate(values).tolist(), strict=True))
