@@ -24,6 +24,7 @@ from .._inputs.validation import (
 )
 from ..metrics import GroupEstimates
 from ..metrics._make_metric import MadeMetric
+from ..scoring._score_function import COLUMNS
 from . import exports
 from .catalog import AuditMetric, catalog, chosen_metrics, not_named, note, table
 from .findings import (
@@ -889,12 +890,10 @@ def audit(
     m        0.9318  [0.9130, 0.9468]   0.2151  1,569  <0.001    <0.001
     => Ranked above worse items less often: f (-21.5 points [-25.1, -18.0]).
     """
-    options = AuditOptions.of(locals())
-    columns = {"y_true": y_true, "y_score": y_score, "qid": qid, "cluster": cluster}
-    columns |= {"sensitive_features": sensitive_features, "engagement": engagement}
-    columns |= {"sample_weight": sample_weight, "item_weight": item_weight}
-    columns["within"] = within
+    given = locals()
+    options = AuditOptions.of(given)
     check_given(y_true=y_true, sensitive_features=sensitive_features)
+    columns = {name: given[name] for name in ("y_true", "y_score", *COLUMNS, "within")}
     columns, notes, lacking = without_missing(columns, missing, "y_true")
     rows = AuditRows.of(columns, cross=cross, placed="y_true" in lacking)
     options = with_task(options, rows.qid, rows.data.ranking.score)
@@ -914,9 +913,9 @@ def check_engagement(engagement: Any, chosen: Sequence[AuditMetric]) -> None:
 def audit_of_rows(
     rows: AuditRows,
     options: AuditOptions,
-    notes: Sequence[str] = (),
-    lacking: Mapping[str, int] | None = None,
-    say: Callable[[str], object] = str,
+    notes: Sequence[str],
+    lacking: Mapping[str, int],
+    say: Callable[[str], object],
 ) -> AuditReport:
     """Return the audit of rows whose task is known.
 
@@ -926,7 +925,7 @@ def audit_of_rows(
     options : AuditOptions
     notes : sequence of str
         What the report notes first.
-    lacking : dict of str to int or None
+    lacking : dict of str to int
         How many rows were left out or relabelled, and why.
     say : callable
         Shows what is going on.

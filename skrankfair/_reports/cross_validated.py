@@ -36,7 +36,7 @@ from .._inputs.validation import (
     to_vector,
 )
 from ..mitigation._wrapper import fit_clone, splits_of, warn_of_folds
-from ..scoring._score_function import as_outcomes
+from ..scoring._score_function import COLUMNS, as_outcomes
 from ..scoring._scorer import AUDITED_RESPONSES
 from .audit import AuditReport, Margin, audit_of_rows, check_engagement
 from .catalog import catalog, chosen_metrics, note
@@ -211,7 +211,8 @@ def audit_cv(
     Who suffers the mistakes? Ranked above worse items less often: north (71.7%; 93.2%
     of the rest).
     """
-    options = AuditOptions.of(locals())
+    arguments = locals()
+    options = AuditOptions.of(arguments)
     if k is not None and qid is None:
         raise ValueError(f"k must be None without qid, which has places; got {k}.")
     may_lack(missing)
@@ -221,9 +222,8 @@ def audit_cv(
     y = outcome if np.ndim(y) > 1 else y
     # Which of them the task has is known with the scores.
     check_engagement(engagement, chosen_metrics(metrics, task, k))
-    given = {"sensitive_features": sensitive_features, "qid": qid, "cluster": cluster}
-    given |= {"engagement": engagement, "item_weight": item_weight}
-    columns = resolved_columns(X, {**given, "groups": groups, "within": within}, y=y)
+    names = [n for n in (*COLUMNS, "groups", "within") if n in arguments]
+    columns = resolved_columns(X, {n: arguments[n] for n in names}, y=y)
     lengths = {name: len(values) for name, values in columns.items()}
     check_lengths(X=n_rows_of(X), y=len(y), **lengths)
     splits = _splits(cv, X, y, columns, columns.pop("groups", None), estimator)
@@ -231,20 +231,9 @@ def audit_cv(
         check_choice(response_method, "response_method", ("auto", *AUDITED_RESPONSES))
         auto = response_method == "auto"
         response_method = AUDITED_RESPONSES if auto else (str(response_method),)
-    given = {**columns, **(params or {})}
-    if routing_enabled():
-        routing = get_routing_for_object(estimator)
-        methods = ("fit", *response_method)
-        for name in params or ():
-            if not any(routing.consumes(method, [name]) for method in methods):
-                raise ValueError(
-                    f"params has {name!r}, which {type(estimator).__name__} does not "
-                    f"request; set_fit_request({name}=True) of it or of its step does."
-                )
-        fit = consumed_metadata(estimator, "fit", given)
-    else:
-        fit = needed_to_fit(estimator, params or {}, columns)
-    fold = (list(response_method), fit, given)
+    params = params or {}
+    fit = _parameters_of_fit(estimator, columns, params, response_method)
+    fold = list(response_method), fit, {**columns, **params}
     with progress_shown(progress) as say:
         folds = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_fold_scores)(estimator, X, y, *split, *fold) for split in splits
@@ -272,6 +261,25 @@ def audit_cv(
     with progress_shown(progress) as say:
         report = audit_of_rows(audited, options, [*notes, *said], lacking, say)
     return replace(report, title="Cross-validated fairness audit")
+
+
+def _parameters_of_fit(
+    estimator: Any,
+    columns: Mapping[str, Any],
+    params: Mapping[str, Any],
+    methods: Sequence[str],
+) -> dict[str, Any]:
+    """Return what `fit` gets; with metadata routing, a ValueError for idle `params`."""
+    if not routing_enabled():
+        return needed_to_fit(estimator, params, columns)
+    routing = get_routing_for_object(estimator)
+    for name in params:
+        if not any(routing.consumes(m, [name]) for m in ("fit", *methods)):
+            raise ValueError(
+                f"params has {name!r}, which {type(estimator).__name__} does not "
+                f"request; set_fit_request({name}=True) of it or of its step does."
+            )
+    return consumed_metadata(estimator, "fit", {**columns, **params})
 
 
 def _splits(

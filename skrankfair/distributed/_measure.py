@@ -34,6 +34,7 @@ from .._inputs.validation import (
     warn_user,
 )
 from ..metrics import GroupEstimates
+from ..scoring._score_function import COLUMNS
 from ._plan import MeasurePlan, Results, Source, added, make_plan, plain_of
 from ._sources import DaskSource, SparkSource, duckdb_source
 
@@ -45,10 +46,7 @@ _SAMPLE_ROWS = 1_000_000
 _FEWEST_CLUSTERS = 10
 
 # The arguments of `measure` that name columns.
-_COLUMNS = (
-    *("y_true", "y_score", "sensitive_features", "qid", "cluster", "position"),
-    *("engagement", "sample_weight", "item_weight"),
-)
+_COLUMNS = "y_true", "y_score", *COLUMNS, "position"
 # What comes from the sample for metrics that do not add up with any given numbers.
 _ESTIMATES = "estimates and errors"
 
