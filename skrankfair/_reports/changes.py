@@ -112,41 +112,39 @@ def changes_of(
         if metric.name not in before.results:
             notes.append(f"{metric.title} is only in one of the two audits.")
             continue
-        old, fair = before.results[metric.name], result.fair_value
+        old = before.results[metric.name]
         if result.metric.slope is not None:
             result, old = result.as_gap(), old.as_gap()
         try:
             with collected_warnings():  # the table says which groups one sample lacks
-                pairs = [(_words(metric, fair), result, old, fair)]
+                pairs = [(_words(metric, result.fair_value is not None), result, old)]
                 if finding.against_rest and old.metric.against_rest is not None:
                     rests = result.against_rest(), old.against_rest()
-                    pairs.append((_words(metric, 0.0, gap=True), *rests, 0.0))
-                changed = [difference(a, b) for _, a, b, _ in pairs]
+                    pairs.append((_words(metric, True, gap=True), *rests))
+                changed = [difference(a, b) for _, a, b in pairs]
         except ValueError as error:
             notes.append(f"{metric.title} is left out: {error}")
             continue
-        for change, (said, a, b, fair) in zip(changed, pairs, strict=True):
+        for change, (said, a, b) in zip(changed, pairs, strict=True):
             changes[said.name], words[said.name] = change, said
-            if fair is not None and metric.merit:
-                distances[said.name] = FairnessDistances.of_change(change, a, b, fair)
-    shared = {f.name: getattr(now, f.name) for f in fields(AuditReport)}
-    shared |= {"results": changes, "made": words, "title": title, "sections": ()}
+            if said.bad is not None:
+                distances[said.name] = FairnessDistances.of_change(change, a, b)
     absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
-    # Gaps are those from the rest, whatever the references of the audits.
-    shared |= {"group_rows": {**now.group_rows, **absent}, "references": {}}
     new = [group for group in now.group_rows if group not in before.group_rows]
     for name, groups in (("only_before", absent), ("only_now", new)):
         if groups:
             notes.append(note(name, groups=fmt.some_groups(groups)))
-    shared |= {"notes": (*now.notes, *notes), "margin": {}, "recorded": None}
-    return ChangeReport(**shared, before=before, paired=paired, distances=distances)
+    parts = {f.name: getattr(now, f.name) for f in fields(AuditReport)}
+    parts |= {"results": changes, "made": words, "title": title, "sections": ()}
+    # Gaps are those from the rest, whatever the references of the audits.
+    parts |= {"group_rows": {**now.group_rows, **absent}, "references": {}}
+    parts |= {"notes": (*now.notes, *notes), "margin": {}, "recorded": None}
+    return ChangeReport(**parts, before=before, paired=paired, distances=distances)
 
 
-def _words(
-    metric: AuditMetric, fair: float | None, *, gap: bool = False
-) -> AuditMetric:
-    """Return the words for the change of a metric, or of its gap, by its fair value."""
-    directed = fair is not None and metric.merit
+def _words(metric: AuditMetric, says_fair: bool, *, gap: bool = False) -> AuditMetric:
+    """Return the words for the change of a metric, or of its gap."""
+    directed = says_fair and metric.merit
     unknown = ", and not shown to be closer or further" if directed else ""
     sides = {side: f"{side} than before{unknown}" for side in ("lower", "higher")}
     sides |= {side: f"{words} than before" for side, words in CHANGES.items()}

@@ -93,16 +93,14 @@ class FairnessDistances(NamedTuple):
 
     @classmethod
     def of_change(
-        cls,
-        change: GroupEstimates,
-        now: GroupEstimates,
-        before: GroupEstimates,
-        fair: float,
+        cls, change: GroupEstimates, now: GroupEstimates, before: GroupEstimates
     ) -> FairnessDistances:
         """Return the distances of two results, in the order of their change.
 
-        The variance of the sum is ``2 V_before + 2 V_now - V_change``.
+        They are those from 0 where no value is fair. The variance of the sum is
+        ``2 V_before + 2 V_now - V_change``.
         """
+        fair = now.fair_value or 0.0
         values, variance = [], -(change.standard_error**2)
         for result in (before, now):
             number = {group: i for i, group in enumerate(result.groups)}

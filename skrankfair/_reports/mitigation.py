@@ -92,8 +92,7 @@ class MitigationReport(Formats):
         frames, alpha = [], 1 - self.confidence_level
         for kind, changes in (("disparity", self.disparities), ("cost", self.costs)):
             for name, (first, second, change) in changes.items():
-                fair = first.fair_value or 0.0  # costs have none
-                distances = FairnessDistances.of_change(change, second, first, fair)
+                distances = FairnessDistances.of_change(change, second, first)
                 low, high = change.ends(t_quantile(self.confidence_level, change.df))
                 # Of two groups, each the rest of the other, the first says all.
                 row, estimate = np.arange(len(change.groups)), change.estimate
