@@ -162,14 +162,15 @@ class ScoreFunction:
         groups: tuple[Hashable, ...] = ()
         if labels is not None and (compares or self.expected_groups):
             groups = as_groups(labels).labels
-        absent = self._absent(groups, labels if compares else None)
-        few = compares and labels is not None and len(groups) < 2
-        value = float("nan") if absent or few else float(result)
+        why = ""
+        if absent := self._absent(groups, labels if compares else None):
+            why = f"no rows of {some_groups(absent)}"
+        elif compares and labels is not None and len(groups) < 2:
+            why = "fewer than two groups"
+        value = float("nan") if why else float(result)
         if not np.isfinite(value):
-            lacking = f"no rows of {some_groups(absent)}" if absent else "too few rows"
-            why = "fewer than two groups" if few and not absent else lacking
             present = f" (groups there: {some_groups(groups)})" if groups else ""
-            self._undefined(value, f"it has {why}{present}.")
+            self._undefined(value, f"it has {why or 'too few rows'}{present}.")
         return value
 
     def _absent(self, groups: Collection[Hashable], labels: Any) -> list[Hashable]:
