@@ -479,31 +479,32 @@ class FairReranker(TransformerMixin, TakesMetadata):
         by_merit = self.method == "exposure_lp" and self.constraint != "parity"
         return self.method == "amortized" or by_merit
 
-    def _check_relevance(self, scores: Array) -> None:
-        if self._takes_relevance:
-            whom = f"FairReranker, whose method={self.method!r} takes scores"
-            check_non_negative(scores, f"{whom} for relevance")
-
     def _read(
         self, X: Any, sensitive_features: Any, qid: Any, **of_fit: Any
-    ) -> tuple[Array | None, Groups, Array, dict[str, Any]]:
+    ) -> tuple[Any, Groups, Array, dict[str, Any]]:
         """Return scores, (n, d), groups and queries of all rows, and what is given.
 
-        Scores are None where the estimator makes them. `of_fit` are `y` and
-        `sample_weight`, for a fit.
+        `of_fit` are `y` and `sample_weight`, for a fit, in which an estimator has no
+        scores yet: they are None.
         """
         passed = {"sensitive_features": sensitive_features, "qid": qid}
         given = take_columns(self, X, passed, **of_fit)
-        scores, reset = None, bool(of_fit)
+        scores, is_fit = None, bool(of_fit)
         if self.estimator is None:
-            scores = numeric_features(self, X, "scores", reset=reset)
-            self._check_relevance(scores)
+            scores = numeric_features(self, X, "scores", reset=is_fit)
         else:
-            check_features(self, X, of_fit.get("y", "no_validation"), reset=reset)
+            check_features(self, X, of_fit.get("y", "no_validation"), reset=is_fit)
         weight = of_fit.get("sample_weight")
         groups, codes, weight = columns_of_rows(n_rows_of(X), weight, **given)
         given["sample_weight"] = weight
         given = {name: values for name, values in given.items() if values is not None}
+        if not is_fit:
+            check_given_alike(given.get("sensitive_features"), self._grouped)
+            if scores is None:
+                scores = scores_of(self.estimator_, for_model(self, X), given)[:, None]
+        if scores is not None and self._takes_relevance:
+            whom = f"FairReranker, whose method={self.method!r} takes scores"
+            check_non_negative(scores, f"{whom} for relevance")
         query = np.zeros(groups.n_rows, dtype=int) if codes is None else codes.codes
         return scores, groups, query, given
 
@@ -558,11 +559,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
     ) -> tuple[Array, tuple[Hashable, ...], Array]:
         """Return new scores, (n, d), labels, and the sums of "amortized", (2, G, d)."""
         check_is_fitted(self)
-        scores, groups, query, given = self._read(X, sensitive_features, qid)
-        check_given_alike(given.get("sensitive_features"), self._grouped)
-        if scores is None:
-            scores = scores_of(self.estimator_, for_model(self, X), given)[:, None]
-            self._check_relevance(scores)
+        scores, groups, query, _ = self._read(X, sensitive_features, qid)
         groups = groups.without_unused()
         labels = groups.labels if self.method in _SHARING else self.groups_
         warn_of_unseen(groups, labels, "have no target share and keep their scores")
