@@ -161,8 +161,7 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
         """
         self._check_options()
         passed = {"sensitive_features": sensitive_features, "cluster": cluster}
-        _, names = frame_columns(y) or ([], None)
-        self._fit_rows(self._read(X, y, sample_weight, passed), names)
+        self._fit_rows(self._read(X, y, sample_weight, passed))
         return self
 
     def transform(self, X: Any, sensitive_features: Any = None) -> Any:
@@ -248,8 +247,8 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
     def _fitted(self, rows: Any, log_odds: list[bool]) -> Any:
         """Return the calibration of rows; `log_odds`: scores that are in [0, 1]."""
 
-    def _fit_rows(self, rows: ScoreRows, names: list[Any] | None = None) -> None:
-        """Fit to validated rows, whose outcomes have names if they are a frame."""
+    def _fit_rows(self, rows: ScoreRows) -> None:
+        """Fit to validated rows."""
         check_outcomes(rows.y, self.calibrator)
         odds = [within_unit(score) for score in rows.x.T]
         self._fit_groups(rows, rows_by_group(rows), odds)

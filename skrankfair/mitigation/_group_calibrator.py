@@ -479,7 +479,7 @@ class GroupCalibrator(CalibratesByGroup):
         check_choice(self.shrinkage, "shrinkage", ("auto", None))
         check_number(self.n_bins, "n_bins", 1, np.inf, integer=True)
 
-    def _fit_rows(self, rows: ScoreRows, names: list[str] | None = None) -> None:
+    def _fit_rows(self, rows: ScoreRows) -> None:
         super()._fit_rows(rows)
         self._sums = None
 

@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 
 from .._estimates import formatting as fmt
 from .._inputs.by_name import numeric_features, take_columns
+from .._inputs.groups import frame_columns
 from .._inputs.score_rows import ScoreRows
 from .._inputs.validation import (
     Array,
@@ -392,12 +393,14 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         check_calibrator(self.calibrator, ("nadaraya_watson", "platt"))
         super()._check_options()
 
-    def _fit_rows(self, rows: ScoreRows, names: list[Any] | None = None) -> None:
-        size = rows.y.shape[1]
-        if names is None:
-            names = [str(name) for name in score_names(self, None)]
-            if len(names) != size:
-                names = [f"objective{k}" for k in range(size)]
+    def _read(self, X: Any, y: Any, *args: Any, **kwargs: Any) -> ScoreRows:
+        """Validate the arguments of `fit`, and name the objectives."""
+        rows = super()._read(X, y, *args, **kwargs)
+        names: list[Any] = [str(name) for name in score_names(self, None)]
+        if (columns := frame_columns(y)) is not None:
+            names = columns[1]
+        elif len(names) != rows.y.shape[1]:
+            names = [f"objective{k}" for k in range(rows.y.shape[1])]
         if COMPOSITE in names:
             raise ValueError(
                 f"y must not have an objective named {COMPOSITE!r}, which is their "
@@ -405,7 +408,7 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
             )
         self.objectives_ = names
         self._weights()
-        super()._fit_rows(rows)
+        return rows
 
     def _fitted(self, rows: ScoreRows, log_odds: list[bool]) -> Surface:
         columns = rows.x, rows.y, rows.weight, rows.cluster_codes
