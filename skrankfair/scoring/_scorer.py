@@ -68,87 +68,65 @@ Entry = tuple[Callable[..., Any], dict[str, Any], str | None]
 _INTER, _INTRA = {"comparison": "inter"}, {"comparison": "intra"}
 
 #: Metrics of which high values are better for a group.
-_GAINS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "accuracy": (metrics.accuracy, {}),
-    "auc": (metrics.auc, {}),
-    "balanced_accuracy": (metrics.balanced_accuracy, {}),
-    "f1": (metrics.f1, {}),
-    "inter_group_accuracy": (metrics.pairwise_accuracy, _INTER),
-    "intra_group_accuracy": (metrics.pairwise_accuracy, _INTRA),
-    "ndcg": (metrics.ndcg, {}),
-    "pairwise_accuracy": (metrics.pairwise_accuracy, {}),
-    "precision": (metrics.precision, {}),
-    "precision_at_k": (metrics.precision_at_k, {}),
-    "recall_at_k": (metrics.recall_at_k, {}),
-    "selection_rate": (metrics.selection_rate, {}),
-    "true_negative_rate": (metrics.true_negative_rate, {}),
-    "true_positive_rate": (metrics.true_positive_rate, {}),
-}
+_GAINS = (
+    *("accuracy", "auc", "balanced_accuracy", "f1", "inter_group_accuracy"),
+    *("intra_group_accuracy", "ndcg", "pairwise_accuracy", "precision"),
+    *("precision_at_k", "recall_at_k", "selection_rate", "true_negative_rate"),
+    "true_positive_rate",
+)
 #: Metrics of which low values are better for a group.
-_LOSSES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "brier_score": (metrics.brier_score, {}),
-    "calibration_error": (metrics.calibration_error, {}),
-    "dips": (metrics.dips, {}),
-    "false_negative_rate": (metrics.false_negative_rate, {}),
-    "false_positive_rate": (metrics.false_positive_rate, {}),
-    "log_loss": (metrics.log_loss, {}),
-    "mean_absolute_error": (metrics.mean_absolute_error, {}),
-    "mean_position": (metrics.mean_position, {}),
-    "mean_squared_error": (metrics.mean_squared_error, {}),
-}
+_LOSSES = (
+    *("brier_score", "calibration_error", "dips", "false_negative_rate"),
+    *("false_positive_rate", "log_loss", "mean_absolute_error", "mean_position"),
+    "mean_squared_error",
+)
 #: Metrics without a better end, so that there is no worst group.
-_NEUTRAL: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "calibration_in_the_large": (metrics.calibration_in_the_large, {}),
-    "cross_group_auc": (metrics.auc, _INTER),
-    "share_at_k": (metrics.share_at_k, {}),
-}
+_NEUTRAL = ("calibration_in_the_large", "cross_group_auc", "share_at_k")
 # Their differences have names of their own, in `DISPARITIES` and below.
 _NAMED = ("dips", "precision", "selection_rate", "true_positive_rate")
-
-#: Metrics that are distances from parity, with their options.
-_DISTANCES: dict[Callable[..., Any], dict[str, Any]] = {
-    metrics.exposure_parity: {},
-    metrics.matched_pair_calibration: {},
-    metrics.ndkl: {},
-    metrics.normalized_discounted_difference: {},
-    metrics.normalized_discounted_kl: {},
-    metrics.normalized_discounted_ratio: {},
-    metrics.pairwise_exposure: {},
-    metrics.pairwise_parity: {},
-    metrics.positive_rate_shift: {"threshold": 0.5},
-    metrics.rank_shift: {},
-    metrics.skew_at_k: {"average": "representation"},
+#: Metrics that are distances from parity.
+_DISTANCES = (
+    *("exposure_parity", "matched_pair_calibration", "ndkl"),
+    *("normalized_discounted_difference", "normalized_discounted_kl"),
+    *("normalized_discounted_ratio", "pairwise_exposure", "pairwise_parity"),
+    *("positive_rate_shift", "rank_shift", "skew_at_k"),
+)
+#: Those of these names that are not functions without options.
+_WITH_OPTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "cross_group_auc": (metrics.auc, _INTER),
+    "inter_group_accuracy": (metrics.pairwise_accuracy, _INTER),
+    "intra_group_accuracy": (metrics.pairwise_accuracy, _INTRA),
+    "positive_rate_shift": (metrics.positive_rate_shift, {"threshold": 0.5}),
+    "skew_at_k": (metrics.skew_at_k, {"average": "representation"}),
 }
+
+
+def _entry(name: str, disparity: str) -> Entry:
+    """Return the metric of a name, its options, and how groups become one number."""
+    metric, options = _WITH_OPTIONS.get(name) or (getattr(metrics, name), {})
+    return metric, options, disparity
+
 
 #: Every scorer by name: metric, its options, and how groups become one number.
 SCORERS: dict[str, Entry] = {
     **{
-        f"neg_{name}_difference": (metric, options, "difference")
-        for name, (metric, options) in (_GAINS | _LOSSES | _NEUTRAL).items()
+        f"neg_{name}_difference": _entry(name, "difference")
+        for name in (*_GAINS, *_LOSSES, *_NEUTRAL)
         if name not in _NAMED
     },
-    **{
-        f"worst_group_{name}": (metric, options, "worst")
-        for name, (metric, options) in _GAINS.items()
-    },
-    **{
-        f"worst_group_neg_{name}": (metric, options, "worst")
-        for name, (metric, options) in _LOSSES.items()
-    },
-    **{
-        f"neg_{metric.__name__}": (metric, options, "max_abs")
-        for metric, options in _DISTANCES.items()
-    },
+    **{f"worst_group_{name}": _entry(name, "worst") for name in _GAINS},
+    **{f"worst_group_neg_{name}": _entry(name, "worst") for name in _LOSSES},
+    **{f"neg_{name}": _entry(name, "max_abs") for name in _DISTANCES},
     **{
         name if kind == "ratio" else f"neg_{name}": (metric, {}, kind)
         for name, (metric, kind) in DISPARITIES.items()
     },
-    "inter_group_accuracy_ratio": (metrics.pairwise_accuracy, _INTER, "ratio"),
-    "intra_group_accuracy_ratio": (metrics.pairwise_accuracy, _INTRA, "ratio"),
+    "inter_group_accuracy_ratio": _entry("inter_group_accuracy", "ratio"),
+    "intra_group_accuracy_ratio": _entry("intra_group_accuracy", "ratio"),
     "ndcg": (metrics.ndcg, {}, None),
-    "neg_dips": (metrics.dips, {}, "difference"),
-    "neg_exposure_gap": (metrics.exposure_gap, {}, "l1"),
-    "pairwise_accuracy_ratio": (metrics.pairwise_accuracy, {}, "ratio"),
+    "neg_dips": _entry("dips", "difference"),
+    "neg_exposure_gap": _entry("exposure_gap", "l1"),
+    "pairwise_accuracy_ratio": _entry("pairwise_accuracy", "ratio"),
 }
 
 
