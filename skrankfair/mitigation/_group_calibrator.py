@@ -77,6 +77,14 @@ def _by_column(functions: Sequence[Callable[[Array], Array]], values: Any) -> Ar
     return np.column_stack(out).reshape(values.shape)
 
 
+def _moved(score: Array, start: ScoreCurves | None, end: ScoreCurves | None) -> Array:
+    """Return the scores of other curves with equal outcomes; None is for outcomes."""
+    if start is end:
+        return score
+    outcome = score if start is None else start.predict(score)
+    return outcome if end is None else end.inverse(outcome)
+
+
 #: The largest sum of weights that counts units: beyond it one more is lost in rounding.
 _MOST_UNITS = 1 / np.finfo(float).eps
 
@@ -417,13 +425,9 @@ class GroupCalibrator(CalibratesByGroup):
                 f"{quoted(falling) or 'all rows'} does. Fit with monotonic=True."
             )
         target = self._target()
-
-        def of_scores(fit: ScoreCurves, score: Array) -> Array:
-            if fit is target:
-                return score
-            return fit.inverse(score if target is None else target.predict(score))
-
-        return self._mapped(X, sensitive_features, of_scores)
+        return self._mapped(
+            X, sensitive_features, lambda fit, s: _moved(s, target, fit)
+        )
 
     def _target(self) -> ScoreCurves | None:
         """Return the curves whose scores all groups get, if there is a reference."""
@@ -441,14 +445,9 @@ class GroupCalibrator(CalibratesByGroup):
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
         check_is_fitted(self)
         target = self._target()
-
-        def of_scores(fit: ScoreCurves, score: Array) -> Array:
-            if fit is target:
-                return score
-            outcome = fit.predict(score)
-            return outcome if target is None else target.inverse(outcome)
-
-        return self._mapped(X, sensitive_features, of_scores)
+        return self._mapped(
+            X, sensitive_features, lambda fit, s: _moved(s, fit, target)
+        )
 
     def plot(
         self, *, column: int = 0, ax: Axes | None = None, **kwargs: Any
