@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,9 @@ def _column(cv_results: Mapping[str, Any], key: str) -> Array:
 def fold_scores(cv_results: Mapping[str, Any], key: str) -> Array:
     """Return the test scores of one metric, shape (n_candidates, n_splits)."""
     none = np.empty((len(_column(cv_results, key)), 0))
-    pattern = re.compile(rf"split(\d+)_test_{re.escape(key)}$")
-    splits = [(int(m[1]), name) for name in cv_results if (m := pattern.match(name))]
-    columns = [np.asarray(cv_results[name], dtype=float) for _, name in sorted(splits)]
-    return np.column_stack([none, *columns])
+    names = (f"split{number}_test_{key}" for number in count())
+    columns = [cv_results[name] for name in takewhile(cv_results.__contains__, names)]
+    return np.column_stack([none, *columns]).astype(float)
 
 
 #: By kind, a function from values by candidate and group to disparities.

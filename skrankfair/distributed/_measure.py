@@ -264,17 +264,14 @@ def _first_pass(plan: MeasurePlan, source: Source) -> tuple[MeasurePlan, Results
             result = replace(plan, metrics={name: metric}).result(name, values)
         if number == _ESTIMATES:
             results[name] = result.compact(plan.n_replicates, plan.random_state)
-        elif number == "epsilon":
-            epsilon = result.first_pass[number]
-            if sample:
-                epsilon = _with_median(epsilon)
+            continue
+        value = result.first_pass[number]
+        if number == "epsilon":
+            epsilon = _with_median(value) if sample else value
             given = {"epsilon": epsilon, "quantile": None, "n_pairs": None}
-            metrics[name] = partial(metric, **given)
-        else:
-            edges = result.first_pass[number]
-            if sample:  # other rows may lie outside the edges of the sample
-                edges = (-np.inf, *edges[1:-1], np.inf)
-            metrics[name] = partial(metric, bins=edges)
+        else:  # other rows may lie outside the edges of a sample
+            given = {"bins": (-np.inf, *value[1:-1], np.inf) if sample else value}
+        metrics[name] = partial(metric, **given)
     return replace(plan, metrics=metrics), results
 
 
