@@ -192,21 +192,20 @@ class PairSource:
         which those of a group count as one.
         """
         twice = len(groups) == 2 and (groups.mask(0) != groups.mask(1)).all()
-        strata: dict[Any, Any] = {None: True}
-        if stratum is not None:
-            strata = {b: stratum == b for b in np.unique(stratum).tolist()}
         pairs: dict[Hashable, PreferencePairs | None] = {}
         without = []
         for k, label in enumerate(groups.labels[:1] if twice else groups.labels):
-            drawn = {
-                label if b is None else (label, b): self.draw(groups.mask(k), better)
-                for b, better in strata.items()
-            }
-            if n := sum(term is not None for term in drawn.values()):
-                drawn = {k: p and replace(p, share=1 / n) for k, p in drawn.items()}
+            drawn: dict[Hashable, PreferencePairs | None] = {}
+            if stratum is None:
+                drawn[label] = self.draw(groups.mask(k))
             else:
+                for b in np.unique(stratum).tolist():
+                    drawn[label, b] = self.draw(groups.mask(k), stratum == b)
+            n_drawn = sum(term is not None for term in drawn.values())
+            if not n_drawn:
                 without.append(label)
-            pairs |= drawn
+            for key, term in drawn.items():
+                pairs[key] = term and replace(term, share=1 / n_drawn)
         if without:
             warn_user(
                 "There is no comparable pair (a better and a worse item of one query, "

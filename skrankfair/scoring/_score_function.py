@@ -121,14 +121,13 @@ class ScoreFunction:
     ) -> tuple[float, Result | None]:
         """Return the number, and the estimates behind it if there are any."""
         given = {name: value for name, value in columns.items() if value is not None}
-        missing = [name for name in self.columns if name not in given]
-        if missing:
-            name = missing[0]
-            raise ValueError(
-                f"{name} did not reach the scorer of {self.__name__}: pass it as "
-                f"metadata, with {name}=True in make_fairness_scorer and "
-                "sklearn.set_config(enable_metadata_routing=True)."
-            )
+        for name in self.columns:
+            if name not in given:
+                raise ValueError(
+                    f"{name} did not reach the scorer of {self.__name__}: pass it as "
+                    f"metadata, with {name}=True in make_fairness_scorer and "
+                    "sklearn.set_config(enable_metadata_routing=True)."
+                )
         taken = {name: value for name, value in given.items() if name in self.accepted}
         with collected_warnings() as said:
             result = self.metric(y_true, y_score, **taken, **self.params)

@@ -444,14 +444,14 @@ def make_fairness_scorer(
     >>> bool((scores <= 0).all())
     True
     """
+    given = locals()
     if not callable(metric):
         raise ValueError(
             f"metric must be a function of skrankfair.metrics; got {metric!r}."
         )
     check_choice(disparity, "disparity", (None, *KINDS))
     check_choice(on_undefined, "on_undefined", ("warn", "raise"))
-    given = sensitive_features, qid, cluster, engagement, sample_weight, item_weight
-    specs: dict[str, ColumnSpec] = dict(zip(COLUMNS, given, strict=True))
+    specs: dict[str, ColumnSpec] = {name: given[name] for name in COLUMNS}
     for name in own_columns(metric):
         specs[name] = metric_params.pop(name, None)
     for name, spec in specs.items():
