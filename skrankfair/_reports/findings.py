@@ -193,24 +193,25 @@ class MetricFinding:
             return self.recorded
         result, level = self.result, self.confidence_level
         judged, tested, n_effective = self.judged
-        difference, known = np.full((3, len(result.groups)), np.nan), result.pvalue
-        margin, compared = np.full(len(result.groups), np.nan), self._compared
+        difference, pvalue = np.full((3, len(result.groups)), np.nan), result.pvalue
+        pvalue_margin = np.full(len(result.groups), np.nan)
         if self.tested:
             fair = 0.0 if self.compared_with else result.fair_value
             ends = tested.ends(t_quantile(level, tested.df))
             difference[:, judged] = np.array([tested.scale.estimate, *ends]) - fair
-            known = np.full(len(result.groups), np.nan)
-            known[judged] = tested.t_and_pvalue[1] if result.has_pvalue else np.nan
+            pvalue = np.full(len(result.groups), np.nan)
+            pvalue[judged] = tested.t_and_pvalue[1] if result.has_pvalue else np.nan
             if self.margin is not None:
                 test = tested.equivalence_test(self.margin, 1 - level)
-                margin[judged] = test.pvalue
-        margin[list(map(bool, self._missing))] = np.nan  # these have no verdict
+                pvalue_margin[judged] = test.pvalue
+        pvalue_margin[list(map(bool, self._missing))] = np.nan  # these have no verdict
         low, high = result.ends(t_quantile(level, result.df))
         enough = n_effective >= fmt.FEW_EFFECTIVE - 1e-9
-        corrected = corrected_pvalues(np.where(enough, known, np.nan), self.correction)
-        in_margin = corrected_pvalues(margin, self.correction)
+        corrected = corrected_pvalues(np.where(enough, pvalue, np.nan), self.correction)
+        in_margin = corrected_pvalues(pvalue_margin, self.correction)
         # Of all groups together no correction is needed: the intersection-union test.
-        all_within = (margin[compared] < 1 - level).all()
+        others = self._not_references
+        all_within = (pvalue_margin[others] < 1 - level).all()
         columns = {
             "estimate": result.estimate,
             "standard_error": result.standard_error,
@@ -218,13 +219,13 @@ class MetricFinding:
             "ci_high": high,
             "support": result.support,
             "n_effective": n_effective,
-            "pvalue": known,
+            "pvalue": pvalue,
             "pvalue_corrected": corrected,
             **dict(zip(DIFFERENCE, difference, strict=True)),
             "side": self._sides(corrected, difference[0]),
-            "pvalue_margin": margin,
+            "pvalue_margin": pvalue_margin,
             "pvalue_margin_corrected": in_margin,
-            "within": compared & (all_within | (in_margin < 1 - level)),
+            "within": others & (all_within | (in_margin < 1 - level)),
             "missing": self._missing,
         }
         values = zip(*(np.asarray(c).tolist() for c in columns.values()), strict=True)
@@ -270,7 +271,7 @@ class MetricFinding:
         return np.where(shown, sides, "")
 
     @property
-    def _compared(self) -> Array:
+    def _not_references(self) -> Array:
         """Which groups are not themselves what others are compared with, (G,)."""
         references = self.references.values() if self.against_rest else ()
         return np.array([group not in references for group in self.result.groups])
@@ -278,7 +279,7 @@ class MetricFinding:
     @cached_property
     def all_within(self) -> bool:
         """Whether all groups that are compared are shown to be within the margin."""
-        within = [row.within for row in compress(self.rows, self._compared)]
+        within = [row.within for row in compress(self.rows, self._not_references)]
         return bool(within) and all(within)
 
     @cached_property

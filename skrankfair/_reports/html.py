@@ -17,6 +17,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -241,7 +242,7 @@ class ForestPlot:
         absent = np.where(np.isinf(self.estimate), "off the axis", "no data")
         middles = _TOP + _ROW * (np.arange(len(texts)) + 0.5)
         columns = (x(self.estimate), x(self.low), x(self.high), middles)
-        marks = list(zip(self.colors, *columns, strict=True))
+        marks = zip(self.colors, *columns, strict=True)
         return {
             "plot": self,
             "height": bottom + _BOTTOM,
@@ -249,9 +250,7 @@ class ForestPlot:
             "right": right,
             "bottom": bottom,
             "rows": list(zip(texts, middles, np.where(drawn, "", absent), strict=True)),
-            "marks": [
-                mark for mark, is_drawn in zip(marks, drawn, strict=True) if is_drawn
-            ],
+            "marks": list(compress(marks, drawn)),
             "line": None if self.line is None else x(self.line),
             "band": None if self.margin is None else [*map(x, band)],
             "ticks": [

@@ -235,8 +235,8 @@ def fit_surface(calibrator: Any, rows: CurveRows, log_odds: list[bool]) -> Surfa
         ends = np.array([half_step(s) if odds else np.nan for s, odds in columns])
         links = link_of(score, ends)
         fits = [fit_platt(links, y, rows.share) for y in outcome.T]
-        slopes = np.array([slopes for _, slopes in fits])
-        return Logistic(np.array([level for level, _ in fits]), slopes, ends)
+        levels, slopes = map(np.array, zip(*fits, strict=True))
+        return Logistic(levels, slopes, ends)
     model = NadarayaWatsonRegressor() if isinstance(calibrator, str) else calibrator
     smooth = isinstance(model, NadarayaWatsonRegressor) and model.kernel == "gaussian"
     n_each = _GRID.get(score.shape[1]) if smooth and len(score) > _EXACT_ROWS else None
