@@ -935,9 +935,9 @@ def audit_of_rows(
     chosen = chosen_metrics(options.metrics, options.task, *cuts, may_be_made=True)
     check_engagement(rows.given.get("engagement"), chosen)
     chosen, unfit = rows.fitting(chosen, may_leave_out)
+    notes = [*notes, *unfit]
     if rows.data.ranking.n_queries > 1 and not rows.are_of_models:
         rows.data.clusters_of_queries()  # raises for a query of several clusters
-    notes = [*notes, *unfit]
     if may_leave_out and options.task == "risk" and options.threshold is None:
         notes.append(note("threshold"))
     margins = margins_of(options.margin, chosen, options.confidence_level)
@@ -947,7 +947,7 @@ def audit_of_rows(
         say(f"{i} of {len(chosen)} metrics: {metric.name}")
         with collected_warnings() as collected:
             result = rows.measured(metric)
-        results[metric.name] = replace(result, missing=lacking) if lacking else result
+        results[metric.name] = replace(result, missing=lacking)
         # Where these are undefined, notes of a whole report say so.
         in_notes = options.task in metric.on_request or not metric.by_group
         said = [metric.name + text.removeprefix(result.name) for _, text in collected]
@@ -957,13 +957,15 @@ def audit_of_rows(
     notes += _doubts(rows, options, counts["n_clusters"])
     say("tests and tables")
     sections, left_out = further_sections(rows, options)
+    notes += left_out
     titles = [section.title for section in sections]
     if options.impact_ratio:
         tables, rates = impact_sections(rows, options)
         sections += tables
     titles += [m.title for m in chosen if results[m.name].variance != "two-way"]
     if rows.data.item is not None and titles:
-        left_out.append(of_users_alone(titles))
+        notes.append(of_users_alone(titles))
+    notes += _look_alikes(counts["group_rows"])
     task, favorable = str(options.task), options.favorable
     report = AuditReport(
         results,
@@ -976,7 +978,7 @@ def audit_of_rows(
         k=options.k,
         # Those of the catalog have tasks.
         made={m.name: m.read_as(task, favorable) for m in chosen if not m.tasks},
-        notes=(*notes, *left_out, *_look_alikes(counts["group_rows"])),
+        notes=tuple(notes),
         sections=tuple(sections),
         by="" if rows.sides else list(rows.groupings)[-1],
         rates=rates,
@@ -985,9 +987,8 @@ def audit_of_rows(
     )
     if rows.levels is None:
         return report
-    section, lacking_gaps = within_section(rows, report.findings, chosen)
-    notes, sections = [*report.notes, *lacking_gaps], [section, *sections]
-    return replace(report, sections=tuple(sections), notes=tuple(notes))
+    section, left_out = within_section(rows, report.findings, chosen)
+    return replace(report, sections=(section, *sections), notes=(*notes, *left_out))
 
 
 def of_users_alone(titles: Sequence[str]) -> str:
