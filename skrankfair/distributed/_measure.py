@@ -34,8 +34,8 @@ from .._inputs.validation import (
     warn_user,
 )
 from ..metrics import GroupEstimates
-from ..scoring._score_function import COLUMNS
-from ._plan import MeasurePlan, Results, Source, added, make_plan, plain_of
+from ..scoring._score_function import COLUMNS, unwrapped
+from ._plan import MeasurePlan, Results, Source, added, make_plan
 from ._sources import DaskSource, SparkSource, duckdb_source
 
 # About how many rows the sample has. Samples of 1e5 of 1e6 rows moved the calipers of
@@ -318,9 +318,9 @@ def _chosen_from_data(plan: MeasurePlan) -> dict[str, str]:
         parameters = signature(metric).parameters
         options = {key: one.default for key, one in parameters.items()}
         chooses_bins = "bins" in options and np.ndim(options["bins"]) == 0
-        if plain_of(metric) in (library.positive_rate_shift, library.rank_shift):
+        if unwrapped(metric) in (library.positive_rate_shift, library.rank_shift):
             chosen[name] = _ESTIMATES
-        elif plain_of(metric) is library.calibration_error:
+        elif unwrapped(metric) is library.calibration_error:
             if options["method"] != "binned" or chooses_bins:
                 chosen[name] = _ESTIMATES
         elif {"quantile", "epsilon"} <= options.keys() and options["epsilon"] is None:

@@ -23,6 +23,7 @@ from .._inputs.validation import (
 )
 from .._reports.catalog import catalog
 from ..metrics import GroupEstimates
+from ..scoring._score_function import unwrapped
 
 #: Results by the names of their metrics; a `NoRowError` for a part without a row that
 #: counts.
@@ -188,7 +189,7 @@ def named_metrics(metrics: Any) -> dict[str, Callable[..., GroupEstimates]]:
                 f"them, or a dict of these; got {metric!r}."
                 f"{did_you_mean(metric, known)}"
             )
-        plain = plain_of(function)
+        plain = unwrapped(function)
         key = key or str(getattr(plain, "__name__", repr(plain)))
         if key in named:
             raise ValueError(
@@ -237,7 +238,7 @@ def _check_additive(
 ) -> None:
     signature = inspect.signature(function)
     parameters, returned = signature.parameters, signature.return_annotation
-    plain = plain_of(function)
+    plain = unwrapped(function)
     ours = vars(library).get(getattr(plain, "__name__", "")) is plain
     if ours and returned != GroupEstimates.__name__:
         raise ValueError(
@@ -264,8 +265,3 @@ def _check_additive(
             "parts of the data do not keep; measure it in memory, or all pairs up to a "
             f"difference of the scores: partial({name}, epsilon=0.05)."
         )
-
-
-def plain_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function inside a partial, or the function itself."""
-    return function.func if isinstance(function, partial) else function
