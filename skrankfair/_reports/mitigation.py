@@ -461,9 +461,8 @@ def mitigation_report(
     check_given(sensitive_features=sensitive_features)
     sides = {"before": before, "after": after}
     columns = resolved_columns(X, given_columns(locals()), y_true=y_true, **sides)
-    (y, first), (_, second) = (
-        _scored(model, X, y_true, columns, name) for name, model in sides.items()
-    )
+    scored = [_scored(m, X, y_true, columns, name) for name, m in sides.items()]
+    y, scores = scored[0][0], [score for _, score in scored]
     notes, chosen = list[str](), metrics
     if not not_named(metrics):
         known = chosen_metrics(chosen, task, k)
@@ -475,34 +474,33 @@ def mitigation_report(
     options: dict[str, Any] = {"task": task, "favorable": favorable, "k": k}
     options |= {"threshold": threshold, "metrics": chosen, "impact_ratio": impact_ratio}
     options["confidence_level"] = confidence_level
-    audits = [audit(y, score, **columns, **options) for score in (first, second)]
+    audits = [audit(y, score, **columns, **options) for score in scores]
     if audits[0].task != audits[1].task:
         read_as = [table()["tasks"][report.task] for report in audits]
         notes.insert(0, note("two_tasks", before=read_as[0], after=read_as[1]))
-    first_results, second_results = (report.results for report in audits)
-    disparities, costs = dict[str, Change](), dict[str, Change]()
+    first, second = (report.results for report in audits)
+    both = {name: (first[name], second[name]) for name in first if name in second}
     aims = table()["goals"].get(goal, ())
-    if aims and not set(aims) & set(first_results) & set(second_results):
+    if aims and both.keys().isdisjoint(aims):
         raise ValueError(
             f"goal={goal!r} needs one of {', '.join(aims)} in the audits, which have "
-            f"{', '.join(second_results)}; threshold=, k= and metrics= add some."
+            f"{', '.join(second)}; threshold=, k= and metrics= add some."
         )
+    disparities, costs = dict[str, Change](), dict[str, Change]()
     for finding in audits[0].findings:
-        name, first_result = finding.metric.name, finding.result
-        if name == "ndcg" and name in second_results:
-            costs[name] = _change(first_result, second_results[name])
-        elif finding.tested and name in second_results:
-            gaps = first_result.as_gap(), second_results[name].as_gap()
-            disparities[name] = _change(*gaps)
+        if (name := finding.metric.name) in both and finding.tested:
+            disparities[name] = _change(*(result.as_gap() for result in both[name]))
+    if "ndcg" in both:
+        costs["ndcg"] = _change(*both["ndcg"])
     # Metrics of rows take the rows of a query for one unit.
     rows = {"cluster": columns.pop("qid", None), **columns}
     users = {**rows, "cluster": users_of(rows["cluster"])}
-    others, left_out = _costs(y, (first, second), rows)
+    others, left_out = _costs(y, scores, rows)
     tests: list[PredictiveParityTest | None] = [None, None]
     try:
         tests = [
             predictive_parity_test(y, score, **users, bandwidth=bandwidth)
-            for score in (first, second)
+            for score in scores
         ]
     except ValueError as error:
         left_out.append(f"Predictive parity is left out: {error}")

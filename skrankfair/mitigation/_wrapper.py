@@ -299,9 +299,8 @@ class ModelWrapper(MetaEstimatorMixin, TakesMetadata, metaclass=ABCMeta):
             fit = fit_parameters(self.estimator, {**fit_params, **given})
             split = routed["splitter"]["split"] if "splitter" in routed else {}
         else:
-            others = dict(fit_params)
-            split = {"groups": others.pop("groups")} if "groups" in others else {}
-            fit = {**fit_parameters(self.estimator, given), **others}
+            fit = {**fit_parameters(self.estimator, given), **fit_params}
+            split = {"groups": fit.pop("groups")} if "groups" in fit else {}
         trained = weight is not None and not isinstance(self.estimator, FrozenEstimator)
         if trained and not any(value is weight for value in fit.values()):
             warn_user(
