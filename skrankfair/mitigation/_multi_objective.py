@@ -223,6 +223,16 @@ class Grid:
 Surface = Logistic | Models | Grid
 
 
+def _in_bins(rows: CurveRows, n_bins: int) -> CurveRows:
+    """Return the sums of rows by bins of each of their scores."""
+    bins = [binned(column, rows.share, n_bins) for column in rows.score.T]
+    score, cell = unique_rows(np.column_stack(bins))
+    weight = np.bincount(cell, rows.share)
+    totals = [np.bincount(cell, rows.share * y) for y in rows.outcome.T]
+    outcome = np.column_stack(totals) / weight[:, None]
+    return CurveRows(score, outcome, weight, None, rows.cluster_weight)
+
+
 def fit_surface(calibrator: Any, rows: CurveRows, log_odds: list[bool]) -> Surface:
     """Return the expected outcomes as a function of all scores.
 
@@ -240,26 +250,20 @@ def fit_surface(calibrator: Any, rows: CurveRows, log_odds: list[bool]) -> Surfa
     model = NadarayaWatsonRegressor() if isinstance(calibrator, str) else calibrator
     smooth = isinstance(model, NadarayaWatsonRegressor) and model.kernel == "gaussian"
     n_each = _GRID.get(score.shape[1]) if smooth and len(score) > _EXACT_ROWS else None
-    few = n_each and score.shape[1] < 3  # bins of three scores have a row each
-    if few and sums_suffice(calibrator, rows.cluster, rows.cluster_weight):
+    adds_up = sums_suffice(calibrator, rows.cluster, rows.cluster_weight)
+    if n_each and adds_up and score.shape[1] < 3:  # bins of three have a row each
         # Several bins between two nodes change 100,000 rows' outcomes by 1e-4.
-        n_bins = 4 * _GRID[score.shape[1]]
-        bins = [binned(column, rows.share, n_bins) for column in score.T]
-        score, cell = unique_rows(np.column_stack(bins))
-        weight = np.bincount(cell, rows.share)
-        totals = [np.bincount(cell, rows.share * y) for y in outcome.T]
-        outcome = np.column_stack(totals) / weight[:, None]
-        rows = CurveRows(score, outcome, weight, None, rows.cluster_weight)
+        rows = _in_bins(rows, 4 * n_each)
     several = get_tags(model).target_tags.multi_output and not is_classifier(model)
-    together = several and outcome.shape[1] > 1
+    together = several and rows.outcome.shape[1] > 1
     fitted = []
-    for y in [outcome] if together else outcome.T:
+    for y in [rows.outcome] if together else rows.outcome.T:
         constant = is_classifier(model) and (y == y[0]).all()
         one = DummyRegressor() if constant else clone(model)
         fit_model(one, replace(rows, outcome=y))
         fitted.append(one)
     if n_each:
-        axes = tuple(knots_of(column, rows.share, n_each // 2) for column in score.T)
+        axes = tuple(knots_of(x, rows.share, n_each // 2) for x in rows.score.T)
         if min(axis.size for axis in axes) > 1:
             values = [one.predict_grid(axes) for one in fitted]
             return Grid(axes, np.stack(values, axis=-1))
