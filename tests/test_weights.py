@@ -91,8 +91,7 @@ def test_weights_are_importance(function, options, weight, clusters):
         needed["threshold"] = 0.5
     if name == "audit" and weight == "item_weight":  # NDCG weighs no items
         needed |= {"metrics": ["inter_group_accuracy", "pairwise_exposure"]}
-    rng = np.random.default_rng(1)
-    values = 1 + rng.pareto(1.3, N)
+    values = 1 + np.random.default_rng(1).pareto(1.3, N)
     if weight == "sample_weight" and "qid" in known:
         values = values[QUERY]
 

@@ -171,9 +171,11 @@ def units(sums: ClusterSums) -> str:
 
 def counted_units(result: GroupEstimates) -> str:
     """Return the numbers of independent units, such as "40 clusters, 50 items"."""
+    sums = result.sums
+    names = ["clusters", "items"] if sums.kind == "two-way" else [units(sums)]
     return ", ".join(
-        f"{count(way.count)} {units(way).removesuffix('s' * (way.count == 1))}"
-        for way in result.sums.ways
+        f"{count(way.count)} {name.removesuffix('s' * (way.count == 1))}"
+        for way, name in zip(sums.ways, names, strict=True)
     )
 
 

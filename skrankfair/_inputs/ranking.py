@@ -723,8 +723,8 @@ def _query_weight(weight: Array, ranking: Ranking, kept: Array) -> Array:
     if differs.any():
         row = int(np.argmax(differs))
         raise ValueError(
-            "sample_weight must be constant within a query, which it weighs (those of "
-            f"rows are item_weight); row {kept[row]} has {weight[row]} where its query "
-            f"has {first[ranking.query[row]]}."
+            "sample_weight must be constant within a query (item_weight weighs single "
+            f"rows); row {kept[row]} has {weight[row]} where its query has "
+            f"{first[ranking.query[row]]}."
         )
     return first

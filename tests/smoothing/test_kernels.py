@@ -94,8 +94,7 @@ def test_exact_sums_look_at_all_rows_that_count(kernel):
 
 class TestBandwidth:
     def test_rules(self):
-        rng = np.random.default_rng(0)
-        x = rng.normal(size=400)
+        x = np.random.default_rng(0).normal(size=400)
         sample = Sample.of_rows(x, x)
         scale = robust_scale(x, np.ones(x.size))
         low, high = np.quantile(x, [0.25, 0.75], method="inverted_cdf")
@@ -108,8 +107,7 @@ class TestBandwidth:
         assert wider == pytest.approx(2.2138 * scale * 400**-0.25)
 
     def test_counts_clusters_not_rows(self):
-        rng = np.random.default_rng(0)
-        x = rng.random(1000)
+        x = np.random.default_rng(0).random(1000)
         sample = Sample.of_rows(x, x, cluster=np.repeat(np.arange(10), 100))
         found = choose_bandwidth("rule_of_thumb", sample, KERNELS["gaussian"])
         assert found == pytest.approx(robust_scale(x, np.ones(1000)) * 10**-0.2)
