@@ -185,7 +185,7 @@ class MitigationReport(Formats):
         moved = rows[~rows["again"]].groupby("verdict")
         named = (*_MOVES, *_STILL) if title.startswith("Goal") else _MOVES
         said = [
-            f"{move.capitalize()}: {_in_words(moved.get_group(move))}."
+            f"{move.capitalize()}: {_in_words(moved.get_group(move), move in _STILL)}."
             for move in named
             if move in moved.groups
         ] or ["No disparity moved beyond chance."]
@@ -292,8 +292,10 @@ def _numbers(row: Any) -> list[str]:
     return [*numbers, fmt.interval(row.ci_low, row.ci_high, 3), row.verdict]
 
 
-def _in_words(rows: pd.DataFrame) -> str:
-    """Return what has changed by how much, for each row."""
+def _in_words(rows: pd.DataFrame, still: bool = False) -> str:
+    """Return what has changed by how much; of what has not, for three rows at most."""
+    if still and len(rows) > 4:
+        return f"{_in_words(rows[:3])}; and {len(rows) - 3} more in the table"
     said = []
     for row in rows.itertuples():
         of = f" of {fmt.label(row.group)}" if row.kind == "disparity" else ""

@@ -161,8 +161,7 @@ class TestDraws:
 
     def test_unknown_outcomes_are_those_to_expect(self):
         hidden = np.random.default_rng(1).random(2000) < 0.3
-        y = np.where(hidden, np.nan, self.Y)
-        model = fitted(self.X, y)
+        model = fitted(self.X, np.where(hidden, np.nan, self.Y))
         known = fitted(self.X[~hidden], self.Y[~hidden])
         gaps = np.ptp(expected_rates(chances(model, self.X), self.X, self.Y), axis=0)
         # Four standard errors of the share of 600 hidden outcomes.

@@ -64,6 +64,9 @@ class TestGoal:
         data = problem(100)
         report = report_of(data, after="unfair", goal="calibration", task="risk")
         assert report.summary().startswith("Goal, calibration: No change shown: ")
+        options = {"sensitive_features": data["query"] % 7, "qid": None}
+        many = report_of(data, "fair", goal="calibration", task="risk", **options)
+        assert "; and 11 more in the table. Equal" in many.summary()
 
     def test_that_nothing_measures_is_refused(self):
         said = "goal='equal_opportunity' needs one of tru"
@@ -169,8 +172,7 @@ class TestVerdicts:
         once = np.array(once)
         assert 2 < once.sum() < once.size
         expected = multipletests(np.array(changed)[once], method="holm")[1]
-        found = frame["pvalue_corrected"][once]
-        np.testing.assert_allclose(found, expected, rtol=1e-8)
+        np.testing.assert_allclose(frame["pvalue_corrected"][once], expected, rtol=1e-8)
         shown = multipletests(np.array(unequal)[once], method="holm")[1] < 0.05
         told = frame["verdict"][once].isin(["closer to fair", "further from fair"])
         assert told.tolist() == shown.tolist()

@@ -219,8 +219,7 @@ class TestCross:
         assert AuditReport.from_json(report.to_json()).headline == report.headline
 
     def test_with_a_reference_for_each_column(self, berkeley, tmp_path):
-        fixed = {"sex": "m", "department": "A"}
-        report = crossed(berkeley, "both", reference=fixed)
+        report = crossed(berkeley, "both", reference={"sex": "m", "department": "A"})
         rows = {row.group: row for row in report.findings[0].rows}
         rate = berkeley.groupby(["sex", "department"])["admitted"].mean()
         expected = rate["f", "B"] - rate["m", "A"]
