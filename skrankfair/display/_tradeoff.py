@@ -234,8 +234,8 @@ class FairnessTradeoffDisplay:
         Notes
         -----
         A bar is one standard error of the mean over the folds to each side: the
-        standard deviation over the root of their number. Folds share training rows, so
-        it is only a rough guide.
+        sample standard deviation over the root of their number. Folds share training
+        rows, so it is only a rough guide.
         """
         front = pareto_front(cv_results, [objective, disparity])
         worth = np.asarray(cv_results[f"mean_test_{objective}"], dtype=float)
@@ -389,4 +389,4 @@ def _standard_error(cv_results: Mapping[str, Any], key: str) -> Array | None:
     """Return the standard error of the mean over folds; None without two folds."""
     splits = fold_scores(cv_results, key)
     n_splits = splits.shape[1]
-    return splits.std(axis=1) / np.sqrt(n_splits) if n_splits > 1 else None
+    return splits.std(axis=1, ddof=1) / np.sqrt(n_splits) if n_splits > 1 else None

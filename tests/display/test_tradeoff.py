@@ -62,7 +62,7 @@ def test_of_numbers_alone():
 
 def test_bars_are_one_standard_error_to_each_side():
     display = draw(chosen=1)
-    half = 0.01 / np.sqrt(2)
+    half = 0.01  # of two folds that are 0.02 apart
     np.testing.assert_allclose(display.objective_error, half)
     np.testing.assert_allclose(display.disparity_error, half)
     assert len(display.errors_) == 6
