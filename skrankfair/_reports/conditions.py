@@ -156,7 +156,7 @@ def _disparities(
     counted = list(result.groups)
     if condition.metric == IMPACT_RATIO:
         counted = [g for g in counted if _has_category(g, bool(sides))]
-    for names in sides or [counted]:
+    for names in sides or [result.groups]:
         side = np.array([g in names for g in result.groups])
         chosen = side & [g in counted for g in result.groups]
         if condition.metric == IMPACT_RATIO:
