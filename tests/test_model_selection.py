@@ -447,8 +447,7 @@ class TestRules:
         results |= make_results([1, 2], [[-0.4, -0.4], [-0.1, -0.1]], name="other_gap")
         results |= make_results([1, 2], [[-0.4, -0.4], [-0.1, -0.1]], name="gap.2")
         for key, index in (("gap", 0), ("gap.2", 1)):
-            choose = fairness_constrained("quality", at_most={key: 0.2})
-            assert choose(results) == index
+            assert fairness_constrained("quality", at_most={key: 0.2})(results) == index
 
     @pytest.mark.parametrize(
         "text",

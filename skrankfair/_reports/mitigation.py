@@ -324,6 +324,7 @@ def mitigation_report(
     qid: Any = None,
     cluster: Any = None,
     sample_weight: Any = None,
+    item_weight: Any = None,
     X: Any = None,
     task: str | None = None,
     favorable: str | None = None,
@@ -360,6 +361,9 @@ def mitigation_report(
         items that recur among them, as in `skrankfair.audit`.
     sample_weight : array-like of shape (n,) or None, default=None
         Importance of the query, constant within it: a common factor changes nothing.
+    item_weight : array-like of shape (n,) or None, default=None
+        Weight of the row, such as a survey weight, as in `skrankfair.audit`: pass the
+        weights of people here. NDCG weighs no items, and is left out with a note.
     X : frame or array of shape (n, n_features) or None, default=None
         The rows that estimators score, and the frame whose columns may be named.
     task : {"ranking", "risk", "decision"} or None, default=None
@@ -469,7 +473,7 @@ def mitigation_report(
     if not not_named(metrics):
         known = chosen_metrics(chosen, task, k)
         chosen = [metric.name for metric in known if metric.name != "ndcg"]
-        if y.min() >= 0 and "qid" in columns:
+        if y.min() >= 0 and "qid" in columns and item_weight is None:
             chosen.append("ndcg")
         else:
             notes.append(note("no_ndcg"))
@@ -494,6 +498,9 @@ def mitigation_report(
             disparities[name] = _change(*(result.as_gap() for result in both[name]))
     if "ndcg" in both:
         costs["ndcg"] = _change(*both["ndcg"])
+    if (weight := columns.pop("item_weight", None)) is not None:
+        of_query = as_numbers(columns.get("sample_weight", 1 + 0 * y), "sample_weight")
+        columns["sample_weight"] = of_query * as_numbers(weight, "item_weight")
     # Metrics of rows take the rows of a query for one unit.
     rows = {"cluster": columns.pop("qid", None), **columns}
     users = {**rows, "cluster": users_of(rows["cluster"])}

@@ -260,8 +260,7 @@ class TestCut:
         parts = list(cut(self.batches(clusters, size), "u", n_rows))
         rows = np.concatenate([part["row"] for part in parts])
         np.testing.assert_array_equal(rows, np.arange(clusters.size))
-        units = [set(part["u"].to_pylist()) for part in parts]
-        assert sum(map(len, units)) == 30
+        assert sum(map(len, [set(part["u"].to_pylist()) for part in parts])) == 30
         assert all(part.num_rows <= max(n_rows, 9) + size + 9 for part in parts)
 
     def test_a_large_cluster_is_whole_and_rows_are_cut_anywhere(self):

@@ -136,10 +136,8 @@ def test_blocks_are_whole_queries(n_rows):
 
 def test_other_groups_have_memberships_of_their_own():
     """What is cached of the rows is there for every metric of the same groups."""
-    group = ["a", "b", "a", "b"]
-    data = ranked_data(None, [4, 3, 2, 1], sensitive_features=group)
+    data = ranked_data(None, [4, 3, 2, 1], sensitive_features=["a", "b", "a", "b"])
     assert data.memberships.sizes.tolist() == [2, 2]
     assert data.memberships is replace(data, query_weight=None).memberships
-    everyone = data.with_groups(Groups.of_everyone(4))
-    assert everyone.memberships.sizes.tolist() == [4]
+    assert data.with_groups(Groups.of_everyone(4)).memberships.sizes.tolist() == [4]
     assert data.memberships.sizes.tolist() == [2, 2]

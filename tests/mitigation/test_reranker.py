@@ -178,8 +178,7 @@ def test_ties_are_in_row_order_and_strict_between_groups():
 
 
 def test_several_scores_are_each_reranked():
-    rng = np.random.default_rng(0)
-    scores, group = rng.random((60, 2)), np.arange(60) % 2
+    scores, group = np.random.default_rng(0).random((60, 2)), np.arange(60) % 2
     fair = FairReranker(k=10).fit(scores, sensitive_features=group)
     found = fair.transform(scores, sensitive_features=group)
     for i in range(2):

@@ -43,6 +43,15 @@ def report_of(data, before="unfair", after="fair", **options):
     return mitigation_report(*pair, data["y"], **columns)
 
 
+def test_weights_of_rows_are_repetitions():
+    data, weight = problem(60), np.random.default_rng(1).integers(1, 4, 600)
+    more, options = data.loc[np.arange(600).repeat(weight)], {"qid": None}
+    weighted = report_of(data, item_weight=weight, cluster=data.index, **options)
+    repeated = report_of(more, cluster=more.index, **options)
+    changes = [r.to_frame()["change"] for r in (weighted, repeated)]
+    np.testing.assert_allclose(*changes, atol=1e-12)
+
+
 class TestGoal:
     def test_is_what_the_report_says_first(self):
         data = problem()
