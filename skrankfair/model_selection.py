@@ -53,8 +53,9 @@ def search_scores(cv_results: Mapping[str, Any], key: str) -> tuple[Array, Array
     """Return the score of each candidate, and what each of its folds counts, (C, K).
 
     It is the score of all folds together, in which a fold counts by its support, if
-    `with_errors` has stored the sums of all groups, or else the mean over the folds.
-    scikit-learn stores the sums of a group only if the first fold has the group.
+    `with_errors` has stored the sums of groups, or else the mean over the folds.
+    scikit-learn stores the sums of a group only if the first fold has or expects it:
+    where the sums of a group are missing the score is NaN.
     """
     column = re.compile(
         rf"mean_test_(({re.escape(key)}_(neg_)?({'|'.join(_DISPARITIES)}))"
@@ -78,11 +79,9 @@ def search_scores(cv_results: Mapping[str, Any], key: str) -> tuple[Array, Array
             value = _DISPARITIES[kind](np.transpose(totals) / np.transpose(supports))
         scores.append(-value if sign else value)
     whole = np.isclose(known, _column(cv_results, f"{name}_support"))
-    # An expected group that every fold lacks has no sums.
-    whole &= ~np.isnan(splits).all(axis=1)
     support = fold_scores(cv_results, f"{name}_support")
     # Larger scores are better, so the smaller is that of the worse rate.
-    score = np.where(whole, np.min(scores, axis=0), mean)
+    score = np.where(whole, np.min(scores, axis=0), np.nan)
     return score, np.where(whole[:, None], support, 1.0)
 
 
@@ -186,6 +185,12 @@ class FairnessConstrained:
             splits = fold_scores(cv_results, key)
             # The score of all folds together is defined though a fold lacks a group.
             _warn_undefined(key, np.where(np.isnan(score)[:, None], splits, 0.0))
+            _warn_last(
+                f"{key} is undefined (NaN) over all folds",
+                np.isnan(score) & ~np.isnan(splits).any(axis=1),
+                "the first fold lacks a group, which expected_groups= of the scorer "
+                "has to name",
+            )
             sign = 1 if key in self.at_least else -1
             if sign < 0:
                 check_negated(key, splits)
@@ -196,7 +201,12 @@ class FairnessConstrained:
                 table[f"{key}_standard_error"] = error
             if self.confidence_level is not None:
                 margin = np.where(error, stdtrit(df, self.confidence_level) * error, 0)
-                _warn_unknown(key, margin, score)
+                _warn_last(
+                    f"{key} has no confidence bound (NaN)",
+                    np.isnan(margin) & ~np.isnan(score),
+                    "there are too few clusters in a fold, a fold lacks the data of a "
+                    "group, or all folds have the same score",
+                )
                 value = value - sign * margin
                 table[f"{key}_bound"] = value
             violation = np.maximum(violation, sign * (bound - value))
@@ -255,23 +265,19 @@ def _warn_undefined(key: str, splits: Array) -> None:
             "do fits that fail; error_score='raise' of the search says why."
         )
     if undefined.any():
-        candidates = np.flatnonzero(undefined.any(axis=1)).tolist()
         folds = np.flatnonzero(undefined.any(axis=0)).tolist()
-        warn_user(
-            f"{key} is undefined (NaN) in folds {folds} for candidates {candidates}, "
-            "which rank last: a fold lacks the data of a group, or a fit failed.",
+        _warn_last(
+            f"{key} is undefined (NaN) in folds {folds}",
+            undefined.any(axis=1),
+            "a fold lacks the data of a group, or a fit failed",
         )
 
 
-def _warn_unknown(key: str, margin: Array, scores: Array) -> None:
-    """Warn of candidates whose score has no confidence bound."""
-    unknown = np.isnan(margin) & ~np.isnan(scores)
-    if unknown.any():
-        warn_user(
-            f"{key} has no confidence bound (NaN) for candidates "
-            f"{np.flatnonzero(unknown).tolist()}, which rank last: there are too few "
-            "clusters in a fold, or all folds have the same score.",
-        )
+def _warn_last(what: str, candidates: Any, why: str) -> None:
+    """Warn of the candidates that rank last, if there are some."""
+    if candidates.any():
+        numbers = np.flatnonzero(candidates).tolist()
+        warn_user(f"{what} for candidates {numbers}, which rank last: {why}.")
 
 
 def fairness_constrained(
@@ -339,7 +345,8 @@ def fairness_constrained(
     -----
     With ``scoring=with_errors({...})`` a disparity is that of all folds together: the
     value of each group is the ratio of its sums, weights included, where the metric is
-    one, and else the mean of the folds by their supports. Without it the disparity is
+    one, and else the mean of the folds by their supports; a group that the first fold
+    lacks has to be one of the scorer's `expected_groups`. Without it the disparity is
     the mean of those of the folds. It is too large for small groups, since chance makes
     the groups of every fold differ, so that a bound may seem out of reach. The best of
     many candidates is still lucky: compare its disparity, and the standard error of it

@@ -19,6 +19,7 @@ from sklearn.model_selection import (
 )
 
 from benchmarks.simulations.common import Model
+from skrankfair._inputs.validation import collected_warnings
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.metrics import matched_pair_calibration, ndcg, pairwise_accuracy
 from skrankfair.model_selection import fairness_constrained, pareto_front
@@ -207,22 +208,25 @@ class TestFoldsTogether:
         mean = -found[f"mean_test_{self.NAMES[0]}"]
         assert (mean > 1.3 * pooled.table_[self.NAMES[0]]).all()
 
+    @pytest.mark.filterwarnings("ignore:One or more of the test scores")
     def test_groups_that_only_some_folds_have(self):
-        """A group that the first fold lacks has no sums: the mean remains."""
+        """A group that the first fold lacks, and does not expect, has no sums."""
         data = Data(50, n_groups=3)
-        y, group = (data.y > 0).astype(int), data.X["group"].to_numpy()
+        y, name = (data.y > 0).astype(int), "neg_demographic_parity_difference"
         first, last = data.splits(5)[0][1], data.splits(5)[-1][1]
-        scorer = get_scorer(
-            "neg_demographic_parity_difference", sensitive_features="group"
-        )
-        for lacking, is_mean in ((last, False), (first, True)):
-            changed = group.copy()
-            changed[lacking] = np.where(changed[lacking] == "c", "a", changed[lacking])
-            found = cut_results({"gap": scorer}, data, data.X.assign(group=changed), y)
+        cases = [(last, None, True), (first, None, False), (first, list("abc"), True)]
+        for lacking, expected, known in cases:
+            who = {"sensitive_features": "group", "expected_groups": expected}
+            scorer, X = get_scorer(name, **who), data.X.copy()
+            X.loc[X.index.isin(lacking) & (X["group"] == "c"), "group"] = "a"
             choose = fairness_constrained("gap", at_most={"gap": 1})
-            choose(found)
-            mean = -found["mean_test_gap"]
-            assert np.array_equal(choose.table_["gap"], mean) == is_mean
+            with collected_warnings() as said:
+                choose(cut_results({"gap": scorer}, data, X, y))
+            models = [Threshold(cut).fit(X, y) for cut in CUTS["candidate"]]
+            whole = [-scorer(model, X, y) if known else np.nan for model in models]
+            np.testing.assert_allclose(choose.table_["gap"], whole)
+            told = "the first fold lacks a group" in " ".join(text for _, text in said)
+            assert told != known
 
 
 class TestConfidence:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -638,19 +638,23 @@ class ScorersWithErrors(MultimetricScorer):
                 scores |= {f"{name}_standard_error": error, f"{name}_df": df}
                 if function.compares_groups:
                     sign = "neg_" if scorer._sign < 0 else ""
-                    scores |= group_sums(f"{name}_{sign}{kind}", result, kind)
+                    expected = function.expected_groups
+                    scores |= group_sums(f"{name}_{sign}{kind}", result, kind, expected)
         return scores
 
 
-def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
+def group_sums(
+    name: str, result: Result, kind: str, expected: Iterable[Hashable] = ()
+) -> dict[str, float]:
     """Return the sums that say what a disparity is over several test sets together.
 
     Each group has its support, and its support times its estimate. The estimate is
     minus the fair value where the disparity is a distance from it, and negated where
     the worst group has the largest value. The support of a ratio is its denominator,
-    which has the weights of rows, or counts queries where their mean is taken.
+    which has the weights of rows, or counts queries where their mean is taken. Those of
+    expected groups that are absent are 0.
     """
-    sums = {}
+    sums = dict[str, float]()
     for rate in rates_of(result):
         value, support, ratio = rate.estimate, rate.support, rate.metric.finalize
         if isinstance(ratio, MeanOfRatios) and ratio.n_buckets == 1:
@@ -660,10 +664,12 @@ def group_sums(name: str, result: Result, kind: str) -> dict[str, float]:
         elif kind == "worst" and rate.metric.better == "low":
             value = -value
         total = np.where(np.isnan(value), 0.0, value) * support
-        for row, label in enumerate(rate.groups):
+        of_groups = zip(total, support * ~np.isnan(value), strict=True)
+        numbers = dict.fromkeys(expected, (0.0, 0.0))
+        numbers |= dict(zip(rate.groups, of_groups, strict=True))
+        for label, of_group in numbers.items():
             column = f"{name}_of_{rate.name}[{label!r}]"  # 1 is not "1"
-            sums[column] = float(total[row])
-            sums[f"{column}_support"] = float(support[row] * ~np.isnan(value[row]))
+            sums[column], sums[f"{column}_support"] = map(float, of_group)
     sums[f"{name}_support"] = sum(v for n, v in sums.items() if n.endswith("_support"))
     return sums
 
