@@ -241,5 +241,4 @@ def test_classes_and_shared_functions_have_names_of_their_own():
             shared = isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
             if shared or isinstance(node, ast.ClassDef):
                 homes[node.name].append(relative(file))
-    twice = {name: found for name, found in homes.items() if len(found) > 1}
-    assert twice == {}
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}

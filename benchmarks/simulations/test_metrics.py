@@ -773,6 +773,29 @@ def test_a_small_group_of_two_samples(weight, below):
         assert_level(np.array(pvalues), at_most=True)
 
 
+def market(rng, first, items):
+    """Return the exposure gap of a catalogue of 200 items, seen by 80 users."""
+    label = rng.permutation(200) < items
+    item = np.concatenate([rng.permutation(200)[:10] for _ in range(80)])
+    query = np.repeat(np.arange(80), 10)
+    y, s = rng.normal(size=(2, 200))[:, item] + rng.normal(size=(2, 800))
+    users = np.stack([query, item], axis=1) + first
+    rows = {"sensitive_features": label[item], "qid": query, "cluster": users}
+    return exposure_gap(y, s, **rows)
+
+
+@pytest.mark.filterwarnings("ignore::skrankfair.exceptions.SmallSampleWarning")
+@pytest.mark.parametrize("items", [8, 40])
+def test_catalogues_of_two_markets(items):
+    """The large group had the error of users alone: it was accused in 17%."""
+    pvalues = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        markets = [market(rng, first, items) for first in (0, 1000)]
+        pvalues.append(compare_independent(*markets).pvalue)
+    assert_level(np.array(pvalues), at_most=True)
+
+
 @pytest.mark.parametrize("lists", ["apart", "tied", "of users"])
 @pytest.mark.parametrize("name", ["pairwise accuracy", "inter-group accuracy"])
 def test_one_item_in_each_list_and_the_first_place(name, lists):

@@ -512,8 +512,7 @@ def contrasts_of(
         side_df = None if result.variance == "item" else df
         sides = shares.take(first, side_df), shares.take(second, side_df)
         of_shares = RatioScale if kind == "ratio" else DifferenceScale
-        correlation = correlation_of(covariance, one, other)
-        scale = of_shares(value, error, *sides, correlation)
+        scale = of_shares(value, error, *sides, correlation_of(covariance, one, other))
     fair = 1.0 if kind == "ratio" else 0.0
     # Two gaps that are 0 have no ratio.
     unknown = result.metric.differing or (fair and result.fair_value == 0)

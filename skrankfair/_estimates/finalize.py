@@ -284,8 +284,7 @@ class OfTotals:
         totals = by_group[..., :-1] if self.counted else by_group
         if not np.iscomplexobj(totals):
             return self._values(totals)
-        slope = self._slope(totals.real, totals.imag)
-        return self._values(totals.real) + 1j * slope
+        return self._values(totals.real) + 1j * self._slope(totals.real, totals.imag)
 
     def _values(self, totals: Array) -> Array:
         rule = (

@@ -300,8 +300,7 @@ def _lacking_by_chance(sums: ClusterSums, part: Finalize, powers: Finalize) -> A
     """
     of_items = sums.ways[-1]
     if of_items.kind == "item":
-        slopes = of_items.slopes(part)[:, : sums.shared.size]
-        surplus = of_items.rows.shared @ slopes.T
+        surplus = of_items.rows.shared @ of_items.slopes(part)[:, : sums.shared.size].T
         n, m = of_items.count, of_items.active(part)[0, 0]
         moments = np.stack([(surplus**power).sum(axis=0) for power in (2, 4)])
         square, fourth = moments * m * (n - m) / max(n * (n - 1), 1)

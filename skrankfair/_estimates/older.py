@@ -20,6 +20,8 @@ def present_fields(parts: dict[str, Any]) -> dict[str, Any]:
     for before, now in (("others", "of_rest"), ("rest", "sides")):
         if before in parts:
             parts[now] = parts.pop(before)
+    if callable(parts.get("by_chance")):
+        parts["by_chance"] = (parts["by_chance"],)
     if "folded" in parts:
         parts["remainder"] = parts.pop("folded")
         parts.pop("pairs", None)

@@ -532,8 +532,7 @@ def errors_of_tests(
         scale.estimate, scale.standard_error
     )
     with np.errstate(divide="ignore", invalid="ignore"):
-        distance = plain.test(null_value, df)[0]
-        times = np.abs(distance) / _DISTANCE
+        times = np.abs(plain.test(null_value, df)[0]) / _DISTANCE
         t = scale.with_errors(times).test(null_value, df)[0]
         ratio = _DISTANCE / np.abs(t)
     return np.where((ratio > 0) & np.isfinite(ratio), ratio, 1.0)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -106,6 +107,13 @@ class TwoWaySums(ClusterSums):
             sums.renumbered(*layout) for sums in (self.items, self.crossed)
         )
         return replace(super().renumbered(*layout), items=items, crossed=crossed)
+
+    def _with_room_for(self, other: Any) -> tuple[Self, ClusterSums]:
+        """Return both sums with room for the columns of both, each way by its own."""
+        of_ways = attrgetter("users", "items", "crossed")
+        ways = zip(of_ways(self), of_ways(other), strict=True)
+        first, second = zip(*(a._with_room_for(b) for a, b in ways), strict=True)
+        return type(self).of_ways(*first), TwoWaySums.of_ways(*second)
 
     def __add__(self, other: Any) -> ClusterSums:
         """Return the sums over the users of both; items of one label share a row."""

@@ -93,8 +93,7 @@ class WildScale(PlainScale):
             if np.isfinite(reach[i]):
                 curve = self.log_pvalue[0 if reach[i] > 0 else 1, i]
                 p = np.exp(np.interp(abs(reach[i]), _REACHES, curve))
-                t = quantile_of(p / 2, df[place])
-                statistic[place] = np.copysign(t, reach[i])
+                statistic[place] = np.copysign(quantile_of(p / 2, df[place]), reach[i])
         return statistic, 2 * tail_of(statistic, df)
 
 

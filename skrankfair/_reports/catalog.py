@@ -100,8 +100,7 @@ class AuditMetric:
 
     def takes(self, parameter: str) -> bool:
         """Return whether the function has a parameter of that name."""
-        function = self.ordered or self.function
-        return parameter in inspect.signature(function).parameters
+        return parameter in inspect.signature(self.ordered or self.function).parameters
 
     def at(self, k: int | None, threshold: float | None = None) -> AuditMetric:
         """Return the metric of the first k places, or of decisions by a threshold."""

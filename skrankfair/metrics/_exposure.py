@@ -452,8 +452,8 @@ def exposure_gap(
     items, m of them of the group; e and t are the shares of an item in exposure and
     target ("amortized": sums, the target's scaled to the exposure of the list). For a
     mean over lists or clusters it is divided by their number squared. Of two-way errors
-    the items are those that recur, with the sum of their ``e - t`` over lists. Of two
-    independent samples each has it.
+    the items are those that recur, with the sum of their ``e - t`` over lists. One-way
+    errors of two independent samples each have it.
 
     Where rows without an outcome or ranks of `position` are left out, exposure is that
     of the other rows at their places, and the ranking by relevance is one of these rows

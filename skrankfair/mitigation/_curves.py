@@ -100,8 +100,7 @@ def fit_curve(
         curve = Line(distinct[steps.X_thresholds_.astype(int)], steps.y_thresholds_)
     elif calibrator == "platt":
         end = half_step(score) if log_odds else np.nan
-        links = link_of(score, end)[:, None]
-        intercept, slopes = fit_platt(links, outcome, rows.share)
+        intercept, slopes = fit_platt(link_of(score, end)[:, None], outcome, rows.share)
         curve = Sigmoid(even, intercept, float(slopes[0]), end)
     elif calibrator == "binning":
         curve = fit_binning(rows, n_bins, monotonic)

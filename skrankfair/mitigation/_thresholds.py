@@ -710,8 +710,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         """Return the thresholds at one outcome of those who just pass."""
         now = [side.outcome_at(self._cut) for side in sides]
         if self.adjust == "both" and self.constraint is not None and len(sides) > 1:
-            positive = pooled.positive(self._cut)
-            level, thresholds = common_thresholds(sides, positive)
+            level, thresholds = common_thresholds(sides, pooled.positive(self._cut))
         else:
             level = {
                 "both": pooled.outcome_at(self._cut),

@@ -366,8 +366,7 @@ class CurvePairs(ReadOnlyArrays):
     def totals(self) -> Array:
         """The sums of the kernel, shape (H, C + 2 d + 2, J)."""
         n_columns, n_points = 5 * self.degree + 4, self.grid.size
-        of_kernel = self._totals[:, : n_columns * n_points]
-        return of_kernel.reshape(-1, n_columns, n_points)
+        return self._totals[:, : n_columns * n_points].reshape(-1, n_columns, n_points)
 
     @property
     def _outcome(self) -> int:
@@ -496,8 +495,7 @@ class CurvePairs(ReadOnlyArrays):
         sums = np.einsum("hjk,hkj->hj", weights, self.totals[:, : self.degree + 1])
         effective = np.zeros(squares.shape)
         np.divide(1.0, squares, out=effective, where=np.isclose(sums, 1.0))
-        residual = _residual(weights, fitted)
-        return CurveFits(fitted[..., 0], residual, weights, effective)
+        return CurveFits(fitted[..., 0], _residual(weights, fitted), weights, effective)
 
     def _between(self, a: int, of_a: Array, b: int, of_b: Array) -> Array:
         """Return the products of combinations of columns of two curves, shape (J,)."""

@@ -191,8 +191,7 @@ class TestNumbers:
         assert numbers(["audit", str(path), *FAST, *options], tmp_path) == expected
 
     def test_other_outcomes_are_named(self, file, capsys):
-        words = ["yes", "no", "maybe"] * 200
-        frame().assign(clicked=words).to_csv(file, index=False)
+        frame().assign(clicked=["yes", "no", "maybe"] * 200).to_csv(file, index=False)
         arguments = ["audit", file, *FAST]
         assert "(true and false); it has 'maybe'" in complaint(arguments, capsys)
         assert main([*arguments, "--positive", "yes"]) == 0

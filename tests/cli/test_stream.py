@@ -92,8 +92,7 @@ def test_items_have_weights_and_what_is_not_defined_is_left_out(tmp_path):
     streamed = numbers([*rest, names, "--memory", "1GB"], tmp_path)
     assert streamed[0] == facts
     pd.testing.assert_frame_equal(streamed[1], expected, rtol=1e-9)
-    call = ["audit", str(path), *COLUMNS, "--memory", "1GB"]
-    found = common.numbers(call, tmp_path)
+    found = common.numbers(["audit", str(path), *COLUMNS, "--memory", "1GB"], tmp_path)
     assert "ndcg" not in {metric["metric"] for metric in found["metrics"]}
     assert any(note.startswith("NDCG is left out: it needs") for note in found["notes"])
 

@@ -208,8 +208,7 @@ def test_relevance_is_drawn_with_its_expectation(data):
     place = np.clip(np.searchsorted(edges, data.expected) - 1, 0, 9)
     number = np.bincount(place)
     spread = np.sqrt(np.bincount(place, data.expected * (1 - data.expected)))
-    difference = np.bincount(place, data.y_true - data.expected)
-    assert np.abs(difference / spread).max() < 4
+    assert np.abs(np.bincount(place, data.y_true - data.expected) / spread).max() < 4
     assert number.min() > 1000
 
 

@@ -47,8 +47,7 @@ def _table(spark, frame):
 
 @pytest.mark.parametrize("n_partitions", [None, 1, 7, *rarely(64)])
 def test_any_number_of_partitions_is_the_whole(n_partitions, table, whole):
-    results = measure(table, METRICS, n_partitions=n_partitions, **WHO)
-    assert_same(results, whole)
+    assert_same(measure(table, METRICS, n_partitions=n_partitions, **WHO), whole)
 
 
 def test_replicates_are_those_of_memory(table, frame):

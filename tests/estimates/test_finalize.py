@@ -23,8 +23,7 @@ def test_slopes_against_differences(metric, scale):
         for sign in (1, -1):
             moved = totals.copy()
             moved[:, column] += sign * step
-            values = [finalize(x[None, :4], x[4:])[0] for x in moved]
-            ends.append(np.array(values))
+            ends.append(np.array([finalize(x[None, :4], x[4:])[0] for x in moved]))
         expected = (ends[0] - ends[1]) / (2 * step)
         np.testing.assert_allclose(slopes[:, column], expected, rtol=1e-6, atol=1e-8)
 

@@ -36,6 +36,16 @@ def assert_identical(actual, expected):
     assert repr(actual) == repr(expected)
 
 
+def test_groups_by_chance_were_one_function():
+    c = labelled()
+    result = metrics.exposure_gap(
+        np.abs(c.y), c.s, sensitive_features=c.group, **c.rest
+    )
+    function = '{"function": "exposure_gap.powers_by_chance"}'
+    text = result.to_json().replace(f'{{"tuple": [{function}]}}', function)
+    assert_identical(metrics.GroupEstimates.from_json(text), result.compact())
+
+
 OF_SCORES = {
     "group_mean": lambda y_true, y_score, **rest: metrics.group_mean(y_score, **rest),
     "calibration_error": partial(metrics.calibration_error, bandwidth=0.2),

@@ -133,6 +133,13 @@ def test_comparisons():
     assert_allclose(compare(a, b).standard_error ** 2, expected)
     # Samples of one catalogue have its items in common.
     assert (compare_independent(a, b).standard_error > 0).all()
+    # The gaps of two groups are alike, and so is what other items add to each.
+    other = lists(seed=5)
+    other[2]["cluster"] += 100
+    one, two = metrics.exposure_gap(y, score, **columns), measured("gap", other)
+    apart = compare_independent(one, two)
+    assert_allclose(*apart.standard_error)
+    assert_allclose(apart.df[0], apart.df[1])
 
 
 def test_a_catalogue_without_recurrence_changes_nothing():

@@ -92,8 +92,7 @@ def test_jackknife_by_hand(name, unit):
             without.append(left[:, 0] / left[:, 1])
             n = max(n, np.count_nonzero(sums[:, 1]))
         difference.append(value[0] - value[1])
-        change = without[0] - without[1] - difference[-1]
-        changes.append(change * np.sqrt((n - 1) / n))
+        changes.append((np.subtract(*without) - difference[-1]) * np.sqrt((n - 1) / n))
     expected = np.array(changes) @ np.array(changes).T
     np.testing.assert_allclose(result.estimate, difference, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(result.covariance, expected, rtol=1e-9, atol=1e-14)

@@ -50,8 +50,7 @@ def test_value_and_error_are_those_of_weighted_regression(boundary):
     for g, name in enumerate("ab"):
         own = group == name
         data = (y[own], s[own], cluster[own], boundary)
-        value = naive(*data, np.ones(200))
-        assert t.outcomes[g] == pytest.approx(value, rel=1e-10)
+        assert t.outcomes[g] == pytest.approx(naive(*data, np.ones(200)), rel=1e-10)
         for i, m in enumerate(labels):
             # How the value changes when the cluster counts a little more often.
             step = 1e-5 * (np.arange(200) == m)
@@ -92,8 +91,7 @@ def test_the_variance_is_at_least_that_of_outcomes_with_one_mean():
     assert t.pvalue > 0.05
     low, high = t.outcome_interval()
     # Clopper and Pearson's interval of eight of eight, the tail that of Student's t.
-    tail = special.ndtr(-special.stdtrit(7, 0.975))
-    assert low[1] == pytest.approx(tail ** (1 / 8))
+    assert low[1] == pytest.approx(special.ndtr(-special.stdtrit(7, 0.975)) ** (1 / 8))
     assert high[1] == 1
 
 

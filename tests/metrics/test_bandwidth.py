@@ -93,7 +93,6 @@ def test_smallest_epsilon_finds_the_gap():
     r = matched_pair_calibration(y, s, epsilon=chosen, **who)
     assert r.minimum_detectable()[0] <= wanted
     assert np.isnan(list(curve.smallest_epsilon(1e-9).values())).all()
-    more = curve.smallest_epsilon(wanted, power=0.95)
-    assert more["a"] > chosen["a"]
+    assert curve.smallest_epsilon(wanted, power=0.95)["a"] > chosen["a"]
     with pytest.raises(ValueError, match="gap must be a number"):
         curve.smallest_epsilon(0)

@@ -279,8 +279,7 @@ class TestGapsByEngagement:
             assert_close(rows["gap"], gap.estimate, 1e-12)
             assert_close(rows["gap_standard_error"], gap.standard_error, 1e-10)
             assert_close(rows["pvalue"], one.pvalue, 1e-8)
-        own = table.set_index(["group", "bucket"])["pvalue"].unstack()
-        smallest = own.min(axis=1)
+        smallest = table.set_index(["group", "bucket"])["pvalue"].unstack().min(axis=1)
         corrected = table.groupby("group")["pvalue_corrected"].min()
         assert_close(corrected, np.minimum(2 * smallest, 1), 1e-12)
 

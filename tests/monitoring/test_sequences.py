@@ -75,8 +75,7 @@ def test_is_the_definition(change, margin, monkeypatch):
     )
     values = np.random.default_rng(0).normal(size=25) + np.repeat([0.5, 1.5], [15, 10])
     first = 5 if change else 0
-    scan = Scan.of(blocks(values), first)
-    actual, starts = scan.log_evidence(margin, 0.05)
+    actual, starts = Scan.of(blocks(values), first).log_evidence(margin, 0.05)
     expected = naive(values, first, margin, 0.05, change)
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
     assert (starts <= np.arange(starts.size)).all()

@@ -476,8 +476,7 @@ def test_labels_that_look_alike_are_noted_and_two_keys_in_json(labels, named):
     said, listed = note.removesuffix(".").split(": ")
     assert said == "Labels of different groups look alike in this report"
     assert sorted(listed.split(" and ")) == sorted(named)
-    epsilon = found.to_dict()["metrics"][0]["first_pass"]["epsilon"]
-    assert len(epsilon) == 3
+    assert len(found.to_dict()["metrics"][0]["first_pass"]["epsilon"]) == 3
 
 
 def test_outcomes_that_are_the_decisions_say_nothing_of_mistakes():

@@ -163,8 +163,7 @@ class TestColumns:
         }
         frame = X.assign(**extra)
         fitted = LogisticRegression().fit(frame, Y)
-        scorer = column_scorer(**{name: name for name in extra})
-        score = scorer(fitted, frame, Y)
+        score = column_scorer(**{name: name for name in extra})(fitted, frame, Y)
         assert score == gap_of(fitted.decision_function(frame), **extra)
         assert score != column_scorer()(fitted, frame, Y)
 

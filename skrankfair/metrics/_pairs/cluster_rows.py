@@ -267,8 +267,7 @@ def sums_by_block(
     """
     made = (_sums_of_block(block, make_pairs, k) for _, block in data.blocks())
     pairs, first = next(made)
-    others = (sums for _, sums in made)
-    return pairs, QuerySums.joined(itertools.chain([first], others))
+    return pairs, QuerySums.joined(itertools.chain([first], (sums for _, sums in made)))
 
 
 def _sums_of_block(
