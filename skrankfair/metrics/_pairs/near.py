@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..._inputs.groups import rows_of_ranges, stable_order
-from ..._inputs.ranking import Memberships, Places, Ranking, order_rows
+from ..._inputs.ranking import Memberships, Ranking, order_rows
 from ..._inputs.validation import Array
 from .cluster_rows import count_dtype, sums_between, times
 
@@ -185,9 +185,11 @@ class Matching:
     @property
     def level(self) -> Ranges:
         """The ranges of rows with the score of each membership, itself included."""
-        ranking, members = self.ranking, self.members
-        own = Places(members.starts, members.tie_starts(ranking))
-        return self._ranges(*ranking.tie_bounds(members.rows), *own.tie_bounds())
+        first, last = self.ranking.tie_bounds(self.members.rows)
+        starts = self.members.tie_starts(self.ranking)
+        size = np.diff(starts, append=first.size)
+        own = np.repeat(starts, size), np.repeat(starts + size, size)
+        return self._ranges(first, last, *own)
 
     @cached_property
     def empty(self) -> Ranges:
@@ -229,7 +231,7 @@ class Matching:
         search starts at the ends of the ranges `within`, which must not be wider than
         the wanted ones.
         """
-        limits = np.repeat(thresholds[self.members.cells.group], self.members.sizes)
+        limits = thresholds[self.group]
         if not exact:
             limits = with_rounding(limits, self.ranking.score[self.members.rows])
         if within is None:
@@ -364,8 +366,7 @@ class _Selection:
         while (between := self._between().sum()) > limit:
             for guess in self._guesses(rng, stuck):
                 self._try(guess)
-                # A sample of a part of the pairs is better than the next guess.
-                if (left := self._between().sum()) <= max(limit, between / 8):
+                if (left := self._between().sum()) <= limit:
                     break
             stuck = left > between / 2
         return self._written()
@@ -418,9 +419,8 @@ class _Selection:
         lowest = np.where(first, differences[place], self.below)
         place = ends[:-1] + np.where(last, high, 0).astype(np.int64)
         highest = np.where(last, differences[place], self.above)
-        below = np.where(first, np.nextafter(lowest, -np.inf), self.below)
-        for few in (share < 0.5, ~(share < 0.5)):  # first what leaves fewer pairs
-            yield np.where(few, highest, below)
+        yield highest  # which alone is enough where few pairs are wanted
+        yield np.where(first, np.nextafter(lowest, -np.inf), self.below)
         if stuck:  # a few heavy differences, or a sample too small to say more
             median = np.minimum(share * number, number - 1)
             place = ends[:-1] + np.where(some, median, 0).astype(np.int64)
