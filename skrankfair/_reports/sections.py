@@ -300,8 +300,7 @@ def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
         score, cut = np.sign(score - median), 0 if low else 1
     words = table()["rates"][kind]["low" if low else "high"]
     said = words.format(threshold=fmt.number(cut), scores=scores)
-    selected = score < cut if low else score >= cut
-    return of_input(rows.data, selected * 1.0), rate, said
+    return of_input(rows.data, 1.0 * (score < cut if low else score >= cut)), rate, said
 
 
 def large_ones(known: Array, share: Array) -> Array:

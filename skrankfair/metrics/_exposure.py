@@ -93,8 +93,8 @@ def _share_sums(
     """Return exposure, target (if there is one) and items by query.
 
     The sums by cell have shape (E, C), the number of items last, and the shared totals
-    (Q, D). Also returned are exposure and target of each ranked row, (n, D). With a
-    target, `powers_by_chance` follow it.
+    (Q, D). Also returned are exposure and target of each ranked row, (n, D), if items
+    recur. With a target, `powers_by_chance` follow it.
     """
     visits = weight.visits(data.ranking.n_places)
     parts, of_rows = [], []
@@ -108,7 +108,8 @@ def _share_sums(
             totals = np.add.reduceat(columns, ranking.starts[:-1], axis=1).T
         if target is not None:
             by_cell += [*_powers_by_chance(block, columns, totals)]
-        of_rows.append(np.stack(columns, axis=1))
+        if data.item is not None:
+            of_rows.append(np.stack(columns, axis=1))
         sums_and_sizes = np.column_stack([*by_cell, members.sizes])
         parts.append(QuerySums(members.cells, sums_and_sizes, totals))
     sums = QuerySums.joined(parts)
@@ -119,7 +120,8 @@ def _share_sums(
         )
     valid, query = np.all(sums.shared > 0, axis=1), sums.cells.query
     sums.by_cell[~valid[query]], sums.shared[~valid] = 0.0, 0.0
-    return sums, np.concatenate(of_rows) * valid[data.ranking.query, None]
+    rows = np.concatenate(of_rows) if of_rows else np.zeros((0, 0))
+    return sums, rows * valid[data.ranking.query[: len(rows)], None]
 
 
 def _powers_by_chance(block: RankedData, columns: list[Array], totals: Array) -> Array:
@@ -211,7 +213,7 @@ def shares_of_exposure(
     sums, of_rows = _share_sums(data, weight, target)
     supports = [has_items] if average in ("queries", "clusters") else None
     by_row = None
-    if average != "clusters":
+    if average != "clusters" and data.item is not None:
         if average == "queries":
             total = np.where(sums.shared > 0, sums.shared, 1.0)
             of_rows = of_rows / total[data.ranking.query]

@@ -132,8 +132,7 @@ class MatchedPairCurve(AddsUp):
         for group, error in enumerate(self.standard_error.T):
             least = np.fmin.accumulate(np.where(error > 0, error, np.nan))
             larger, smaller = np.fmax.outer(least, least), np.fmin.outer(least, least)
-            correlation = np.nan_to_num(smaller / larger)
-            covariance = correlation * np.outer(error, error)
+            covariance = np.nan_to_num(smaller / larger) * np.outer(error, error)
             reach[:, group] = simultaneous(
                 covariance, df[:, group], n_resamples, random_state
             ).quantile(confidence_level, "sup_t")

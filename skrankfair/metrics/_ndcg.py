@@ -67,9 +67,9 @@ def _weighed(
         starts, order = ranking.starts[:-1], order_rows(ranking.query, gains)
         # Over a power of two, which leaves their ratio, the sums of a query neither
         # overflow nor lose digits.
-        _, power = np.frexp(gains[order[starts]])
-        gains = np.ldexp(gains, -np.repeat(power, ranking.lengths))
-        best = np.add.reduceat(gains[order] * ranking.values_held(discounts), starts)
+        power = np.repeat(-np.frexp(gains[order[starts]])[1], ranking.lengths)
+        held = np.ldexp(gains[order], power) * ranking.values_held(discounts)
+        best, gains = np.add.reduceat(held, starts), np.ldexp(gains, power)
     return weight, gains, discounts, best
 
 

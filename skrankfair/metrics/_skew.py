@@ -56,8 +56,7 @@ class SkewOfShares:
         valid = (q[..., 0].real > 0) & (q[..., 0].real < n.real)
         some = valid[..., None] & (p.real > 0)
         skews = np.log(np.where(some, p, 1.0) / np.where(some, q, 1.0))
-        skew = (skews * weights).sum(axis=-1) / weights.sum()
-        out = np.where(valid, skew, np.nan)
+        out = np.where(valid, (skews * weights).sum(axis=-1) / weights.sum(), np.nan)
         return _or_minus_infinity(out, valid & ~some.all(axis=-1))
 
 

@@ -149,8 +149,7 @@ class Blocks(NamedTuple):
         count = np.arange(self.value.size)  # of the differences so far
         before = np.append(self.variance[:1], self.variance[:-1])
         step = np.diff(self.value, prepend=self.value[:1])
-        square = step**2 / (before + self.variance)
-        mean = np.cumsum(square) / np.maximum(count, 1)
+        mean = np.cumsum(step**2 / (before + self.variance)) / np.maximum(count, 1)
         late = count >= _ENOUGH - 1
         df = np.where(late & (mean > 1), 2 * count / 3, np.inf)
         return np.where(late, np.maximum(1.0, mean), _CAUTION), df

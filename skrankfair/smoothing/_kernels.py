@@ -137,8 +137,7 @@ def _flat_top_table() -> Any:
 def _flat_top(u: Array) -> Array:
     distance = np.abs(u)
     inside = distance <= _FLAT_TOP_REACH
-    values = _flat_top_table()(np.where(inside, distance, 0.0))
-    return np.where(inside, values, 0.0)
+    return np.where(inside, _flat_top_table()(np.where(inside, distance, 0.0)), 0.0)
 
 
 KERNELS = {

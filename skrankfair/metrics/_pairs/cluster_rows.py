@@ -262,17 +262,22 @@ def sums_by_block(
 ) -> tuple[Pairs, QuerySums]:
     """Return pairs, and the sums of all blocks of queries.
 
-    The pairs are those of the first block: they say how many columns, buckets and sides
+    The pairs are those of the last block: they say how many columns, buckets and sides
     there are, which is the same in all blocks.
     """
-    made = (_sums_of_block(block, make_pairs, k) for _, block in data.blocks())
-    pairs, first = next(made)
-    return pairs, QuerySums.joined(itertools.chain([first], (sums for _, sums in made)))
+    last: list[Pairs] = []
+
+    def sums_of(block: RankedData) -> QuerySums:
+        last[:], sums = _sums_of_block(block, make_pairs, k)
+        return sums
+
+    sums = QuerySums.joined(sums_of(block) for _, block in data.blocks())
+    return last[0], sums
 
 
 def _sums_of_block(
     block: RankedData, make_pairs: MakePairs, k: int | None
-) -> tuple[Pairs, QuerySums]:
+) -> tuple[list[Pairs], QuerySums]:
     """Return the pairs of a block of queries, and their sums."""
     chance = np.ones(1) if k is None else block.ranking.chance_of_top(k)
     pairs, sums, number = _sums_of_top(block, make_pairs, chance)
@@ -285,7 +290,7 @@ def _sums_of_block(
     if k is not None and pairs.n_buckets == 1:
         due = _due(block, pairs, number, chance)
         sums = replace(sums, by_cell=np.concatenate([sums.by_cell, due], axis=1))
-    return pairs, sums
+    return [pairs], sums
 
 
 def _due(block: RankedData, pairs: Pairs, number: Array, chance: Array) -> Array:

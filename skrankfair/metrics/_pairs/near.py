@@ -304,11 +304,10 @@ class Matching:
         batch = (np.cumsum(size) - size) // max(self.ranking.n_rows / 6, _SAMPLE)
         for number in np.unique(batch):
             some = batch == number
-            members = self.members.of_cells(some[cells.group])[1]
-            part = replace(self, members=members)
+            part = replace(self, members=self.members.of_cells(some[cells.group])[1])
             search = _Selection(part, n_pairs, quantile, weight)
             thresholds[some] = search.thresholds()[some]
-            del members, part, search  # before those of the next groups are made
+            del part, search  # before those of the next groups are made
         return thresholds
 
 
