@@ -264,13 +264,12 @@ def _warn_undefined(key: str, splits: Array) -> None:
             "category without rows (.cat.remove_unused_categories() drops it), and so "
             "do fits that fail; error_score='raise' of the search says why."
         )
-    if undefined.any():
-        folds = np.flatnonzero(undefined.any(axis=0)).tolist()
-        _warn_last(
-            f"{key} is undefined (NaN) in folds {folds}",
-            undefined.any(axis=1),
-            "a fold lacks the data of a group, or a fit failed",
-        )
+    folds = np.flatnonzero(undefined.any(axis=0)).tolist()
+    _warn_last(
+        f"{key} is undefined (NaN) in folds {folds}",
+        undefined.any(axis=1),
+        "a fold lacks the data of a group, or a fit failed",
+    )
 
 
 def _warn_last(what: str, candidates: Any, why: str) -> None:

@@ -784,18 +784,18 @@ def margin_bounds(margin: Any, kind: str) -> tuple[float, float]:
 
 def correct(pvalues: Array, method: str) -> Array:
     """Return p-values corrected for their number; NaN stays NaN and is no test."""
-    from statsmodels.stats.multitest import multipletests
-
     corrected = np.full(pvalues.shape, np.nan)
     known = ~np.isnan(pvalues)
     if method == "holm":
         # As statsmodels has it, which collects the garbage of the whole process each
         # time: nine tenths of an audit within levels.
-        p, n_tests = pvalues[known], np.arange(known.sum(), 0, -1)
+        p = pvalues[known]
         order = np.argsort(p)
-        stepped = np.maximum.accumulate(p[order] * n_tests)
+        stepped = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
         corrected[known] = np.minimum(stepped, 1.0)[np.argsort(order)]
     elif known.any():
+        from statsmodels.stats.multitest import multipletests
+
         try:
             corrected[known] = multipletests(pvalues[known], method=method)[1]
         except (AttributeError, TypeError, ValueError) as error:

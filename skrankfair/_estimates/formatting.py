@@ -162,20 +162,24 @@ def small_groups(result: GroupEstimates) -> list[str]:
     ]
 
 
-def units(sums: ClusterSums) -> str:
-    """Return the name of the independent units; clusters may be parts of one list."""
+def names_of_units(sums: ClusterSums) -> list[str]:
+    """Return the names of independent units; clusters may be parts of one list."""
     if sums.kind == "two-way":
-        return "clusters or items"
-    return "clusters" if sums.rows.member is None else "items"
+        return ["clusters", "items"]
+    return ["clusters" if sums.rows.member is None else "items"]
+
+
+def units(sums: ClusterSums) -> str:
+    """Return the names of independent units within a sentence."""
+    return " or ".join(names_of_units(sums))
 
 
 def counted_units(result: GroupEstimates) -> str:
     """Return the numbers of independent units, such as "40 clusters, 50 items"."""
-    sums = result.sums
-    names = ["clusters", "items"] if sums.kind == "two-way" else [units(sums)]
+    ways = zip(result.sums.ways, names_of_units(result.sums), strict=True)
     return ", ".join(
         f"{count(way.count)} {name.removesuffix('s' * (way.count == 1))}"
-        for way, name in zip(sums.ways, names, strict=True)
+        for way, name in ways
     )
 
 

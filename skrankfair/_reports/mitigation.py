@@ -293,7 +293,7 @@ def _numbers(row: Any) -> list[str]:
 
 
 def _in_words(rows: pd.DataFrame, still: bool = False) -> str:
-    """Return what has changed by how much; of what has not, for three rows at most."""
+    """Return what changed by how much; three rows of more than four that have not."""
     if still and len(rows) > 4:
         return f"{_in_words(rows[:3])}; and {len(rows) - 3} more in the table"
     said = []

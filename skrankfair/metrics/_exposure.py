@@ -89,7 +89,7 @@ def _target_values(target: str, data: RankedData, visits: Array) -> Array:
 
 def _share_sums(
     data: RankedData, weight: PositionWeight, target: str | None
-) -> tuple[QuerySums, Array]:
+) -> tuple[QuerySums, Array | None]:
     """Return exposure, target (if there is one) and items by query.
 
     The sums by cell have shape (E, C), the number of items last, and the shared totals
@@ -120,8 +120,8 @@ def _share_sums(
         )
     valid, query = np.all(sums.shared > 0, axis=1), sums.cells.query
     sums.by_cell[~valid[query]], sums.shared[~valid] = 0.0, 0.0
-    rows = np.concatenate(of_rows) if of_rows else np.zeros((0, 0))
-    return sums, rows * valid[data.ranking.query[: len(rows)], None]
+    in_valid = valid[data.ranking.query, None]
+    return sums, np.concatenate(of_rows) * in_valid if of_rows else None
 
 
 def _powers_by_chance(block: RankedData, columns: list[Array], totals: Array) -> Array:
@@ -213,7 +213,7 @@ def shares_of_exposure(
     sums, of_rows = _share_sums(data, weight, target)
     supports = [has_items] if average in ("queries", "clusters") else None
     by_row = None
-    if average != "clusters" and data.item is not None:
+    if average != "clusters" and of_rows is not None:
         if average == "queries":
             total = np.where(sums.shared > 0, sums.shared, 1.0)
             of_rows = of_rows / total[data.ranking.query]

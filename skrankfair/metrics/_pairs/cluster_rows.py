@@ -259,8 +259,8 @@ def _means_of_pairs(
 
 def sums_by_block(
     data: RankedData, make_pairs: MakePairs, k: int | None
-) -> tuple[Pairs, QuerySums]:
-    """Return pairs, and the sums of all blocks of queries.
+) -> tuple[QuerySums, Pairs]:
+    """Return the sums of all blocks of queries, and pairs.
 
     The pairs are those of the last block: they say how many columns, buckets and sides
     there are, which is the same in all blocks.
@@ -268,16 +268,16 @@ def sums_by_block(
     last: list[Pairs] = []
 
     def sums_of(block: RankedData) -> QuerySums:
-        last[:], sums = _sums_of_block(block, make_pairs, k)
+        pairs, sums = _sums_of_block(block, make_pairs, k)
+        last[:] = [pairs]
         return sums
 
-    sums = QuerySums.joined(sums_of(block) for _, block in data.blocks())
-    return last[0], sums
+    return QuerySums.joined(sums_of(block) for _, block in data.blocks()), last[0]
 
 
 def _sums_of_block(
     block: RankedData, make_pairs: MakePairs, k: int | None
-) -> tuple[list[Pairs], QuerySums]:
+) -> tuple[Pairs, QuerySums]:
     """Return the pairs of a block of queries, and their sums."""
     chance = np.ones(1) if k is None else block.ranking.chance_of_top(k)
     pairs, sums, number = _sums_of_top(block, make_pairs, chance)
@@ -290,7 +290,7 @@ def _sums_of_block(
     if k is not None and pairs.n_buckets == 1:
         due = _due(block, pairs, number, chance)
         sums = replace(sums, by_cell=np.concatenate([sums.by_cell, due], axis=1))
-    return [pairs], sums
+    return pairs, sums
 
 
 def _due(block: RankedData, pairs: Pairs, number: Array, chance: Array) -> Array:
@@ -358,7 +358,7 @@ def cluster_sums(
     k: int | None,
 ) -> ClusterSums:
     """Return the sums of a pair metric over clusters."""
-    pairs, sums = sums_by_block(data, make_pairs, k)
+    sums, pairs = sums_by_block(data, make_pairs, k)
     supports = supports_of(pairs.n_buckets, pairs.n_sides, pairs.has_shared)
     if average == "pairs":
         subtract_shared(sums, pairs)

@@ -201,7 +201,7 @@ def _pairs_inside(
     query = np.unique(key[several]) // cluster.size
     weight = -(np.ones(query.size) if weight is None else weight[query])
     inner = replace(inner, query_weight=weight, item=None)
-    pairs, sums = sums_by_block(inner, make_pairs, None)
+    sums, pairs = sums_by_block(inner, make_pairs, None)
     subtract_shared(sums, pairs)
     return inner, sums
 
