@@ -443,16 +443,19 @@ def _with_unseen(
 ) -> list[Any]:
     """Return shares, a value and maybe its rest, with what each lacks of the other."""
     more = unseen_of_items(sums, parts)
-    lacking = lack_events(sums, *parts) if of_rows else np.zeros(more.shape, dtype=bool)
+    none = np.zeros(more.shape)
+    lacking, trials = lack_events(sums, *parts) if of_rows else (none > 0, none)
+    of_sides = zip(sides, more, lacking, trials, strict=False)
     return [
         replace(
             side,
             standard_error=np.sqrt(side.standard_error**2 + some),
+            n_effective=np.fmax(side.n_effective, number),
             lacking=side.lacking | of,
         )
         if isinstance(side, ShareScale)
         else side
-        for side, some, of in zip(sides, more, lacking, strict=False)
+        for side, some, of, number in of_sides
     ]
 
 
