@@ -34,42 +34,6 @@ class Sample:
     #: where each row is its own cluster.
     repeated: bool = False
 
-    @classmethod
-    def of_rows(
-        cls,
-        x: Array,
-        y: Array,
-        groups: Groups | None = None,
-        *,
-        cluster: Array | None = None,
-        weight: Array | None = None,
-        cluster_weight: str = "cluster",
-    ) -> Sample:
-        """Sort the rows and give each its share; a row of two groups is there twice.
-
-        Without `groups` all rows are one group. `cluster` are dense codes; without them
-        each row is its own cluster. The share of a row is its (positive) weight; with
-        ``cluster_weight="cluster"``, divided by the number of rows that its cluster has
-        in the group.
-        """
-        groups = Groups.of_everyone(x.size) if groups is None else groups
-        check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
-        rows, group = groups.memberships()
-        codes = rows if cluster is None else cluster[rows]
-        key = codes * np.int64(len(groups)) + group
-        if (key[1:] < key[:-1]).any():
-            order = stable_order(key)
-            rows, codes, group = rows[order], codes[order], group[order]
-        del key  # large data leave no room for it
-        n_clusters = x.size if cluster is None else int(cluster.max()) + 1
-        share = np.broadcast_to(1.0, rows.size) if weight is None else weight[rows]
-        unit = 1.0 if weight is None else float(weight.mean())
-        sample = cls(x[rows], y[rows], share, codes, group, n_clusters, rows, unit)
-        if cluster_weight == "row" or cluster is None:
-            return sample
-        lengths = np.diff(sample.segment_starts, append=rows.size)
-        return replace(sample, share=share / np.repeat(lengths, lengths))
-
     @cached_property
     def n_active(self) -> float:
         """Number of clusters that have rows."""
@@ -189,13 +153,29 @@ class ScoreRows:
         return self.kept if self.cluster is None else self.cluster.labels
 
     def sample(self, cluster_weight: str) -> Sample:
-        """Return the rows of all groups, sorted by cluster."""
-        return Sample.of_rows(
-            *(self.x, self.y, self.groups),
-            cluster=self.cluster_codes,
-            weight=self.weight,
-            cluster_weight=cluster_weight,
-        )
+        """Sort the rows of all groups by cluster and give each its share.
+
+        A row of two groups is there twice. Without clusters each row is its own. The
+        share of a row is its weight; with ``cluster_weight="cluster"``, divided by the
+        number of rows that its cluster has in the group.
+        """
+        cluster, weight = self.cluster_codes, self.weight
+        check_choice(cluster_weight, "cluster_weight", CLUSTER_WEIGHTS)
+        rows, group = self.groups.memberships()
+        codes = rows if cluster is None else cluster[rows]
+        key = codes * np.int64(len(self.groups)) + group
+        if (key[1:] < key[:-1]).any():
+            order = stable_order(key)
+            rows, codes, group = rows[order], codes[order], group[order]
+        del key  # large data leave no room for it
+        share = np.broadcast_to(1.0, rows.size) if weight is None else weight[rows]
+        unit = 1.0 if weight is None else float(weight.mean())
+        x, y, n_clusters = self.x[rows], self.y[rows], self.n_clusters
+        sample = Sample(x, y, share, codes, group, n_clusters, rows, unit)
+        if cluster_weight == "row" or cluster is None:
+            return sample
+        lengths = np.diff(sample.segment_starts, append=rows.size)
+        return replace(sample, share=share / np.repeat(lengths, lengths))
 
     def pooled(self, cluster_weight: str) -> Sample:
         """Return the rows as one group."""

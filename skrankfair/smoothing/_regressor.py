@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._estimates.finalize import quotient
 from .._estimates.resampled import label_hashes
 from .._inputs.by_name import numeric_features, take_column
-from .._inputs.score_rows import Sample, score_rows
+from .._inputs.groups import Groups
+from .._inputs.score_rows import Sample, ScoreRows, score_rows
 from .._inputs.validation import (
     Array,
     as_numbers,
@@ -242,7 +243,9 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         self._X, self._columns = pooled.features, pooled.sums
         total, weight = pooled.sums
         scaled = weight * (n_clusters / weight.sum())
-        whole = Sample.of_rows(self._X[:, 0], total / weight, weight=scaled)
+        n_rows, x, y = weight.size, self._X[:, 0], total / weight
+        one_group, row = Groups.of_everyone(n_rows), np.arange(n_rows)
+        whole = ScoreRows(y, x, one_group, None, scaled, row).sample("row")
         whole = replace(whole, repeated=True)
         self.bandwidth_ = self._bandwidths(whole)
         self.n_clusters_ = n_clusters

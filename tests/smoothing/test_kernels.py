@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import trapezoid
 
-from skrankfair._inputs.score_rows import Sample
+from skrankfair._inputs.score_rows import score_rows
 from skrankfair.smoothing import _kernels
 from skrankfair.smoothing._bandwidth import (
     choose_bandwidth,
@@ -95,7 +95,7 @@ def test_exact_sums_look_at_all_rows_that_count(kernel):
 class TestBandwidth:
     def test_rules(self):
         x = np.random.default_rng(0).normal(size=400)
-        sample = Sample.of_rows(x, x)
+        sample = score_rows(x, x).sample("cluster")
         scale = robust_scale(x, np.ones(x.size))
         low, high = np.quantile(x, [0.25, 0.75], method="inverted_cdf")
         assert scale == min(x.std(), (high - low) / 1.349)
@@ -107,8 +107,8 @@ class TestBandwidth:
         assert wider == pytest.approx(2.2138 * scale * 400**-0.25)
 
     def test_counts_clusters_not_rows(self):
-        x = np.random.default_rng(0).random(1000)
-        sample = Sample.of_rows(x, x, cluster=np.repeat(np.arange(10), 100))
+        x, cluster = np.random.default_rng(0).random(1000), np.repeat(range(10), 100)
+        sample = score_rows(x, x, cluster=cluster).sample("cluster")
         found = choose_bandwidth("rule_of_thumb", sample, KERNELS["gaussian"])
         assert found == pytest.approx(robust_scale(x, np.ones(1000)) * 10**-0.2)
 
@@ -128,7 +128,7 @@ class TestBandwidth:
         cluster = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
         x = rng.random(cluster.size)
         y = x + rng.normal(size=len(sizes))[cluster]
-        sample = Sample.of_rows(x, y, cluster=cluster)
+        sample = score_rows(y, x, cluster=cluster).sample("cluster")
         X, h = sample.x[:, None] * np.eye(1, n_columns), np.full(n_columns, 0.2)
         found = leave_cluster_out_error(h, X, sample, KERNELS["gaussian"])
         rows = y.tolist(), x.tolist(), cluster.tolist()
