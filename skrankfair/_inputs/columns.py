@@ -257,23 +257,21 @@ def read_columns(
         for name, values in numbers.items()
         if values is not None
     }
-    lacking = {name: np.isnan(column) for name, column in columns.items()}
+    lacking = {name: np.isnan(columns[name]) for name in columns if lenient}
     if lenient and (labels := others.get("sensitive_features")) is not None:
         filled, lacking["sensitive_features"] = _with_labels(labels, missing)
         others["sensitive_features"] = filled
     lengths = {name: column.size for name, column in columns.items()}
     groups, codes, weights = read_labels(lengths, **others)
     n_input = groups.n_rows
-    counted = [np.ones(n_input, dtype=bool), *(w > 0 for w in weights.values())]
-    left = placed = np.all(counted, axis=0)
-    if not left.any():
+    masks = [np.ones(n_input, dtype=bool), *(w > 0 for w in weights.values())]
+    counted = np.all(masks, axis=0)
+    if not counted.any():
         raise NoRowError(
             "sample_weight and item_weight must both be positive in some row; one "
             "of them is 0 in each."
         )
-    counts: dict[str, int] = {}
-    if lenient:
-        left, placed, counts = _rows_with_values(missing, left, lacking, placed_without)
+    left, placed, counts = _rows_with_values(missing, counted, lacking, placed_without)
     rows = np.arange(n_input), ~left
     read = ReadColumns(columns, groups, codes, weights, *rows, n_input, index, counts)
     return read if placed.all() else read.take(np.flatnonzero(placed))

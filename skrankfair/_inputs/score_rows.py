@@ -198,22 +198,16 @@ def score_rows(
     y_true: Any,
     y_score: Any,
     *,
-    allow_nan: bool = False,
     names: tuple[str, str] = ("y_true", "y_score"),
     **columns: Any,
 ) -> ScoreRows:
     """Validate the columns of a metric of scores.
 
     Rows of weight 0 are removed before anything else is looked at. Without
-    `sensitive_features` there is one group, "all". With `allow_nan` an outcome may be
-    NaN, which means that it is unknown. `names` are the caller's names of the first two
-    arguments. `columns` are groups, clusters and weights, and `missing`, the choice for
-    rows without a value.
+    `sensitive_features` there is one group, "all". `names` are the caller's names of
+    the first two arguments. `columns` are groups, clusters and weights, and the options
+    of `read_columns`.
     """
-    read = read_columns(
-        {names[1]: y_score, names[0]: y_true},
-        required=names,
-        may_be_nan=names[0] if allow_nan else None,
-        **columns,
-    )
+    numbers = {names[1]: y_score, names[0]: y_true}
+    read = read_columns(numbers, required=names, **columns)
     return ScoreRows.of_columns(read, *names)

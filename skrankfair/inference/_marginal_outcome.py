@@ -483,7 +483,8 @@ def marginal_outcome_test(
     parameters = parameters_of_test(locals(), *arguments)
     check_number(threshold, "threshold", -np.inf, np.inf, inclusive=(False, False))
     check_given(sensitive_features=sensitive_features)
-    everyone = score_rows(y_true, y_score, allow_nan=True, **given_columns(locals()))
+    given = given_columns(locals())
+    everyone = score_rows(y_true, y_score, may_be_nan="y_true", **given)
     check_magnitude(y_score=everyone.x)
     cut, sides = float(threshold), ("below", "above", "largest")
     if favorable == "low":
