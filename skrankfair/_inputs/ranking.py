@@ -345,14 +345,14 @@ class Memberships:
         The cells that have rows.
     rows : ndarray of shape (M,), int64
         The ranked rows of the first cell from the top down, then of the second, ...
-    starts : ndarray of shape (E + 1,), int64
-        First membership of each cell, and M.
+    sizes : ndarray of shape (E,), int64
+        Number of rows of each cell.
     """
 
     groups: Groups
     cells: Cells
     rows: Array
-    starts: Array
+    sizes: Array
 
     @classmethod
     def of(cls, places: Places, groups: Groups) -> Memberships:
@@ -364,12 +364,12 @@ class Memberships:
         key, rows = key[order], rows[order]
         first = starts_of_runs(key)
         cells = Cells(*divmod(key[first], n_groups), places.n_queries, n_groups)
-        return cls(groups, cells, rows, np.append(first, rows.size))
+        return cls(groups, cells, rows, np.diff(first, append=rows.size))
 
     @cached_property
-    def sizes(self) -> Array:
-        """Number of rows of each cell."""
-        return np.diff(self.starts)
+    def starts(self) -> Array:
+        """First membership of each cell, and M, shape (E + 1,)."""
+        return np.concatenate(([0], np.cumsum(self.sizes)))
 
     @cached_property
     def cell(self) -> Array:
@@ -401,9 +401,7 @@ class Memberships:
         cells = Cells.of_all(self.cells.n_queries, self.cells.n_groups)
         sizes = np.zeros(cells.query.size, dtype=np.int64)
         sizes[self.cells.query * cells.n_groups + self.cells.group] = self.sizes
-        return replace(
-            self, cells=cells, starts=np.concatenate(([0], np.cumsum(sizes)))
-        )
+        return replace(self, cells=cells, sizes=sizes)
 
     def of_cells(self, chosen: Array) -> tuple[Array, Memberships]:
         """Return the numbers of memberships in cells of a mask, and these cells."""
@@ -411,8 +409,8 @@ class Memberships:
         cells = replace(
             self.cells, query=self.cells.query[chosen], group=self.cells.group[chosen]
         )
-        starts = np.concatenate(([0], np.cumsum(self.sizes[chosen])))
-        return some, replace(self, cells=cells, rows=self.rows[some], starts=starts)
+        sizes = self.sizes[chosen]
+        return some, replace(self, cells=cells, rows=self.rows[some], sizes=sizes)
 
     def sums(self, values: Array) -> Array:
         """Return the sums by cell of columns of memberships, shape (..., E)."""
