@@ -9,8 +9,6 @@ import io
 import lzma
 import sys
 import warnings
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import product
@@ -24,6 +22,7 @@ import pandas as pd
 from .._estimates import formatting as fmt
 from .._inputs.groups import sort_labels
 from .._inputs.validation import check_number
+from ..datasets._fetch import UNREADABLE
 from ..distributed._sources import NO_NUMBER, NUMBERS, csv_header, typed
 from .terminal import InputError
 
@@ -41,17 +40,8 @@ _THOUSANDS = r"\s*[-+]?[1-9]\d{0,2}(?:,\d{3})+\s*"
 #: Compressions by the end of a name; pandas knows only those of a path.
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zip": "zip", ".xz": "xz"}
 
-# Errors that the readers raise for damaged files or files of another type.
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    EOFError,
-    zlib.error,
-    zipfile.BadZipFile,
-    lzma.LZMAError,
-    pd.errors.ParserWarning,
-)
+# Errors for damaged files or files of another type, lzma's and pandas' among them.
+_UNREADABLE = (*UNREADABLE, lzma.LZMAError, pd.errors.ParserWarning)
 
 #: A table, and its columns by the argument that they are for.
 _Table: TypeAlias = tuple[pd.DataFrame, dict[str, list[str]]]

@@ -45,8 +45,8 @@ _MOVIES: dict[str, Any] = {"movieId": "int32", "title": str, "genres": str}
 _FILES: dict[str, dict[str, Any]] = {"ratings.csv": _RATINGS, "movies.csv": _MOVIES}
 # The words by which the sources say that a film has no genre.
 _NO_GENRE = ["", "(no genres listed)"]
-# Errors that readers raise for damaged, encrypted, truncated or other files.
-_UNREADABLE = (
+#: Errors that readers raise for damaged, encrypted, truncated or other files.
+UNREADABLE = (
     TypeError,
     ValueError,
     KeyError,
@@ -312,7 +312,7 @@ def _read_grouplens(
                         encoding="utf-8-sig",
                     )
                 tables.append(frame[[*dtypes]])
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ValueError(
             "`path` must be None, a MovieLens zip or the folder of an unpacked one; "
             f"{reading} cannot be read: {error}."

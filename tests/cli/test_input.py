@@ -262,6 +262,14 @@ def test_a_damaged_archive(name, tmp_path, capsys):
     assert "cannot be read" in complaint(["audit", str(tmp_path / name), *WHO], capsys)
 
 
+def test_an_encrypted_archive(tmp_path, capsys):
+    path = tmp_path / "scores.zip"
+    pd.DataFrame().to_csv(path)
+    flagged = path.read_bytes().replace(b"\x14\0\0\0", b"\x14\0\1\0")
+    path.write_bytes(flagged)
+    assert "is encrypted" in complaint(["audit", str(path), *WHO], capsys)
+
+
 @pytest.mark.parametrize(
     ("start", "module", "suffix"),
     [(b"PAR1", "pyarrow.parquet", "parquet"), (b"PK\x03\x04", "openpyxl", "xlsx")],
