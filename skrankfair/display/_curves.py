@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.formatting import label
+from .._estimates.formatting import label, pvalue
 from .._inputs.validation import check_choice
 from . import _style as draw
 
@@ -293,8 +293,7 @@ class MonotonicityDisplay:
         words = "no verdict"
         if not np.isnan(test.pvalue):
             words = "not monotone" if test.rejected else "monotone"
-            small = test.pvalue < 0.001
-            words += ": p < 0.001" if small else f": p = {test.pvalue:.3f}"
+            words += f": p = {pvalue(test.pvalue)}".replace("= <", "< ")
         handles, _ = ax.get_legend_handles_labels()
         self.legend_, self.verdict_ = draw.entitled(ax, handles, legend, words)
         return self

@@ -120,7 +120,6 @@ class MitigationDisplay:
             pvalue_after=moved["pvalue_after"],
             name="difference from fair",
             confidence_level=self.confidence_level,
-            pvalue_name="corrected p",
         ).plot(ax=self.axes_[0], legend=legend)
         gain = moved["verdict"].map(_SIDES).fillna(0.0).to_numpy(dtype=float)
         self.changes_ = self._forest(labels, moved, gain, 1.0, "change").plot(
@@ -204,13 +203,12 @@ class BeforeAfterDisplay:
     before, after : array-like of shape (R,)
         NaN where there is no number.
     pvalue_before, pvalue_after : array-like of shape (R,)
-        P-values of no difference from fair, which is 0; NaN where there is none.
+        Corrected p-values of no difference from fair, which is 0; NaN where there is
+        none.
     name : str, default=""
         What the numbers are, as the label of the axis.
     confidence_level : float, default=0.95
         P-values below one minus this level count as small.
-    pvalue_name : str, default="p"
-        What the p-values are, for the legend.
 
     Attributes
     ----------
@@ -232,7 +230,6 @@ class BeforeAfterDisplay:
     pvalue_after: Any
     name: str = ""
     confidence_level: float = 0.95
-    pvalue_name: str = "p"
 
     def plot(
         self, *, ax: Axes | None = None, legend: bool = True
@@ -282,7 +279,7 @@ class BeforeAfterDisplay:
             draw.sample("after", **point),
         ]
         if draw.WORSE in colors[0] + colors[1]:
-            text = f"differs from fair, {self.pvalue_name} < {1 - level:.3g}"
+            text = f"differs from fair, corrected p < {1 - level:.3g}"
             handles.append(draw.sample(text, color=draw.WORSE, **point))
         self.legend_ = draw.legend(ax, handles, legend, right=True)
         return self
