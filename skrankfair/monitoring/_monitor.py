@@ -228,6 +228,8 @@ def _block_of_each_group(total: GroupEstimates, number: int, least: float) -> Ar
         enough &= share * smaller * total.support >= _FEWEST_EVENTS
     for result, fair in ((total, 0.0), (gap, gap.fair_value or 0.0)):
         value, error = result.estimate - fair, result.standard_error
+        if result.metric.share:  # without an event it varies like half of one
+            error = np.where(error == 0, np.sqrt(0.5) / result.n_effective, error)
         enough &= (error > 0) & np.isfinite(value)
         last = np.full(value.size, number)
         numbers += [value, error**2, gap.n_effective, result.df, last]
@@ -309,10 +311,11 @@ class Monitor(Shown):
     drift is a change. The guarantee is asymptotic, for blocks of enough clusters, and
     of enough events: blocks without one show no error, so a block has so many rows that
     three events, and three rows without, are expected of a group (or of its rest, if
-    that is smaller) at the rate of the others, or ten are found. Where all rows of a
-    cluster are events together, `start` must be large enough for three such clusters.
-    Only levels that are shares of rows, with no two rows of a cluster, have a guarantee
-    for any number of rows, by betting (Waudby-Smith and Ramdas 2024). See `to_frame`.
+    that is smaller) at the rate of the others, or ten are found, and the level of a
+    block without any varies like half of one. Where all rows of a cluster are events
+    together, `start` must be large enough for three such clusters. Only levels that are
+    shares of rows, with no two rows of a cluster, have a guarantee for any number of
+    rows, by betting (Waudby-Smith and Ramdas 2024). See `to_frame`.
 
     References
     ----------

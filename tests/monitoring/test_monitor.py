@@ -186,6 +186,11 @@ class TestAlarms:
         assert last.startswith("Not looked at yet: f, m. A look needs 500 effective")
         assert waiting.report_section().paragraphs[-1] == last
 
+    @pytest.mark.parametrize("gap", [0.4, -0.6])
+    def test_of_a_group_whose_rate_stays_at_an_end(self, gap):
+        days = [decisions(i, gap, groups="fab", rate=0.4) for i in range(9)]
+        assert "f" in {alarm.group for alarm in watched(days, margin=0.05).alarms}
+
     def test_a_small_change_is_tolerated(self):
         gaps = [0.0] * 12 + [0.2] * 7
         assert monitored(gaps, baseline=10, tolerance=0.02).alarms
