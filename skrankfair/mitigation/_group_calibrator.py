@@ -636,7 +636,8 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
         How to split into folds. None means 5 folds; an integer means so many folds of
         whole clusters, shuffled (always in the same way), each with its share of every
         group and class. A splitter gets the clusters as ``groups``, and splits may be
-        given as numbers of rows or masks.
+        given as numbers of rows or masks. Without clusters the scores that several
+        folds give to a row are one.
     ensemble : bool, default=False
         False fits one calibrator to all out-of-fold scores, for the model trained on
         all rows; this is the default because groups are small. True fits a model and a
@@ -774,7 +775,8 @@ class GroupCalibratedRegressor(ScoresByGroup, RegressorMixin, _GroupCalibrated):
         How to split into folds. None means 5 folds; an integer means so many folds of
         whole clusters, shuffled (always in the same way), each with its share of every
         group. A splitter gets the clusters as ``groups``, and splits may be given
-        as numbers of rows or masks.
+        as numbers of rows or masks. Without clusters the scores that several folds give
+        to a row are one.
     ensemble : bool, default=False
         False fits one calibrator to all out-of-fold predictions, for the model trained
         on all rows. True fits a model and a calibrator for each fold and averages their

@@ -65,13 +65,17 @@ class FitRows:
     def calibration(self, rows: Array, score: Array, outcome: Array) -> ScoreRows:
         """Return some rows with their scores, for the fit of a calibration.
 
-        `outcome` is that of all rows.
+        `outcome` is that of all rows. Scores that several folds give to a row are a
+        cluster.
         """
+        cluster = self.cluster
+        if cluster is None and np.unique(rows).size < rows.size:
+            cluster = Codes(np.arange(self.y.size), np.arange(self.y.size))
         of_all = ScoreRows(
             outcome[rows, None],
             score[:, None],
             self.groups.take(rows),
-            None if self.cluster is None else self.cluster.take(rows),
+            None if cluster is None else cluster.take(rows),
             None if self.weight is None else as_weights(self.weight[rows]),
             rows,
         )

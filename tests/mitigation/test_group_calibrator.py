@@ -407,7 +407,8 @@ class TestRegressor:
 
     def test_rows_in_several_or_no_folds(self):
         X, y, _ = self.problem(n=500)
-        calibrator = GroupCalibrator(KNeighborsRegressor(), shrinkage=None)
+        rule = {"shrinkage": None, "cluster_weight": "row"}
+        calibrator = GroupCalibrator(KNeighborsRegressor(), **rule)
         model = GroupCalibratedRegressor(LinearRegression(), **COLUMNS)
         model.set_params(cv=ShuffleSplit(3, random_state=0), calibrator=calibrator)
         of_groups = model.fit(X, y).group_calibrators_[0].calibrators_.values()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import RepeatedKFold
 from sklearn.svm import LinearSVC
 
 from skrankfair.mitigation import GroupThresholdClassifier
@@ -172,6 +173,16 @@ class TestModel:
         plain = LogisticRegression().fit(X.loc[known, FEATURES], y[known])
         np.testing.assert_array_equal(model.estimator_.coef_, plain.coef_)
         assert set(model.predict(X)) == {0.0, 1.0}
+
+    def test_scores_that_several_folds_give_to_a_row_are_one(self):
+        X, y = problem(600)
+        cv = [*RepeatedKFold(n_splits=3, n_repeats=3, random_state=0).split(X)]
+        columns = {"sensitive_features": "group", "drop_metadata_columns": True}
+        model = GroupThresholdClassifier(LogisticRegression(), **columns, cv=cv)
+        errors = model.fit(X, y).marginal_outcome_errors_
+        assert errors == model.fit(X, y, cluster=X.index).marginal_outcome_errors_
+        once = model.set_params(cv=3).fit(X, y).marginal_outcome_errors_
+        assert errors["a"] > 0.8 * once["a"]
 
     def test_bad_input_raises(self):
         X, y = problem(100, columns=FEATURES)
