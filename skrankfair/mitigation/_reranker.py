@@ -54,7 +54,7 @@ from ._floors import (
     reassigned,
     shortage,
 )
-from ._wrapper import check_features, for_model, router_of, scores_of
+from ._wrapper import METHODS, check_features, for_model, router_of, scores_of
 
 #: The methods that reach counts, and those that share exposure or attention.
 _COUNTING = ("det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir")
@@ -73,8 +73,9 @@ class FairReranker(TransformerMixin, TakesMetadata):
     Parameters
     ----------
     estimator : estimator or None, default=None
-        A ranker, regressor or classifier whose scores are re-ranked. None: X holds the
-        scores.
+        A ranker, regressor or classifier whose scores are re-ranked: the decision
+        function of a classifier, or where scores stand for relevance its probability of
+        the second class, if it has both. None: X holds the scores.
     method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir", \
             "exposure_lp", "amortized"}, default="det_greedy"
         How places are filled from the top. The first four keep the count of every group
@@ -501,7 +502,10 @@ class FairReranker(TransformerMixin, TakesMetadata):
         if not is_fit:
             check_given_alike(given.get("sensitive_features"), self._grouped)
             if scores is None:
-                scores = scores_of(self.estimator_, for_model(self, X), given)[:, None]
+                # Scores for relevance are not below 0.
+                methods = METHODS[::-1] if self._takes_relevance else METHODS
+                model, columns = self.estimator_, for_model(self, X)
+                scores = scores_of(model, columns, given, methods)[:, None]
         if scores is not None and self._takes_relevance:
             whom = f"FairReranker, whose method={self.method!r} takes scores"
             check_non_negative(scores, f"{whom} for relevance")

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 import sklearn
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -312,6 +312,14 @@ def test_last_step_of_a_model_and_metadata():
     dropping = FairReranker(LinearRegression(), k=5, drop_metadata_columns=True, **WHO)
     np.testing.assert_allclose(dropping.fit(X, y).predict(X), expected)
     assert dropping.get_feature_names_out().tolist() == ["score"]
+    # Scores for relevance are the probabilities of a classifier.
+    model, click = LogisticRegression(), y > y.median()
+    of_model = FairReranker(
+        model, method="amortized", drop_metadata_columns=True, **WHO
+    )
+    relevance = model.fit(X[["score"]], click).predict_proba(X[["score"]])[:, 1:]
+    alone = FairReranker(method="amortized").fit_transform(relevance, **who)[:, 0]
+    np.testing.assert_allclose(of_model.fit(X, click).predict(X), alone)
     with sklearn.config_context(enable_metadata_routing=True):
         fair = FairReranker(LinearRegression(), sensitive_features=True, qid=True, k=5)
         routed = make_pipeline(FunctionTransformer(), fair)
