@@ -17,6 +17,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 
 from .._estimates import formatting as fmt
+from .._estimates.estimates import correct
 from .._inputs.by_name import numeric_features, take_columns
 from .._inputs.groups import frame_columns
 from .._inputs.score_rows import ScoreRows
@@ -141,13 +142,16 @@ class ObjectiveParity:
     def summary(self) -> str:
         """Return the objectives that fail the test, before and after, in words.
 
+        Those of one side are tested at 5% together, by Holm's correction.
+
         Returns
         -------
         str
         """
         sentences = []
         for when, tests in (("before", self.before), ("after", self.after)):
-            failing = [fmt.label(n) for n, t in tests.items() if t.pvalue < 0.05]
+            pvalues = correct(np.array([t.pvalue for t in tests.values()]), "holm")
+            failing = [fmt.label(n) for n, p in zip(tests, pvalues) if p < 0.05]
             where = ", ".join(failing) or "shown for none of the objectives"
             if tests:
                 sentences.append(f"Unequal outcomes at equal scores {when}: {where}.")
@@ -274,9 +278,10 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
     """Replace several scores by the outcomes expected given all of them and the group.
 
     ``S̃_k = E[Y_k | S_1, ..., S_K, G]``: after it equal scores mean equal outcomes in
-    all groups, for each objective and for the composite ``Σ_k w_k S̃_k`` with any
-    weights (Theorem 2). Scores calibrated one by one do not promise that. X holds the
-    columns of scores and y the columns of outcomes; columns of X named by
+    all groups, up to its error, for each objective and for the composite ``Σ_k w_k
+    S̃_k`` with any weights (Theorem 2). Scores calibrated one by one do not promise
+    that, and scores that were fair are less so by that error: test them first. X holds
+    the columns of scores and y the columns of outcomes; columns of X named by
     `sensitive_features` or `cluster` are taken out of X first.
 
     Parameters

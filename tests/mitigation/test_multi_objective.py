@@ -1,5 +1,8 @@
 """Several scores calibrated at once: parity of every composite."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -177,6 +180,9 @@ class TestAudit:
         assert "composite" in repr(audit)
         assert "composite" in audit._repr_html_()
         assert "before: click" in audit.summary()
+        # Both and their composite are tested together.
+        weak = dict.fromkeys(frame.index, SimpleNamespace(pvalue=0.02))
+        assert "before: shown for none" in replace(audit, before=weak).summary()
         assert len(audit.plot().arrows_) == 3
         plt.close("all")
 
