@@ -59,7 +59,7 @@ def search_scores(cv_results: Mapping[str, Any], key: str) -> tuple[Array, Array
     """
     column = re.compile(
         rf"mean_test_(({re.escape(key)}_(neg_)?({'|'.join(_DISPARITIES)}))"
-        r"_of_(\w+)\[.*\])_support",
+        r"_of_([^\[]+)\[.*\])_support",
         re.DOTALL,
     )
     matches = [match for name in cv_results if (match := column.fullmatch(name))]
@@ -78,7 +78,8 @@ def search_scores(cv_results: Mapping[str, Any], key: str) -> tuple[Array, Array
         with np.errstate(divide="ignore", invalid="ignore"):
             value = _DISPARITIES[kind](np.transpose(totals) / np.transpose(supports))
         scores.append(-value if sign else value)
-    whole = np.isclose(known, _column(cv_results, f"{name}_support"))
+    of_all = _column(cv_results, f"{name}_support")
+    whole = np.isclose(known, of_all, rtol=1e-12, atol=0)
     support = fold_scores(cv_results, f"{name}_support")
     # Larger scores are better, so the smaller is that of the worse rate.
     score = np.where(whole, np.min(scores, axis=0), np.nan)
@@ -140,7 +141,8 @@ class FairnessConstrained:
     table_ : DataFrame
         After the search: one row per candidate with its objective; for each constraint
         the disparity (positive) or ratio, its standard error (`with_errors`) and, if
-        asked for, its confidence bound; and whether all bounds hold.
+        asked for, its confidence bound; and whether all bounds hold. It is that of the
+        last search with this rule.
     """
 
     objective: str

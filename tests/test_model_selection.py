@@ -21,7 +21,13 @@ from sklearn.model_selection import (
 from benchmarks.simulations.common import Model
 from skrankfair._inputs.validation import collected_warnings
 from skrankfair.exceptions import UndefinedMetricWarning
-from skrankfair.metrics import matched_pair_calibration, ndcg, pairwise_accuracy
+from skrankfair.metrics import (
+    make_metric,
+    matched_pair_calibration,
+    ndcg,
+    pairwise_accuracy,
+    selection_rate,
+)
 from skrankfair.model_selection import fairness_constrained, pareto_front
 from skrankfair.scoring import get_scorer, make_fairness_scorer, with_errors
 
@@ -91,6 +97,12 @@ def scorer_of(metric, **options):
 GAP = scorer_of(pairwise_accuracy, comparison="inter")
 RATIO = scorer_of(pairwise_accuracy, comparison="inter", disparity="ratio")
 CALIBRATION = scorer_of(matched_pair_calibration, epsilon=EPSILON)
+SHARE = make_metric(
+    lambda y_true, y_score: np.column_stack([y_score, np.ones(len(y_score))]),
+    lambda totals: totals[..., 0] / totals[..., 1],
+    name="share of yes (%)",
+    support=1,
+)
 DISPARITIES = {
     "gap": (GAP, lambda c: np.ptp(true_model(c).inter_accuracy())),
     "calibration": (
@@ -209,15 +221,19 @@ class TestFoldsTogether:
         assert (mean > 1.3 * pooled.table_[self.NAMES[0]]).all()
 
     @pytest.mark.filterwarnings("ignore:One or more of the test scores")
-    def test_groups_that_only_some_folds_have(self):
+    @pytest.mark.parametrize("metric", [selection_rate, SHARE], ids=["known", "own"])
+    def test_groups_that_only_some_folds_have(self, metric):
         """A group that the first fold lacks, and does not expect, has no sums."""
-        data = Data(50, n_groups=3)
-        y, name = (data.y > 0).astype(int), "neg_demographic_parity_difference"
+        data, options = Data(50, n_groups=3), {"disparity": "difference"}
+        y, options["response_method"] = (data.y > 0).astype(int), "predict"
         first, last = data.splits(5)[0][1], data.splits(5)[-1][1]
         cases = [(last, None, True), (first, None, False), (first, list("abc"), True)]
         for lacking, expected, known in cases:
-            who = {"sensitive_features": "group", "expected_groups": expected}
-            scorer, X = get_scorer(name, **who), data.X.copy()
+            who = {"sensitive_features": "group", "sample_weight": "weight"}
+            who["expected_groups"] = expected
+            X = data.X.copy()
+            scorer = make_fairness_scorer(metric, **who, **options)
+            X["weight"] = np.where(X["group"] == "c", 1e-6, 1.0)  # however small
             X.loc[X.index.isin(lacking) & (X["group"] == "c"), "group"] = "a"
             choose = fairness_constrained("gap", at_most={"gap": 1})
             with collected_warnings() as said:

@@ -650,15 +650,16 @@ def group_sums(
 
     Each group has its support, and its support times its estimate. The estimate is
     minus the fair value where the disparity is a distance from it, and negated where
-    the worst group has the largest value. The support of a ratio is its denominator,
-    which has the weights of rows, or counts queries where their mean is taken. Those of
+    the worst group has the largest value. Supports have the weights of rows; that of a
+    ratio is its denominator, or counts queries where their mean is taken. Those of
     expected groups that are absent are 0.
     """
     sums = dict[str, float]()
     for rate in rates_of(result):
-        value, support, ratio = rate.estimate, rate.support, rate.metric.finalize
+        value, ratio, totals = rate.estimate, rate.metric.finalize, rate.sums.totals
+        support = rate.metric.support(*totals)
         if isinstance(ratio, MeanOfRatios) and ratio.n_buckets == 1:
-            support = ratio.by_bucket(*rate.sums.totals)[1][:, 0]
+            support = ratio.by_bucket(*totals)[1][:, 0]
         if kind in ("max_abs", "l1"):
             value = value - rate.metric.fair_value
         elif kind == "worst" and rate.metric.better == "low":
