@@ -242,9 +242,9 @@ def unseen(*sides: Side, few: int = _FEW_BEHIND) -> list[Array]:
     """Return the variance that each side lacks, compared with the others.
 
     A side lacks variance if as few rows of another side would show more, and few rows
-    would make most of it, or they are fewer than `few`. The result has for each side the lacking variance, and
-    ``Σ u³`` and ``Σ u⁴`` of the influences of these rows, or of the side itself if it
-    lacks nothing; its shape is (3, G).
+    would make most of it, or they are fewer than `few`. The result has for each side
+    the lacking variance, and ``Σ u³`` and ``Σ u⁴`` of the influences of these rows, or
+    of the side itself if it lacks nothing; its shape is (3, G).
     """
     added = []
     for i, (shown, n, df) in enumerate(sides):

@@ -151,7 +151,8 @@ class ObjectiveParity:
         sentences = []
         for when, tests in (("before", self.before), ("after", self.after)):
             pvalues = correct(np.array([t.pvalue for t in tests.values()]), "holm")
-            failing = [fmt.label(n) for n, p in zip(tests, pvalues) if p < 0.05]
+            named = zip(tests, pvalues, strict=True)
+            failing = [fmt.label(n) for n, p in named if p < 0.05]
             where = ", ".join(failing) or "shown for none of the objectives"
             if tests:
                 sentences.append(f"Unequal outcomes at equal scores {when}: {where}.")
