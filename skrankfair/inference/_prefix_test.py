@@ -23,7 +23,8 @@ from .._estimates import formatting as fmt
 from .._estimates.arrays import ReadOnlyArrays
 from .._inputs.groups import number_of
 from .._inputs.ranking import ranked_data
-from .._inputs.validation import Array, check_given, check_number
+from .._inputs.validation import Array, check_given, check_number, warn_user
+from ..exceptions import SmallSampleWarning
 
 #: Distributions of all prefixes must have at most so many numbers, of 8 bytes.
 _MOST = 20_000_000
@@ -31,6 +32,8 @@ _MOST = 20_000_000
 _AT_A_TIME = 1 << 22
 #: Probabilities within this factor of each other count as equal.
 _SLACK = 1 + 1e-12
+#: The level at which a test of many lists is said to be unable to reject.
+_USUAL = 0.05
 #: Halvings of [0, alpha] in the search of a level, which make about that slack.
 _HALVINGS = 40
 
@@ -361,6 +364,11 @@ def prefix_test(
         finite, if `share` is not in (0, 1), or if lists are so long that `k` must be
         given (some thousand places).
 
+    Warns
+    -----
+    SmallSampleWarning
+        If no order of any of several lists is unlikely enough for a p-value below 5%.
+
     See Also
     --------
     skrankfair.mitigation.FairReranker : ``method="fa_ir"`` re-ranks such lists.
@@ -373,7 +381,9 @@ def prefix_test(
     j draws without replacement from the candidates of the list. The p-value is the
     probability that the smallest tail of a fair list is as small, which the
     recursion over places gives exactly. As the statistic is discrete, the test rejects
-    a fair list with at most the nominal probability.
+    a fair list with at most the nominal probability. The p-value of all lists holds
+    however they depend on each other, and asks for one list that is unlikely by itself:
+    of many short lists there may be none.
 
     FA*IR's test at level α uses the adjusted α_c, of those up to α, that makes the
     probability of a failure nearest to α, and fails where ``statistic <= α_c``; the
@@ -411,7 +421,7 @@ def prefix_test(
     place = np.arange(n_places.max())
     row = ranking.starts[:-1, None] + np.minimum(place, n_places[:, None] - 1)
     count = np.cumsum(member[row], axis=1)
-    pvalues, tail = np.empty(ranking.n_queries), np.empty(count.shape)
+    pvalues, tail, least = np.empty(ranking.n_queries), np.empty(count.shape), 1.0
     for length in np.unique(n_places).tolist():
         lattice, lists = CountLattice.of(length, 1), np.flatnonzero(n_places == length)
         for part in lattice.parts(lists.size):
@@ -423,6 +433,15 @@ def prefix_test(
                 tail[some, j] = tails[every, count[some, j]]
             smallest = tail[some, :length].min(axis=1)
             pvalues[some] = np.minimum(law.failure(smallest), 1.0)
+            nobody = np.stack([tails[:, 0] for tails in law.tails])
+            least = nobody.min(where=nobody > 0, initial=least)
+    if pvalues.size > 1 and least * pvalues.size > _USUAL:
+        warn_user(
+            "prefix_test cannot reject at 5%: the least likely order has a probability "
+            f"of {least:.2g} in a list, times {pvalues.size:,} lists. monotonicity_test"
+            " looks at the positions of all lists together.",
+            SmallSampleWarning,
+        )
     count = np.where(place < n_places[:, None], count, np.nan)
     tail[np.isnan(count)] = np.nan
     statistics = np.nanmin(tail, axis=1)

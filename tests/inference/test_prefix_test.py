@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, hypergeom
 
+from skrankfair.exceptions import SmallSampleWarning
 from skrankfair.inference import prefix_test
 from skrankfair.inference._prefix_test import (
     CountLattice,
@@ -102,7 +103,8 @@ def test_pvalues_by_enumeration():
     qid = np.repeat(np.arange(6), 6)
     for share in (None, 0.375):
         who = {"sensitive_features": group, "qid": qid, "group": "a"}
-        result = prefix_test(score, **who, share=share, k=5)
+        with pytest.warns(SmallSampleWarning, match="cannot reject at 5%.* 6 lists"):
+            result = prefix_test(score, **who, share=share, k=5)
         for q in range(6):
             rows = np.flatnonzero(qid == q)
             rows = rows[np.argsort(-score[rows])]
