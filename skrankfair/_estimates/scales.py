@@ -434,11 +434,17 @@ class RatioScale(DifferenceScale):
     bounds = (0.0, np.inf)
 
     def _between(self, first: _Side, second: _Side) -> Ends:
-        """Return the interval of the ratio of two shares, one of which may be 0."""
+        """Return the interval of the ratio of two shares, one of which may be 0.
+
+        Then it has the ratios r at which that of the difference ``a - r b`` contains 0.
+        """
         (a, a_low, a_high), (b, b_low, b_high) = first, second
         low, high = super()._between(first, second)
-        low = np.where(b <= 0, a_low / b_high, np.where(a <= 0, 0.0, low))
-        high = np.where(b <= 0, np.inf, np.where(a <= 0, a_high / b_low, high))
+        least, most = (
+            np.sqrt(end * (2 * x - end)) for x, end in (first[:2], second[:2])
+        )
+        low = np.where(b <= 0, least / b_high, np.where(a <= 0, 0.0, low))
+        high = np.where(b <= 0, np.inf, np.where(a <= 0, a_high / most, high))
         unknown = np.isnan(a_low) | np.isnan(b_low) | ((a <= 0) & (b <= 0))
         return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 

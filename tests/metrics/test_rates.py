@@ -180,6 +180,15 @@ def test_few_events_are_as_unlikely_as_fisher_says(k):
     np.testing.assert_allclose(pvalue, exact, rtol=0.06)
 
 
+@pytest.mark.parametrize(("few", "size"), [(7, 100), (45, 300)])
+def test_a_ratio_to_no_event_is_as_sure_as_the_difference(few, size):
+    y = np.r_[np.zeros(100), np.arange(size) < few]
+    r = metrics.selection_rate(None, y, sensitive_features=np.arange(y.size) < 100)
+    sure = r.contrast(True, False).pvalue
+    for pair in ((True, False), (False, True)):
+        assert r.contrast(*pair, "ratio").pvalue == pytest.approx(sure)
+
+
 def test_light_events_of_clusters_prove_nothing():
     """A share that lacks events is tested by Student's t, whatever signs would say."""
     rng = np.random.default_rng(0)
