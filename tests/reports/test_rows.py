@@ -207,6 +207,7 @@ class TestCross:
         verdict = report.findings[0]
         counts = "557 of 1,835, 30.4%; 1,198 of 2,691 of the rest, 44.5%"
         assert verdict.values_of(rows["sex=f"]) == counts
+        assert verdict.values_of(rows["sex=m"]).startswith("1,198 of 2,691, 44.5%; ")
         concluded = [row.group for _, _, on in verdict.conclusions for row in on]
         assert "sex=f" in concluded
         assert "sex=m" not in concluded  # it is the rest of sex=f
