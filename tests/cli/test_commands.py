@@ -105,10 +105,6 @@ class TestAudit:
             "without pairs: nobody."
         )
 
-    def test_json_on_standard_output_is_all_there_is(self, file, capsys):
-        assert main(["audit", file, *FAST, "--json", "-"]) == 0
-        assert json.loads(capsys.readouterr().out)["n_rows"] == 600
-
     @pytest.mark.parametrize(
         ("change", "says"),
         [
