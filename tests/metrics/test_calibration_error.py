@@ -99,16 +99,6 @@ def test_sweep_by_hand(y, s, bins):
     assert r.first_pass["bins"]["all"] == bins == naive.sweep_bins(y, list(s))
 
 
-@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-def test_statsmodels_has_the_same_smooth_error():
-    from statsmodels.nonparametric.kernel_regression import KernelReg
-
-    y, s, _, _ = rows(1)
-    fitted = KernelReg(y, s, "c", reg_type="lc", bw=[0.12]).fit()[0]
-    r = calibration_error(y, s, sensitive_features=["all"] * y.size, bandwidth=0.12)
-    assert r.estimate[0] == pytest.approx(np.sqrt(np.mean((s - fitted) ** 2)), rel=1e-9)
-
-
 def test_lattice_is_the_loop():
     # More rows than the exact sums are for.
     y, s, group, cluster = rows(2, 750)

@@ -61,16 +61,6 @@ def test_product_kernel_is_that_of_the_loops(kernel):
         assert value == pytest.approx(np.average(y, weights=weights), rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-def test_product_kernel_is_that_of_statsmodels():
-    from statsmodels.nonparametric.kernel_regression import KernelReg
-
-    X, y, _ = clustered(2)
-    theirs = KernelReg(y, X, "cc", reg_type="lc", bw=[0.3, 0.2]).fit(X)[0]
-    ours = NadarayaWatsonRegressor([0.3, 0.2]).fit(X, y).predict(X)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-
-
 def test_bandwidths_of_several_columns():
     X, y, cluster = clustered(3)
     X[:, 1] *= 100
