@@ -10,7 +10,6 @@ from skrankfair._inputs.validation import weighted_quantile
 from skrankfair.exceptions import UndefinedMetricWarning
 from skrankfair.inference import marginal_outcome_test, predictive_parity_test
 from tests.calls import GOOD, WITH_VARIANCE, call
-from tests.metrics.common import columns
 
 
 class TestOneQueryPerPart:
@@ -40,11 +39,6 @@ class TestOneQueryPerPart:
             with pytest.warns(UndefinedMetricWarning) as said:
                 metrics.pairwise_accuracy(**one, **options)
             assert "leave out qid" not in str(said[0].message)
-
-    def test_items_of_one_list_may_have_clusters(self):
-        data = columns()
-        data["cluster"] = data.pop("qid")
-        assert metrics.pairwise_accuracy(**data).variance == "item"
 
 
 @pytest.mark.parametrize("n_rows", [2, 3, 4, 100])
