@@ -253,23 +253,6 @@ def test_monotone_transformation_of_scores(case, make, transform):
     assert_identical(case(c.but(s=transform(c.s))), case(c))
 
 
-@cases_of(metrics.pairwise_preference)
-def test_preference_does_not_look_at_the_scores(case):
-    c = labelled()
-    assert_identical(case(c.but(s=None)), case(c))
-
-
-@cases_where(
-    lambda case: (
-        case.metric in (metrics.pairwise_exposure, metrics.exposure, *OF_LISTS)
-        and "bins" not in case.first_pass
-    )
-)
-def test_exposure_does_not_look_at_the_outcomes(case):
-    c = labelled()
-    assert_identical(case(c.but(y=None)), case(c))
-
-
 @cases_of(metrics.pairwise_accuracy, metrics.pairwise_preference, metrics.dips)
 @on_both
 def test_monotone_transformation_of_outcomes(case, make):
