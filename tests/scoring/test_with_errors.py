@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_validate
 
-from skrankfair.metrics import equalized_odds, ndcg, pairwise_accuracy
+from skrankfair.metrics import equalized_odds, ndcg
 from skrankfair.scoring import get_scorer, make_fairness_scorer, with_errors
 from tests.scoring.data import DATA, Data, column_scorer, metadata_scorer
 
@@ -26,21 +26,6 @@ def model():
 
 
 class TestNumbers:
-    def test_of_two_groups_are_those_of_their_contrast(self, model):
-        scores = with_errors({"gap": column_scorer()})(model, X, Y)
-        result = pairwise_accuracy(
-            Y, model.decision_function(X), comparison="inter", **DATA.metadata
-        )
-        contrast = result.contrast(*result.groups)
-        assert scores["gap"] == -abs(contrast.estimate)
-        assert scores["gap_df"] == contrast.df
-        low, high = contrast.confidence_interval(0.9)
-        margin = max(high, -low) - abs(contrast.estimate)
-        expected = max(margin / t.ppf(0.95, contrast.df), contrast.standard_error)
-        assert scores["gap_standard_error"] == pytest.approx(expected, rel=1e-9)
-        # The interval of a difference of shares is not quite symmetric.
-        assert expected == pytest.approx(contrast.standard_error, rel=0.1)
-
     def test_of_one_value_are_its_own(self, model):
         scores = with_errors({"ndcg": NDCG})(model, X, Y)
         result = ndcg(Y, model.decision_function(X), qid=DATA.query)
