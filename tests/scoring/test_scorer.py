@@ -202,15 +202,6 @@ class TestCopies:
             found = copied(model, X, Y, **DATA.metadata)
             assert found == scorer(model, X, Y, **DATA.metadata)
 
-    def test_a_score_travels_with_its_estimates(self, model):
-        score = column_scorer()(model, X, Y)
-        other = pickle.loads(pickle.dumps(score))
-        assert other == score
-        assert type(other) is FairnessScore
-        np.testing.assert_array_equal(
-            other.estimates.estimate, score.estimates.estimate
-        )
-
 
 class TestRequests:
     def request(self, scorer):
