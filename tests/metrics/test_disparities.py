@@ -41,12 +41,6 @@ def test_equals_fairlearn(name, rows):
         assert name(y, d, **given) == pytest.approx(theirs, abs=1e-12)
 
 
-def test_predictive_parity_is_that_of_precision():
-    y, d, group = drawn(0)
-    ours = metrics.predictive_parity_difference(y, d, sensitive_features=group)
-    assert ours == np.ptp(metrics.precision(y, d, sensitive_features=group).estimate)
-
-
 class TestInterval:
     def test_of_two_groups_is_that_of_their_contrast(self):
         y, d, group = drawn(0)
