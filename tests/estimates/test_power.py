@@ -170,17 +170,6 @@ class TestPilot:
         assert repr(required).split()[-3:] == ["–", "–", "–"]
 
 
-@pytest.mark.parametrize(
-    ("d", "n", "m", "power"),
-    [(0.6, 90, 60, 0.9737262), (0.3, 120.2232, 120.2232, 0.75)],
-)
-def test_is_the_one_sided_power_of_r(d, n, m, power):
-    """The examples of pwr.t2n.test and pwr.t.test, "greater" at 0.05."""
-    error, df = np.array([np.sqrt(1 / n + 1 / m)]), np.array([n + m - 2])
-    assert power_at(error, df, d, 0.1) == pytest.approx([power], abs=1e-6)
-    assert detectable(error, df, power, 0.1) == pytest.approx([d], abs=1e-6)
-
-
 class TestWhatNoPilotCanPromise:
     def test_few_effective_clusters(self):
         result, _ = paired(11)
