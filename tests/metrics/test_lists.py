@@ -9,7 +9,6 @@ from skrankfair.inference import compare
 from skrankfair.metrics import (
     _lists,
     ndkl,
-    pairwise_accuracy,
     pairwise_parity,
     skew_at_k,
 )
@@ -131,11 +130,6 @@ class TestWhatCannotBeTested:
         with pytest.raises(ValueError, match=r"kept until compact\(\); ndkl has none"):
             r.test()
         assert (r + ndkl(**columns(3))).permutation is None
-
-    def test_other_metrics(self):
-        r = pairwise_accuracy(np.arange(48) % 3, **columns(6))
-        with pytest.raises(ValueError, match="pairwise_accuracy has none"):
-            r.test(method="permutation")
 
     @every_metric
     def test_distances_by_student_t(self, metric):
