@@ -129,13 +129,8 @@ def test_what_is_not_fair_or_unfair_is_not_tested():
 
 
 def test_repr(with_empty_group):
-    assert repr(pairwise_exposure(None, SCORE, sensitive_features=GROUP)) == (
-        "pairwise_exposure(average='pairs')\n"
-        "group  estimate      95% interval  pairs      p\n"
-        "f        0.6875  [0.3439, 0.9023]     64  0.258\n"
-        "m        0.3125  [0.0977, 0.6561]     64  0.258\n"
-        "16 items; fair value 0.5"
-    )
+    of_items = pairwise_exposure(None, SCORE, sensitive_features=GROUP)
+    assert repr(of_items).endswith("\n16 items; fair value 0.5")
     row = repr(with_empty_group).splitlines()[4]
     assert row.split() == ["2", "–", "[–,", "–]", "0", "–"]
 
