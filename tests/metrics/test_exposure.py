@@ -1,4 +1,4 @@
-"""Exposure: naive loops, shuffled ties, other libraries' discounted sums."""
+"""Exposure: naive loops, and how much it varies by chance."""
 
 import itertools
 
