@@ -125,8 +125,7 @@ class MadeMetric:
 
         def sums_over(rows: ScoreRows) -> ClusterSums:
             sample = rows.sample("row")
-            columns = list(everyone[sample.row].T)
-            table = cluster_table(rows, sample, columns, everyone)
+            table = cluster_table(rows, sample, [*everyone[sample.row].T], everyone)
             return ClusterSums.from_rows(rows.groups.labels, table, [*supports, *rests])
 
         sums = sums_of_rows(rows, sums_over)

@@ -119,8 +119,7 @@ def common_thresholds(
     # Rows that tie are taken together.
     same = np.zeros(reached.size, dtype=bool)
     same[1:-1] = (np.diff(expected[order]) == 0) & (np.diff(rank[order]) == 0)
-    distance = np.where(same, np.inf, np.abs(reached - positive))
-    n_taken = int(np.argmin(distance))
+    n_taken = int(np.argmin(np.where(same, np.inf, np.abs(reached - positive))))
     taken = np.zeros(expected.size, dtype=bool)
     taken[order[:n_taken]] = True
     level = float(expected[order[max(n_taken - 1, 0) : n_taken + 1]].mean())

@@ -1,4 +1,4 @@
-"""Exposure: naive loops, and how much it varies by chance."""
+"""Exposure: naive loops, shuffled ties, other libraries' discounted sums."""
 
 import itertools
 
