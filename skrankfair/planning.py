@@ -245,7 +245,10 @@ def plan_rates(
 
     Of two rates that differ, the test takes its error where they are alike, which is
     another than that of the rates: its critical value is as many times larger. The test
-    is that of results, whose intervals of rates are symmetric on the logit scale.
+    is that of results, whose intervals of rates are symmetric on the logit scale. These
+    times are those of many rows: for a rate below 1% or above 99% the plan has two to
+    three times the rows that suffice. With fewer than twelve clusters of a group it
+    keeps 60% to 77% of a promised 80%.
 
     References
     ----------

@@ -716,7 +716,8 @@ class PairwiseFairClassifier(ClassifierMixin, PairwiseFair):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[(self._linear(X) > 0).astype(int)]
+        above = self._linear(X) > 0
+        return self.classes_[above.astype(int)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -285,8 +285,7 @@ class Matching:
             side: Any = "left" if step < 0 else "right"
             place = np.searchsorted(-ranking.score[low:high], wanted[begin:end], side)
             guess[begin:end] = low + place
-        further = (limits >= 0) & (step * guess > step * start)
-        return np.where(further, guess, start)
+        return np.where((limits >= 0) & (step * guess > step * start), guess, start)
 
     @np.errstate(over="ignore", under="ignore")  # the next after largest and smallest
     def kth_smallest(
