@@ -1973,12 +1973,13 @@ into the first k places, the pairs of these places tell nothing of it. Tests of 
 outcomes find large gaps only. Means of heavy tails miss up to 15% where all rows are
 one group: no sample of 120 lognormal values (σ = 2) shows its tail, and a
 `SmallSampleWarning` says so (*italics*). A group beside others is taken to have the
-rare events that as many of their rows would show. Of 100 rows with a risk of 1% a third
-has no event at all; intervals of such groups miss 2% to 4%, and tests of their gaps, of
-two models and of changes between two samples keep to 5%; those of a margin are wrong in
-up to 7% at its very end, and of the exposure gap of twenty items where one or two
-places count in 8% to 11%. Where the other groups have no such events either, nothing
-can tell. Means of ten units (the NDCG of ten queries, the log loss of ten rows that are
+rare events that as many of their rows would show, and the mean of fewer than thirty
+rows to vary at least as those of others do. Of 100 rows with a risk of 1% a third has
+no event at all; intervals of such groups miss 2% to 4%, and tests of their gaps, of two
+models and of changes between two samples keep to 5%; those of a margin are wrong in up
+to 7% at its very end, and of the exposure gap of twenty items where one or two places
+count in 8% to 11%. Where the other groups have no such events either, nothing can tell.
+Means of ten units (the NDCG of ten queries, the log loss of ten rows that are
 everybody) miss some 7% to 8%. Where the tail of real outcomes is longer in one group
 (lognormal, σ = 1 beside 0.5), parity tests reject 9% to 13% of equal curves, tests of
 marginal outcomes 8%, and outcome inequality tests 17% of fair rankings, and more where

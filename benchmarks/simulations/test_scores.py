@@ -9,6 +9,7 @@ from benchmarks.simulations.common import (
     assert_level,
     coverage,
     quiet,
+    rejection_rate,
     tolerance,
 )
 from skrankfair import AuditReport, audit
@@ -318,6 +319,28 @@ def test_fifty_groups_of_few_events(rate):
             low, high = r.simultaneous_interval(n_resamples=2000)
         missed += ((low > rate) | (high < rate)).any()
     assert max(named, missed) < times * (0.05 + tolerance(0.05, times))
+
+
+@pytest.mark.parametrize("clusters", [(8, 40), (12, 60), (20, 200)])
+@pytest.mark.parametrize("design", ["beta", "some without events", "gap"])
+def test_rates_of_few_clusters_beside_many(design, clusters):
+    """Each of the group's counted as one trial: such a gap was found in 1%."""
+    pvalues, rng = [], np.random.default_rng(0)
+    cluster = np.repeat(np.arange(sum(clusters)), 100)
+    group = cluster < clusters[0]
+    for _ in range(300):
+        rate = rng.beta(0.9, 8.1, sum(clusters))
+        if design == "some without events":
+            rate = 0.3 * (rng.random(sum(clusters)) < 0.4)
+        elif design == "gap":
+            rate = np.append(rate[: clusters[0]] / 9, rate[clusters[0] :] * 1.5)
+        y = rng.random(cluster.size) < rate[cluster]
+        r = selection_rate(None, y, sensitive_features=group, cluster=cluster)
+        pvalues.append(r.contrast(False, True).pvalue)
+    if design == "gap":
+        assert rejection_rate(pvalues) > 0.9
+    else:
+        assert_level(np.array(pvalues), at_most=True)
 
 
 @pytest.mark.parametrize("gap", [0, 1.2])

@@ -17,10 +17,11 @@ error, its concentration ``Σ u⁴ / (Σ u²)²`` over their influences u is lar
 (`uneven_errors`). If another side, such as the rest or the other sample, would show
 such an error in as few rows as the group has, the variance of the group is at least
 that of so few of their rows (`unseen`). Of samples of ten rows 3% lack even an event of
-30%, so this holds for fewer than ten effective rows whatever their values, where the
-other side has twice as many: without it audits of 30 equal groups of 10 to 300 rows
-named one in 24%. Values of items, whose errors are wide, have to be uneven. A share
-that lacks events is as uncertain as that of so many trials without one (`lack_events`).
+30%, so this holds for fewer than ten effective rows whatever their values, and of
+normal ones for fewer than thirty, where the other side has twice as many: without it
+audits of 30 equal groups of 10 to 300 rows named one in 24%. Values of items, whose
+errors are wide, have to be more uneven. A share that lacks events is as uncertain as
+one of so many trials without any (`lack_events`).
 
 Each row of a sample of one in t rows moves the mean t times as far: its sums ``Σ u²``,
 ``Σ u³`` and ``Σ u⁴`` are t, t² and t³ times as large as those of all rows.
@@ -58,8 +59,8 @@ FEW_EVENTS = 10_000
 # An error is uneven if most of it is of fewer clusters than this: see docs/decide.md.
 _FEW_BEHIND = 10
 # Few rows count as few, whatever their values, if another side has more than this many
-# times as many; fewer shares than this do.
-_FEWER, _FEW_SHARES = 2, 30
+# times as many.
+_FEWER = 2
 # What is more by less than this is rounding.
 _MORE = 1 + 1e-9
 # A smaller part of an item in the first places, as of ties, is none.
@@ -238,13 +239,13 @@ def _side_of_metric(sums: ClusterSums, finalize: Finalize) -> Side:
     return side_of(variance, n_effective, df, sums.tails(finalize, variance))
 
 
-def unseen(*sides: Side, few: int = _FEW_BEHIND) -> list[Array]:
+def unseen(*sides: Side, of_items: bool = False) -> list[Array]:
     """Return the variance that each side lacks, compared with the others.
 
     A side lacks variance if as few rows of another side would show more, and few rows
-    would make most of it, or they are fewer than `few`. The result has for each side
-    the lacking variance, and ``Σ u³`` and ``Σ u⁴`` of the influences of these rows, or
-    of the side itself if it lacks nothing; its shape is (3, G).
+    would make most of it. The result has for each side the lacking variance, and
+    ``Σ u³`` and ``Σ u⁴`` of the influences of these rows, or of the side itself if it
+    lacks nothing; its shape is (3, G).
     """
     added = []
     for i, (shown, n, df) in enumerate(sides):
@@ -253,9 +254,9 @@ def unseen(*sides: Side, few: int = _FEW_BEHIND) -> list[Array]:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 times = n_other / n
                 of_few = moments * times**_ORDERS
-                rare = uneven_errors(of_few[2] / of_few[0] ** 2, df)
-            rare |= (n < few) & (times > _FEWER)
-            rare &= (times > _MORE) & np.isfinite(times)
+                normal = df if of_items else np.where(times > _FEWER, np.inf, df)
+                uneven = uneven_errors(of_few[2] / of_few[0] ** 2, normal)
+            rare = uneven & (times > _MORE) & np.isfinite(times)
             most = np.where(rare & (of_few[0] > most[0]), of_few, most)
         more = np.fmax(most[0] - shown[0], 0.0)
         added.append(np.stack([more, *np.nan_to_num(most[1:])]))
@@ -289,7 +290,7 @@ def unseen_of(result: GroupEstimates) -> Array:
             _, total, square = sums.sizes_of_support(needs[0])
             n_effective = quotient(total**2, square)
             of_strata = moments.swapaxes(0, 1), n_effective, n_effective - 1
-            sides = unseen(*zip(*of_strata, strict=True), few=0)
+            sides = unseen(*zip(*of_strata, strict=True), of_items=True)
     return np.sum([np.zeros((3, len(sums.groups))), *sides], axis=0)
 
 
@@ -329,7 +330,7 @@ def unseen_of_items(sums: ClusterSums, sides: Sequence[Finalize]) -> Array:
         number, moments = sums.active(side)[0], sums.moments(side)
         df = quotient(total**2, square) - 1
         of_samples.append((moments[:, sample], number[sample], df[sample]))
-    return np.stack([added[0] for added in unseen(*of_samples, few=0)])
+    return np.stack([added[0] for added in unseen(*of_samples, of_items=True)])
 
 
 def lack_events(
@@ -347,12 +348,12 @@ def lack_events(
     shares = np.stack([sums.estimate(side) for side in (own, rest)])
     sizes = np.stack([sums.supports[needs_of(f)[0]](*sums.totals) for f in (own, rest)])
     sides = _side_of_metric(sums, own), _side_of_metric(sums, rest)
-    lacking = np.stack([added[0] > 0 for added in unseen(*sides, few=_FEW_SHARES)])
-    (own_moments, own_n, _), (moments, n, _) = sides
-    variances, number = np.stack([moments[0], own_moments[0]]), np.stack([own_n, n])
-    of_others = quotient(shares * (1 - shares), variances[::-1])[::-1]
+    lacking = np.stack([added[0] > 0 for added in unseen(*sides)])
+    variance = np.stack([moments[0] for moments, _, _ in sides])
+    number = np.stack([n_effective for _, n_effective, _ in sides])
+    trials = quotient(shares * (1 - shares), variance)
     alike = np.fmin(quotient(number, number[::-1]), quotient(sizes, sizes[::-1]))
-    return lacking, np.fmax(number, of_others * alike)
+    return lacking, np.fmax(number, trials[::-1] * alike)
 
 
 def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
