@@ -566,8 +566,7 @@ def table_of_sums(
                 f"{clusters.size}, {codes.size} of them different."
             )
     if counted:
-        has_data = (sums != 0).any(axis=2, keepdims=True)
-        sums = np.concatenate([sums, has_data], axis=2)
+        sums = np.concatenate([sums, (sums != 0).any(axis=2, keepdims=True)], axis=2)
     row, group = np.nonzero((sums != 0).any(axis=2))
     shared = np.zeros((n_rows, 0))
     return Rows(row, group, sums[row, group], shared, len(groups), clusters).summed()

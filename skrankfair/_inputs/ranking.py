@@ -561,8 +561,7 @@ class RankedData:
 
         Blocks are views of the columns, and gone after use unless they are kept.
         """
-        spans = self.ranking.spans(_BLOCK)
-        blocks = ((span[0], self._block(*span)) for span in spans)
+        blocks = ((span[0], self._block(*span)) for span in self.ranking.spans(_BLOCK))
         return self.cache.get("blocks", blocks)
 
     def keep_blocks(self) -> None:

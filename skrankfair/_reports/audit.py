@@ -189,8 +189,8 @@ class AuditReport(exports.Formats):
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
         """The questions of a reader, each with the answer; "" where none is asked."""
-        said = [("", s.answer) for s in self.sections if s.answer]
-        return (*answers(self.findings), *said)
+        said = [("", s.answer) for s in self.sections if s.answer and not s.question]
+        return (*answers(self.findings, self.sections), *said)
 
     @property
     def headline(self) -> str:
@@ -956,7 +956,7 @@ def audit_of_rows(
     rates, counts = None, rows.counts()
     notes += _doubts(rows, options, counts["n_clusters"])
     say("tests and tables")
-    sections, left_out = further_sections(rows, options)
+    sections, left_out = further_sections(rows, options, len(chosen))
     notes += left_out
     titles = [section.title for section in sections]
     if options.impact_ratio:

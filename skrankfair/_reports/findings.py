@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
@@ -570,8 +570,10 @@ def without_verdict(findings: list[MetricFinding]) -> list[str]:
     return [note("little_for", groups=fmt.some(little))] if little else []
 
 
-def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
-    """Return each question of a reader that metrics answer, with what they say.
+def answers(
+    findings: Iterable[MetricFinding], sections: Sequence[Any] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Return each question of a reader that metrics and sections answer, and how.
 
     A group is named where the p-value of a metric is small enough after a correction
     for the number of metrics too: these are the sentences that are remembered.
@@ -597,6 +599,7 @@ def answers(findings: Iterable[MetricFinding]) -> tuple[tuple[str, str], ...]:
             }
             undirected |= bool(more and f.metric.worse and not f.metric.favorable)
             sentences += more
+        sentences += {s.answer: s for s in sections if s.question == question}
         hints = any(f.conclusions for f in asked)
         enough = any(f.compared for f in asked)
         silent = "hinted" if hints else "silent" if enough else "too_little"

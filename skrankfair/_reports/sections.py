@@ -58,6 +58,7 @@ class ReportSection:
     rows: tuple[tuple[str, ...], ...]
     plot: ForestPlot | None = None
     answer: str = ""  # what the answers of the report say of it
+    question: str = ""  # of the report that it answers; "" for one of its own
 
 
 def made_section(
@@ -100,11 +101,13 @@ def made_section(
 
 
 def further_sections(
-    rows: AuditRows, options: AuditOptions
+    rows: AuditRows, options: AuditOptions, n_metrics: int
 ) -> tuple[list[ReportSection], list[str]]:
     """Return the sections for a task, and notes on those that are left out.
 
-    There are none where metrics are named, and those of a ranking are for "all".
+    There are none where metrics are named, and those of a ranking are for "all". The
+    p-value of a test is multiplied by the number of groupings, and in the answers of
+    the report compared with the level over the number of metrics, as those of metrics.
     """
     sections, notes = list[ReportSection](), list[str]()
     of_task = _SECTIONS.get(str(options.task), {})
@@ -129,7 +132,18 @@ def further_sections(
                         note("most_groups", most=MANY_GROUPS, number=number)
                     )
                 cells, words = contents(replace(rows, columns=columns), options)
-                sections.append(made_section(name, cells, by=by, **words))
+                if "pvalue" in words:
+                    p = np.minimum(words.pop("pvalue") * len(named), 1.0)
+                    words |= _tested(p, options)
+                section = made_section(name, cells, by=by, **words)
+                topic = table()["sections"][name].get("topic")
+                if words.get("shown") and topic:
+                    beyond = p < (1 - options.confidence_level) / n_metrics
+                    hint = note("hinted", number=n_metrics)
+                    answer = section.paragraphs[0] if beyond else hint
+                    question = table()["topics"][topic][options.task]
+                    section = replace(section, answer=answer, question=question)
+                sections.append(section)
             except ValueError as error:  # such as of groups that overlap
                 what = table()["sections"][name]["name"]
                 notes.append(f"{what}{by} is left out: {error}")
@@ -140,12 +154,11 @@ def further_sections(
 _Contents: TypeAlias = tuple[Sequence[Sequence[str]], dict[str, Any]]
 
 
-def _tested(pvalue: float, options: AuditOptions, **words: str) -> dict[str, Any]:
+def _tested(pvalue: float, options: AuditOptions) -> dict[str, Any]:
     """Return what a section says of a test, which may have too little data."""
     if np.isnan(pvalue):
-        return {"paragraphs": [note("too_little")], **words}
-    shown = pvalue < 1 - options.confidence_level
-    return {"shown": shown, "p": fmt.pvalue(pvalue), **words}
+        return {"paragraphs": [note("too_little")]}
+    return {"shown": pvalue < 1 - options.confidence_level, "p": fmt.pvalue(pvalue)}
 
 
 def _parity(rows: AuditRows, options: AuditOptions) -> _Contents:
@@ -168,7 +181,7 @@ def _parity(rows: AuditRows, options: AuditOptions) -> _Contents:
             described = scope, largest, fmt.pvalue(np.nanmin(pvalues[known]))
         cells.append((" - ".join(map(fmt.label, pair)), *described))
     words = "between each group and the rest" if between else "between groups"
-    return cells, _tested(test.pvalue, options, between=words)
+    return cells, {"pvalue": test.pvalue, "between": words}
 
 
 def _marginal(rows: AuditRows, options: AuditOptions) -> _Contents:
@@ -176,7 +189,7 @@ def _marginal(rows: AuditRows, options: AuditOptions) -> _Contents:
     level = options.confidence_level
     test = marginal_outcome_test(**rows.columns, threshold=at, confidence_level=level)
     cells = _by_group(test.groups, test.outcomes, test.outcome_interval())
-    return cells, _tested(test.pvalue, options, threshold=fmt.number(test.threshold))
+    return cells, {"pvalue": test.pvalue, "threshold": fmt.number(test.threshold)}
 
 
 def _shift(rows: AuditRows, options: AuditOptions) -> _Contents:
@@ -217,7 +230,7 @@ def _inequality(rows: AuditRows, options: AuditOptions) -> _Contents:
             (f"{above} at {j}, {below} at {k}", fmt.count(test.support[i]), *numbers)
         )
     critical = fmt.number(test.critical_value, 3)
-    return cells, _tested(test.pvalue, options, critical=critical)
+    return cells, {"pvalue": test.pvalue, "critical": critical}
 
 
 def _monotone(rows: AuditRows, options: AuditOptions) -> _Contents:

@@ -128,8 +128,7 @@ def _pitch(ax: Axes, n_rows: int) -> float:
     """Return about how high a row is, in points."""
     # Below the axes are two lines of text, and above them a legend.
     taken = 4.5 * setting("font.size")
-    height = _room(ax)[1] * 72 / ax.figure.dpi - taken
-    return max(height, taken) / max(n_rows, 2)
+    return max(_room(ax)[1] * 72 / ax.figure.dpi - taken, taken) / max(n_rows, 2)
 
 
 def _font(size: Any) -> FontProperties:

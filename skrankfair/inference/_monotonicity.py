@@ -393,8 +393,7 @@ def monotonicity_test(
         pvalue = float(stats.chi2.sf(statistic, share.size - 1))
     elif sums.count > 1:
         drawn = _resampled(sums, fit, n_resamples, rng)
-        extreme = np.count_nonzero(drawn >= statistic - _SLACK)
-        pvalue = (1 + extreme) / (1 + n_resamples)
+        pvalue = (1 + np.count_nonzero(drawn >= statistic - _SLACK)) / (1 + n_resamples)
     if np.isnan(pvalue):
         warn_user(f"monotonicity_test has no p-value (NaN), {why}.")
     error = np.sqrt(np.diag(sums.covariance(MeanOfRatios())))

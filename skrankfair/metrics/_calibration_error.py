@@ -636,8 +636,7 @@ def calibration_error(
             chosen.update(dict.fromkeys(labels, int(bins)))
         elif labels[0] not in chosen:
             chosen.update(zip(labels, scores.sweep(some.y).tolist(), strict=True))
-        of_bins = replace(narrow, n_bins=np.array([chosen[g] for g in labels]))
-        return [of_bins], [narrow]
+        return [replace(narrow, n_bins=np.array([chosen[g] for g in labels]))], [narrow]
 
     finalize: Finalize
     noise: Finalize

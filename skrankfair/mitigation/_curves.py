@@ -292,8 +292,7 @@ def link_of(score: Array, end: Array | float = _SMALLEST) -> Array:
 
     Probabilities nearer to 0 or 1 than `end` are taken to be as far from there.
     """
-    odds = logit(np.clip(score, end, 1 - end))
-    return np.where(np.isnan(end), score, odds)
+    return np.where(np.isnan(end), score, logit(np.clip(score, end, 1 - end)))
 
 
 def half_step(score: Array) -> float:

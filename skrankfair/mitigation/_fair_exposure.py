@@ -86,8 +86,7 @@ def drawn_order(
         some = QueryLists(places.starts, places.tie_starts, *columns)
         ranks, chances, relaxed[queries] = exposure_mixture(some, weights, constraint)
         ends = np.cumsum(chances, axis=0)
-        number = rng.random(some.n_queries) * ends[-1]
-        drawn = (ends <= number).sum(axis=0)[some.query]
+        drawn = (ends <= rng.random(some.n_queries) * ends[-1]).sum(axis=0)[some.query]
         worth = weights[ranks[drawn, np.arange(some.n_rows)] - 1]
         by_worth = np.lexsort((-weights[some.position()], some.query))
         order[rows][by_worth] = rows.start + np.lexsort((-worth, some.query))
