@@ -277,8 +277,7 @@ def plan_rates(
         covariance, effective = 0.0, shares
     else:
         variance = spread * (1 + (m - 1) * shares * correlation) / (m * shares)
-        both = correlation * common * np.sqrt(spread.prod())
-        covariance = float(both * (m - 1) / m)
+        covariance = float(correlation * common * np.sqrt(spread.prod()) * (m - 1) / m)
         effective = m * shares / (1 + (m - 1) * shares)
     first, second = (
         ShareScale(*map(np.asarray, (*side, _MANY, False)))

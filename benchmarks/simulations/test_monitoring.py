@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
 from skrankfair.monitoring._sequences import Scan, betting_sequence, change_point
 from tests.monitoring.test_monitor import DAYS, decisions, monitored
@@ -58,6 +60,21 @@ def test_false_alarms_are_as_rare_as_promised(change, spread):
     assert np.mean(alarms) < 0.1 + 2 * np.sqrt(0.1 * 0.9 / 300)
 
 
+@pytest.mark.parametrize("settings", [{"margin": 0.0}, {"baseline": 10}])
+def test_a_small_group_of_a_rare_rate_is_accused_rarely(settings):
+    """Of many days it has no event: 28% and 40% of such monitors ever alarmed."""
+    rng, group = np.random.default_rng(13), np.arange(6060) < 60
+    alarmed = 0
+    for _ in range(15):
+        monitor = Monitor(**settings)
+        for day in pd.date_range("2026-01-01", periods=60):
+            chosen = rng.random(group.size) < 0.05
+            result = selection_rate(None, chosen, sensitive_features=group)
+            monitor.update(result, when=day)
+        alarmed += bool(monitor.alarms)
+    assert alarmed < 3
+
+
 def test_sequence_holds_at_all_times():
     rng = np.random.default_rng(6)
     missed = []
@@ -79,6 +96,7 @@ def _path(tmp_path):
 # files, n = 0, 1, 2, ..., until one of them has stored its day.
 KILLED = """
 import json, os, sys
+from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
 from tests.monitoring.test_monitor import DAYS, decisions
 
@@ -145,6 +163,7 @@ def test_a_killed_process_has_stored_a_day_or_not(path):
 # Copies of this process add days as fast as they can, and are killed at some moment.
 MOMENTS = """
 import json, os, random, signal, sys, time
+from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
 from tests.monitoring.test_monitor import DAYS, decisions
 

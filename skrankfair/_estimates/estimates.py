@@ -392,12 +392,11 @@ def estimates_of(result: GroupEstimates) -> Estimates:
         side_df = None if sums.kind == "item" else df
         of_rows = metric.of_rest is not None
         scale = _scale_of_share(sums, metric.finalize, side_df, of_rows)
-        if isinstance(scale, ShareScale):
-            if metric.counted:
-                scale = replace(scale, n_effective=result.n_effective)
-            if metric.against_rest is not None:
-                parts = metric.against_rest.parts
-                (scale,) = _with_unseen(sums, [scale], parts, of_rows)
+        if isinstance(scale, ShareScale) and metric.counted:
+            scale = replace(scale, n_effective=result.n_effective)
+        if metric.against_rest is not None:
+            parts = metric.against_rest.parts
+            (scale,) = _with_unseen(sums, [scale], parts, of_rows)
     elif metric.positive:
         scale = PositiveScale(estimate, error, scale, event)
     elif metric.noise is not None:
@@ -425,7 +424,7 @@ def _scale_of_share(
     """
     estimate, error = sums.estimate(share), np.sqrt(sums.variance(share))
     if isinstance(share, PairedDifference):
-        a, b = (_scale_of_share(sums, part, df) for part in share.parts)
+        a, b = (_scale_of_share(sums, part, df, of_rows) for part in share.parts)
         correlation = correlation_in(error, a, b)
         a, b = _with_unseen(sums, [a, b], share.parts, of_rows)
         return DifferenceScale(estimate, error, a, b, correlation)
@@ -441,10 +440,21 @@ def _scale_of_share(
 def _with_unseen(
     sums: ClusterSums, sides: list[Any], parts: tuple[Finalize, ...], of_rows: bool
 ) -> list[Any]:
-    """Return shares, a value and maybe its rest, with what each lacks of the other."""
+    """Return shares, a value and maybe its rest, with what each lacks of the other.
+
+    Means of two shares have what each of these lacks; gaps have their own sides.
+    """
+    if isinstance(sides[0], DifferenceScale):
+        of_parts = zip(*map(shares_of, parts), strict=True)
+        for name, shares in zip(("first", "second"), of_parts, strict=False):
+            known = [getattr(side, name) for side in sides]
+            known = _with_unseen(sums, known, shares, of_rows)
+            both = zip(sides, known, strict=True)
+            sides = [replace(side, **{name: share}) for side, share in both]
+        return sides
     more = unseen_of_items(sums, parts)
     none = np.zeros(more.shape)
-    lacking, trials = lack_events(sums, *parts) if of_rows else (none > 0, none)
+    lacking, trials = lack_events(sums, *parts) if of_rows else [none > 0, none]
     of_sides = zip(sides, more, lacking, trials, strict=False)
     return [
         replace(
@@ -453,8 +463,6 @@ def _with_unseen(
             n_effective=np.fmax(side.n_effective, number),
             lacking=side.lacking | of,
         )
-        if isinstance(side, ShareScale)
-        else side
         for side, some, of, number in of_sides
     ]
 

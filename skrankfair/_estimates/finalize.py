@@ -54,8 +54,7 @@ def quotient(numerator: Array, denominator: Array, where: Any = True) -> Array:
 def mean_of_defined(values: Array, weights: Any) -> Array:
     """Return weighted means over the last axis of the values that are no NaN."""
     weight = np.where(np.isnan(values), 0.0, weights)
-    total = (np.where(weight > 0, values, 0) * weight).sum(-1)
-    return quotient(total, weight.sum(-1))
+    return quotient((np.where(weight > 0, values, 0) * weight).sum(-1), weight.sum(-1))
 
 
 @stored("MeanOfRatios")

@@ -774,8 +774,7 @@ class GroupEstimates(AddsUp, PilotData):
         first = np.array([number_of(a, self.groups, "a")])
         second = np.array([number_of(b, self.groups, "b")])
         warn_small(self)
-        sign = "/" if kind == "ratio" else "-"
-        name = f"{fmt.label(a)} {sign} {fmt.label(b)}"
+        name = f"{fmt.label(a)} {'/' if kind == 'ratio' else '-'} {fmt.label(b)}"
         return contrasts_of(self, first, second, kind, [name]).one()
 
     def contrasts(

@@ -333,27 +333,30 @@ def unseen_of_items(sums: ClusterSums, sides: Sequence[Finalize]) -> Array:
     return np.stack([added[0] for added in unseen(*of_samples, of_items=True)])
 
 
-def lack_events(
-    sums: ClusterSums, own: Finalize, rest: Finalize
-) -> tuple[Array, Array]:
+def lack_events(sums: ClusterSums, own: Finalize, rest: Finalize) -> list[Array]:
     """Return whether shares of rows lack events, and how many trials they are, (2, G).
 
     The first share is that of a group, which lacks events if as few rows of the rest
     would show more variance, and the second that of the rest, of which as few rows of
-    the group would. The rows of a cluster are as many trials as the other side has in a
-    cluster, or in so many rows if these are fewer, and one at least.
+    the group would. A cluster is one trial, or without weights the geometric mean of
+    one and of as many as the events of its side show, and as the other side has in a
+    cluster or in so many rows, if these are fewer: a group of bursts may show none.
     """
     if not (degrees_of_freedom(sums, own)[1] < FEW_EVENTS).any():
-        return np.zeros((2, len(sums.groups)), dtype=bool), np.zeros(2)[:, None]
+        return [np.zeros((2, len(sums.groups)), dtype=bool), np.zeros((2, 1))]
     shares = np.stack([sums.estimate(side) for side in (own, rest)])
     sizes = np.stack([sums.supports[needs_of(f)[0]](*sums.totals) for f in (own, rest)])
     sides = _side_of_metric(sums, own), _side_of_metric(sums, rest)
     lacking = np.stack([added[0] > 0 for added in unseen(*sides)])
     variance = np.stack([moments[0] for moments, _, _ in sides])
     number = np.stack([n_effective for _, n_effective, _ in sides])
+    if sums.unweighted is not None:
+        return [lacking, number]
     trials = quotient(shares * (1 - shares), variance)
     alike = np.fmin(quotient(number, number[::-1]), quotient(sizes, sizes[::-1]))
-    return lacking, np.fmax(number, trials[::-1] * alike)
+    seen = np.where(variance > 0, trials, number)
+    most = np.fmin(seen, trials[::-1] * alike)
+    return [lacking, np.fmax(number, np.sqrt(number * most))]
 
 
 def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:

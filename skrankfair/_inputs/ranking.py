@@ -254,8 +254,7 @@ class Ranking(Places):
     @property
     def n_places(self) -> int:
         """The number of places of the longest list."""
-        ends = self.lengths if self.shown is None else self.shown.last
-        return int(ends.max())
+        return int((self.lengths if self.shown is None else self.shown.last).max())
 
     @property
     def place(self) -> Array:

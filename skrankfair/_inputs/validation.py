@@ -108,8 +108,7 @@ def check_number(
         fits = abs(value) <= (_MOST_COUNTED if integer else sys.float_info.max)
     if fits:
         above = value >= low if inclusive[0] else value > low
-        below = value <= high if inclusive[1] else value < high
-        fits = bool(above and below)
+        fits = bool(above and (value <= high if inclusive[1] else value < high))
     if not fits:
         kind = "an integer" if integer else "a number"
         left, right = "[" if inclusive[0] else "(", "]" if inclusive[1] else ")"

@@ -1005,8 +1005,7 @@ def _doubts(rows: AuditRows, options: AuditOptions, n_clusters: int) -> list[str
     y, score = rows.data.y_true, rows.data.ranking.score
     said, binary = [], np.isin(y, (0, 1)).all()
     if options.task == "decision":
-        shares = y.min() >= 0 and y.max() <= 1
-        return [note("swapped")] if shares and not binary else []
+        return [note("swapped")] if y.min() >= 0 and y.max() <= 1 and not binary else []
     if y.std() > 0 and score.std() > 0:
         r = float(np.corrcoef(y, score)[0, 1])
         if r * np.sqrt(n_clusters) < -5:

@@ -59,7 +59,7 @@ class ChangeReport(AuditReport):
         if unchanged(row for f in tested for row in f.rows):
             return [note("same")]
         tested = [f for f in tested if f.compared]
-        now, alone = {g for g, n in self.group_rows.items() if n}, []
+        now, alone = {g for g, n in self.group_rows.items() if n != 0}, []
         if now.isdisjoint(self.before.group_rows):
             what = f"only {_titles(tested)}" if tested else "nothing"
             alone = [note("no_common_group", what=what)]

@@ -106,8 +106,7 @@ class Formats:
         str
             Tables are pipe tables, as GitHub and pandoc read them.
         """
-        marks = "# {}", "## {}", "- {}"
-        return _marked(self._page, _markdown, _markdown_table, *marks)
+        return _marked(self._page, _markdown, _markdown_table, "# {}", "## {}", "- {}")
 
     def to_latex(self) -> str:
         """Return the report as sections and tables of LaTeX.

@@ -576,15 +576,15 @@ def answers(
     """Return each question of a reader that metrics and sections answer, and how.
 
     A group is named where the p-value of a metric is small enough after a correction
-    for the number of metrics too: these are the sentences that are remembered.
+    for the number of metrics too: these are the sentences that are remembered. Where
+    none is, a section may answer the question.
     """
     findings = list(findings)
     tested = [f for f in findings if f.tested]
     if not tested:
         return (("", note("nothing_fair")),)[: len(findings)]
     if not any(f.compared for f in tested):
-        alone = len(tested[0].rows) == 1
-        return (("", note("one_group" if alone else "too_little")),)
+        return (("", note("one_group" if len(tested[0].rows) == 1 else "too_little")),)
     said, undirected = [], False
     for question in dict.fromkeys(f.metric.question for f in tested):
         asked = [f for f in tested if f.metric.question == question]
@@ -599,11 +599,13 @@ def answers(
             }
             undirected |= bool(more and f.metric.worse and not f.metric.favorable)
             sentences += more
-        sentences += {s.answer: s for s in sections if s.question == question}
         hints = any(f.conclusions for f in asked)
         enough = any(f.compared for f in asked)
         silent = "hinted" if hints else "silent" if enough else "too_little"
-        sentences = sentences or [note(silent, number=len(tested))]
+        of_sections = dict.fromkeys(
+            s.answer for s in sections if s.question == question
+        )
+        sentences = sentences or [*of_sections] or [note(silent, number=len(tested))]
         said.append((question, " ".join(sentences + without_verdict(asked))))
     if undirected:
         said.append(("", note("undirected")))

@@ -440,8 +440,7 @@ def csv_header(
     """
     first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str}
     if sep is None:
-        line = ",".join(read(**first).iloc[0].fillna(""))
-        sep = max(",;\t", key=line.count)
+        sep = max(",;\t", key=",".join(read(**first).iloc[0].fillna("")).count)
     return [*read(sep=sep, **first).iloc[0].fillna("")], sep
 
 

@@ -44,10 +44,11 @@ def _difference(
 
     The supports of `b` follow those of `a`, but replicates have none of `b`. The
     interval of the difference of two independent shares is made of their intervals, and
-    that of two independent gaps of shares of the intervals of all four.
-    Each of two independent means has at least the variance that the other shows, and so
-    has each side of two independent gaps. Independent gaps of exposure have at least
-    that of groups assigned to the items of both by chance.
+    that of two independent gaps of shares of the intervals of all four; shares of rows
+    know of events that the other side shows. Each of two independent means has at least
+    the variance that the other shows, and so has each side of two independent gaps.
+    Independent gaps of exposure have at least that of groups assigned to the items of
+    both by chance.
     """
     size = a.sums.by_group.shape[1], a.sums.shared.size
 
@@ -70,6 +71,8 @@ def _difference(
     of_a, of_b = (m.sides or m.parts or (m.finalize,) for m in (a.metric, b.metric))
     if independent and (a.metric.share or a.metric.parts):
         fields["parts"] = difference.parts
+        if a.metric.of_rest is not None:
+            fields["of_rest"] = beside(a.metric.of_rest, False)
     elif independent and (a.metric.heavy or a.metric.sides):
         sides = [beside(of, False) for of in of_a] + [beside(of, True) for of in of_b]
         fields["sides"] = tuple(sides)

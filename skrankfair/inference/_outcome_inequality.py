@@ -181,8 +181,7 @@ def _query_moments(
         moment = of_above - of_below
         moment[np.abs(moment) <= _ROUNDING * np.abs(of_above)] = 0.0
         shape = queries.size, upper.size * a.size
-        number = above * below
-        return (moment * factor).reshape(shape), (number * factor).reshape(shape)
+        return (moment * factor).reshape(shape), (above * below * factor).reshape(shape)
 
     return moments
 

@@ -32,8 +32,6 @@ _MOST = 20_000_000
 _AT_A_TIME = 1 << 22
 #: Probabilities within this factor of each other count as equal.
 _SLACK = 1 + 1e-12
-#: The level at which a test of many lists is said to be unable to reject.
-_USUAL = 0.05
 #: Halvings of [0, alpha] in the search of a level, which make about that slack.
 _HALVINGS = 40
 
@@ -435,7 +433,7 @@ def prefix_test(
             pvalues[some] = np.minimum(law.failure(smallest), 1.0)
             nobody = np.stack([tails[:, 0] for tails in law.tails])
             least = nobody.min(where=nobody > 0, initial=least)
-    if pvalues.size > 1 and least * pvalues.size > _USUAL:
+    if pvalues.size > 1 and least * pvalues.size > 0.05:
         warn_user(
             "prefix_test cannot reject at 5%: the least likely order has a probability "
             f"of {least:.2g} in a list, times {pvalues.size:,} lists. monotonicity_test"

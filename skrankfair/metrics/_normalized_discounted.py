@@ -192,8 +192,7 @@ class TopShares(ListKernel):
         """Return the shares in the first k and in the list; 1 is the shared column."""
         cells, n_lists = lists.cells, lists.n_queries
         every, k = np.arange(cells.query.size), self.cuts(int(lists.lengths[0]))
-        q = lists.shares(self.target)
-        out = np.column_stack([lists.shares_above(every, k), q])
+        out = np.column_stack([lists.shares_above(every, k), lists.shares(self.target)])
         ones = np.ones((n_lists, 1))
         if not self.joint:
             return QuerySums(cells, out, ones)

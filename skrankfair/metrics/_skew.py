@@ -82,8 +82,7 @@ class SkewKernel(ListKernel):
 
     def cuts(self, n: int) -> Array:
         """Return the numbers of rows above the cuts of a list of n rows."""
-        last = max(n, self.k) if self.many else self.k
-        return np.arange(self.k, last + 1, self.k)
+        return np.arange(self.k, (max(n, self.k) if self.many else self.k) + 1, self.k)
 
     def of_cuts(self, n: int) -> SkewOfShares:
         """Return the skew of shares above the cuts of a list of n rows."""

@@ -338,8 +338,7 @@ def fit_binning(rows: CurveRows, n_bins: int, rising: bool) -> Line:
 
 def knots_of(x: Array, weight: Array, n_each: int = _KNOTS) -> Array:
     """Return scores to evaluate a smooth curve at: even ones, and as many quantiles."""
-    levels = (np.arange(n_each) + 0.5) / n_each
-    ranks = weighted_quantile(x, levels, weight)
+    ranks = weighted_quantile(x, (np.arange(n_each) + 0.5) / n_each, weight)
     return np.unique(np.concatenate([ranks, np.linspace(x.min(), x.max(), n_each)]))
 
 
@@ -368,8 +367,7 @@ def binned(x: Array, weight: Array, n_bins: int = _BINS) -> Array:
     """Return scores, replaced by the means of their bins if there are many rows."""
     if x.size <= _MANY:
         return x
-    levels = np.linspace(0, 1, n_bins + 1)[1:-1]
-    edges = np.unique(weighted_quantile(x, levels, weight))
+    edges = np.unique(weighted_quantile(x, np.linspace(0, 1, n_bins + 1)[1:-1], weight))
     place = np.searchsorted(edges, x)
     return (np.bincount(place, weight * x) / np.bincount(place, weight))[place]
 

@@ -134,8 +134,7 @@ def candidates(
         start = (2 * query[rows] + partner[rows]) * n_ranks
         first = np.searchsorted(ordered, start)
         n_worse = np.searchsorted(ordered, start + rank[rows]) - first
-        before = np.append(0, np.cumsum(n_worse))
-        sides.append(Candidates(rows, first, before, order))
+        sides.append(Candidates(rows, first, np.append(0, np.cumsum(n_worse)), order))
     return sides
 
 

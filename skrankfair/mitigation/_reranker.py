@@ -602,8 +602,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
     def _shared(self, lists: QueryLists, k: int, books: Array) -> Array:
         """Return the rows in an order that shares exposure, or attention by books."""
         model = PositionWeight.of_first(self.position_weight, self.k)
-        longest = int(lists.lengths.max())
-        weights, discounts = (of.up_to(longest) for of in (model, DCG))
+        weights, discounts = (of.up_to(lists.lengths.max()) for of in (model, DCG))
         weights[k:] = discounts[k:] = 0.0
         if self.method == "amortized":
             return amortized_order(lists, weights, discounts, self.quality, books)

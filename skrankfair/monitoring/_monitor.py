@@ -216,6 +216,7 @@ def _block_of_each_group(total: GroupEstimates, number: int, least: float) -> Ar
     They are those of `Blocks` for the level and for the gap, then `independent_rows`.
     """
     gap, numbers = total.as_gap(), []
+    own_error, gap_error = total.standard_error, gap.standard_error
     enough = np.fmin(gap.n_effective, total.n_effective) >= least
     if total.metric.share and total.fair_value is None:
         # Expected by the rate of the larger side, as blocks that end with an event of
@@ -226,13 +227,16 @@ def _block_of_each_group(total: GroupEstimates, number: int, least: float) -> Ar
         rare, expected = np.minimum(own, 1 - own), np.minimum(other, 1 - other)
         share = np.fmax(expected, rare * _FEWEST_EVENTS / _MANY_EVENTS)
         enough &= share * smaller * total.support >= _FEWEST_EVENTS
-    for result, fair in ((total, 0.0), (gap, gap.fair_value or 0.0)):
-        value, error = result.estimate - fair, result.standard_error
-        if result.metric.share:  # without an event it varies like half of one
-            error = np.where(error == 0, np.sqrt(0.5) / result.n_effective, error)
+        # The smaller side may lack events, and varies as at the rate of the larger.
+        gap_error = np.fmax(gap_error, np.sqrt(other * (1 - other) / gap.n_effective))
+    # A share without an event varies like half of one.
+    half = np.sqrt(0.5) / total.n_effective if total.metric.share else own_error
+    own_error = np.where(own_error == 0, half, own_error)
+    values = total.estimate, gap.estimate - (gap.fair_value or 0.0)
+    errors, df = (own_error, gap_error), (total.df, gap.df)
+    for value, error, of in zip(values, errors, df, strict=True):
         enough &= (error > 0) & np.isfinite(value)
-        last = np.full(value.size, number)
-        numbers += [value, error**2, gap.n_effective, result.df, last]
+        numbers += [value, error**2, gap.n_effective, of, np.full(value.size, number)]
     return np.where(enough, [*numbers, *independent_rows(total)], np.nan).T
 
 
@@ -675,8 +679,7 @@ class Monitor(Shown):
                     n, counted = track.rows
                     estimate, ends = counted / n, betting_sequence(n, counted, alpha)
                 columns[what] = estimate
-                in_unit = share and what == "level"
-                bounds = (0.0, 1.0) if in_unit else (-np.inf, np.inf)
+                bounds = (0.0, 1.0) if share and what == "level" else (-np.inf, np.inf)
                 columns[f"{what}_low"], columns[f"{what}_high"] = np.clip(ends, *bounds)
             frames.append(pd.DataFrame(columns))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

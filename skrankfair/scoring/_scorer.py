@@ -313,8 +313,7 @@ def _default_response(function: ScoreFunction) -> str | list[str]:
         return "predict"
     if decides:
         return list(AUDITED_RESPONSES)
-    on_scale = unwrapped(function.metric) in _ON_SCALE
-    return list(RESPONSES[1:] if on_scale else RESPONSES)
+    return list(RESPONSES[1:] if unwrapped(function.metric) in _ON_SCALE else RESPONSES)
 
 
 def make_fairness_scorer(

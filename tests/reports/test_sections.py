@@ -118,6 +118,26 @@ class TestRisk:
         (section,) = audit(**risks(n_rows=300), cluster=np.zeros(300)).sections
         assert section.paragraphs[0].startswith("There is too little data")
 
+    def test_are_corrected_over_the_columns(self):
+        rows = risks(n_rows=600)
+        labels = np.asarray(rows["sensitive_features"])
+        columns = pd.DataFrame({"one": labels, "other": np.arange(600) % 2})
+        given = rows | {"sensitive_features": columns, "cross": False}
+        sections = {s.title: s for s in audit(**given, threshold=0.5).sections}
+        test = marginal_outcome_test(**rows, threshold=0.5)
+        said = sections["Marginal outcomes: those just above 0.5000, by one"]
+        assert f"(p {pvalue(min(1, 2 * test.pvalue))})" in said.paragraphs[0]
+
+    def test_answer_the_question_of_equal_scores(self):
+        """Curves that cross have no gap in the mean."""
+        rng = np.random.default_rng(2)
+        score, group = rng.uniform(0.1, 0.9, 4000), np.arange(4000) % 2
+        chance = np.where(group, score, 0.5 + 0.3 * (score - 0.5))
+        report = audit(rng.random(4000) < chance, score, sensitive_features=group)
+        question, answer = report.answers[0]
+        assert question == "Do equal scores mean the same?"
+        assert answer.startswith("Equal scores do not mean equal outcomes (p <0.001).")
+
     def test_what_cannot_be_tested_is_a_note(self):
         report = audit(**risks(n_rows=300), threshold=2.0)
         titles = [section.title for section in report.sections]

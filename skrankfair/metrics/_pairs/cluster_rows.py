@@ -63,11 +63,10 @@ def sums_between(values: Array | None, *bounds: Array) -> list[Array]:
 
     `values` are columns of rows, (..., n); None counts rows.
     """
-    ends: Sequence[Array] = bounds
     if values is not None:
         before = cumulated(values)
-        ends = [before.take(bound, axis=-1) for bound in bounds]
-    return [high - low for low, high in itertools.pairwise(ends)]
+        bounds = tuple(before.take(bound, axis=-1) for bound in bounds)
+    return [high - low for low, high in itertools.pairwise(bounds)]
 
 
 def times(values: Array, item_weight: Array | None) -> Array:

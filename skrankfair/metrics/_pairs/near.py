@@ -57,10 +57,9 @@ def reach(
     def advance(rows: Any, jump: int) -> Array:
         """Jump where the place is near; return the numbers of these rows."""
         place = near[rows] + step * jump
-        inside = step * place <= step * bound[rows]
         difference = values.take(place, mode="clip") - origin[rows]
-        inside &= np.abs(difference) <= limits[rows]
-        at = np.flatnonzero(inside)
+        inside = step * place <= step * bound[rows]
+        at = np.flatnonzero(inside & (np.abs(difference) <= limits[rows]))
         moved = at if isinstance(rows, slice) else rows[at]
         near[moved] = place[at]
         return moved
