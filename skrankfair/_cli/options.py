@@ -281,7 +281,7 @@ def _add_plan(to: Parser) -> None:
     _add(to, "per-week", "N", text, type=float)
     text = (
         "share of the clusters of a week that were there before (default: 0); what "
-        "they add follows from the correlation within clusters of the pilot"
+        "they add follows from the pilot's --cluster, and is nothing without it"
     )
     _add(to, "returning", "P", text, type=float, default=0.0)
     _add(to, "json", "F", _JSON)

@@ -78,10 +78,10 @@ parity.plot()
 plt.show()
 
 # %%
-# The report shows what changed and what it cost, with intervals by user. Scores now
-# mean the same in every genre, and the logarithmic loss falls. The films of a genre
-# that is liked less now rank lower, so its better films lose more comparisons to films
-# of other genres: one kind of fairness is paid for with another.
+# The report shows what changed and what it cost, with intervals by user. That scores
+# mean something else by genre is no longer shown, and the logarithmic loss falls. The
+# films of a genre that is liked less now rank lower, so its better films lose more
+# comparisons to films of other genres: one kind of fairness is paid for with another.
 report = mitigation_report(
     before,
     after,
