@@ -390,9 +390,11 @@ class GroupEstimates(AddsUp, PilotData):
         If fewer than 15 of these are events (or fail to be), the end on their side is
         at least that of Jeffreys' interval, so that high levels hold, too. A share of
         rows that lacks events which as few other rows would show reaches at least as
-        far as one without events: ``1 - α^(1/n)``, n effective clusters and α the
-        probability beyond the end. In one list the members of a small group vary at
-        least as much as a sample of as many other items does.
+        far as one without events: ``1 - α^(1/n)``, α the probability beyond the end. n
+        are the effective clusters; without weights, of a group with events, their
+        geometric mean with the trials that these events show, or those of others in as
+        many clusters or rows, if they are fewer. In one list the members of a small
+        group vary at least as much as a sample of as many other items does.
         """
         warn_small(self)
         if method != "t" and self.metric.noise is not None:
