@@ -96,7 +96,6 @@ def _path(tmp_path):
 # files, n = 0, 1, 2, ..., until one of them has stored its day.
 KILLED = """
 import json, os, sys
-from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
 from tests.monitoring.test_monitor import DAYS, decisions
 
@@ -163,7 +162,6 @@ def test_a_killed_process_has_stored_a_day_or_not(path):
 # Copies of this process add days as fast as they can, and are killed at some moment.
 MOMENTS = """
 import json, os, random, signal, sys, time
-from skrankfair.metrics import selection_rate
 from skrankfair.monitoring import Monitor
 from tests.monitoring.test_monitor import DAYS, decisions
 

@@ -50,6 +50,11 @@ def pvalue(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def pvalue_in_text(value: float) -> str:
+    """Return a p-value within a sentence, such as "p = 0.020" or "p < 0.001"."""
+    return f"p = {pvalue(value)}".replace("= <", "< ")
+
+
 def interval(low: float, high: float, digits: int = 4) -> str:
     """Return an interval for a table."""
     return f"[{number(low, digits)}, {number(high, digits)}]"

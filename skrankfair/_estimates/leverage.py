@@ -344,14 +344,14 @@ def lack_events(sums: ClusterSums, own: Finalize, rest: Finalize) -> list[Array]
     """
     if not (degrees_of_freedom(sums, own)[1] < FEW_EVENTS).any():
         return [np.zeros((2, len(sums.groups)), dtype=bool), np.zeros((2, 1))]
-    shares = np.stack([sums.estimate(side) for side in (own, rest)])
-    sizes = np.stack([sums.supports[needs_of(f)[0]](*sums.totals) for f in (own, rest)])
     sides = _side_of_metric(sums, own), _side_of_metric(sums, rest)
     lacking = np.stack([added[0] > 0 for added in unseen(*sides)])
-    variance = np.stack([moments[0] for moments, _, _ in sides])
     number = np.stack([n_effective for _, n_effective, _ in sides])
     if sums.unweighted is not None:
         return [lacking, number]
+    variance = np.stack([moments[0] for moments, _, _ in sides])
+    shares = np.stack([sums.estimate(side) for side in (own, rest)])
+    sizes = np.stack([sums.supports[needs_of(f)[0]](*sums.totals) for f in (own, rest)])
     trials = quotient(shares * (1 - shares), variance)
     alike = np.fmin(quotient(number, number[::-1]), quotient(sizes, sizes[::-1]))
     seen = np.where(variance > 0, trials, number)

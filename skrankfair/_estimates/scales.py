@@ -440,9 +440,7 @@ class RatioScale(DifferenceScale):
         """
         (a, a_low, a_high), (b, b_low, b_high) = first, second
         low, high = super()._between(first, second)
-        least, most = (
-            np.sqrt(end * (2 * x - end)) for x, end in (first[:2], second[:2])
-        )
+        least, most = np.sqrt(a_low * (2 * a - a_low)), np.sqrt(b_low * (2 * b - b_low))
         low = np.where(b <= 0, least / b_high, np.where(a <= 0, 0.0, low))
         high = np.where(b <= 0, np.inf, np.where(a <= 0, a_high / most, high))
         unknown = np.isnan(a_low) | np.isnan(b_low) | ((a <= 0) & (b <= 0))

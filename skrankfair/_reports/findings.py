@@ -602,9 +602,7 @@ def answers(
         hints = any(f.conclusions for f in asked)
         enough = any(f.compared for f in asked)
         silent = "hinted" if hints else "silent" if enough else "too_little"
-        of_sections = dict.fromkeys(
-            s.answer for s in sections if s.question == question
-        )
+        of_sections = {s.answer: s for s in sections if s.question == question}
         sentences = sentences or [*of_sections] or [note(silent, number=len(tested))]
         said.append((question, " ".join(sentences + without_verdict(asked))))
     if undirected:

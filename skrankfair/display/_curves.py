@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates.formatting import label, pvalue
+from .._estimates.formatting import label, pvalue_in_text
 from .._inputs.validation import check_choice
 from . import _style as draw
 
@@ -293,7 +293,7 @@ class MonotonicityDisplay:
         words = "no verdict"
         if not np.isnan(test.pvalue):
             words = "not monotone" if test.rejected else "monotone"
-            words += f": p = {pvalue(test.pvalue)}".replace("= <", "< ")
+            words += f": {pvalue_in_text(test.pvalue)}"
         handles, _ = ax.get_legend_handles_labels()
         self.legend_, self.verdict_ = draw.entitled(ax, handles, legend, words)
         return self

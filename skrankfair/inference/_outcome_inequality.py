@@ -285,7 +285,7 @@ class OutcomeInequalityTest(ReadOnlyArrays):
         lines = [
             f"outcome_inequality_test: statistic {fmt.number(self.statistic, 2)}, "
             f"critical value {fmt.number(self.critical_value, 2)}, "
-            f"p = {fmt.pvalue(self.pvalue)}".replace("= <", "< ")
+            + fmt.pvalue_in_text(self.pvalue)
         ]
         if (worst := self.worst) is not None:
             (j, k), (a, b) = self.positions[worst], self.groups[worst]

@@ -216,7 +216,7 @@ def _block_of_each_group(total: GroupEstimates, number: int, least: float) -> Ar
     They are those of `Blocks` for the level and for the gap, then `independent_rows`.
     """
     gap, numbers = total.as_gap(), []
-    own_error, gap_error = total.standard_error, gap.standard_error
+    level_error, gap_error = total.standard_error, gap.standard_error
     enough = np.fmin(gap.n_effective, total.n_effective) >= least
     if total.metric.share and total.fair_value is None:
         # Expected by the rate of the larger side, as blocks that end with an event of
@@ -230,10 +230,10 @@ def _block_of_each_group(total: GroupEstimates, number: int, least: float) -> Ar
         # The smaller side may lack events, and varies as at the rate of the larger.
         gap_error = np.fmax(gap_error, np.sqrt(other * (1 - other) / gap.n_effective))
     # A share without an event varies like half of one.
-    half = np.sqrt(0.5) / total.n_effective if total.metric.share else own_error
-    own_error = np.where(own_error == 0, half, own_error)
+    half = np.sqrt(0.5) / total.n_effective if total.metric.share else level_error
+    level_error = np.where(level_error == 0, half, level_error)
     values = total.estimate, gap.estimate - (gap.fair_value or 0.0)
-    errors, df = (own_error, gap_error), (total.df, gap.df)
+    errors, df = (level_error, gap_error), (total.df, gap.df)
     for value, error, of in zip(values, errors, df, strict=True):
         enough &= (error > 0) & np.isfinite(value)
         numbers += [value, error**2, gap.n_effective, of, np.full(value.size, number)]
@@ -316,10 +316,11 @@ class Monitor(Shown):
     of enough events: blocks without one show no error, so a block has so many rows that
     three events, and three rows without, are expected of a group (or of its rest, if
     that is smaller) at the rate of the others, or ten are found, and the level of a
-    block without any varies like half of one. Where all rows of a cluster are events
-    together, `start` must be large enough for three such clusters. Only levels that are
-    shares of rows, with no two rows of a cluster, have a guarantee for any number of
-    rows, by betting (Waudby-Smith and Ramdas 2024). See `to_frame`.
+    block without any varies like half of one, its gap at least as at the rate of the
+    others. Where all rows of a cluster are events together, `start` must be large
+    enough for three such clusters. Only levels that are shares of rows, with no two
+    rows of a cluster, have a guarantee for any number of rows, by betting (Waudby-Smith
+    and Ramdas 2024). See `to_frame`.
 
     References
     ----------

@@ -279,9 +279,8 @@ class OutcomePairs(Pairs):
         """Return counts of focal rows, (1, 2, k), put in their bucket, (B, 2, k)."""
         if self.bucket is None:
             return counts
-        return (
-            counts * (self.bucket[rows] == np.arange(self.n_buckets)[:, None])[:, None]
-        )
+        is_in = self.bucket[rows] == np.arange(self.n_buckets)[:, None]
+        return counts * is_in[:, None]
 
     @cached_property
     def _all_worse(self) -> Array:
