@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
+from sklearn.exceptions import NotFittedError
 
 from ._estimates.scales import check_level
 from ._inputs.validation import Array, check_choice, check_number, warn_user
@@ -154,6 +155,8 @@ class FairnessConstrained:
     @property
     def table_(self) -> pd.DataFrame:
         """The compared numbers, one row per candidate, stored as arrays for skops."""
+        if not hasattr(self, "_columns"):
+            raise NotFittedError("table_ is there after a search of this refit=.")
         return pd.DataFrame(self._columns)
 
     def __repr__(self) -> str:

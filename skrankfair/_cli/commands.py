@@ -281,6 +281,10 @@ def _sizes(
 
 def _table_of_sizes(rows: list[dict[Hashable, Any]], largest: float, unit: str) -> str:
     """Return the sizes as a table of text, in words where no gap can be found."""
+
+    def in_words(weeks: float) -> str:
+        return "over ten years" if np.isinf(weeks) else fmt.count(weeks)
+
     cells = [
         [
             fmt.label(row["group"]),
@@ -289,7 +293,7 @@ def _table_of_sizes(rows: list[dict[Hashable, Any]], largest: float, unit: str) 
             else fmt.number(row["minimum_detectable"]),
             fmt.number(row["factor"], 2),
             fmt.count(row["n_clusters"]),
-            *([fmt.count(row["weeks"])] if "weeks" in row else []),
+            *([in_words(row["weeks"])] if "weeks" in row else []),
         ]
         for row in rows
     ]

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
+from reprlib import repr as shown
 from typing import Any
 
 import narwhals as nw
@@ -47,7 +48,8 @@ def union_of_labels(
         for text in first.keys() & second:
             raise ValueError(
                 "Results whose group labels differ only in type cannot be added; got "
-                f"{first[text]!r} and {second[text]!r}. Write the labels alike."
+                f"{first[text]!r} and {second[text]!r}. Write the labels alike: "
+                "those of a CSV file are numbers only if all of them are."
             )
     return tuple(sort_labels(list({*labels, *others})))
 
@@ -63,7 +65,7 @@ def number_of(label: Hashable, labels: Sequence[Hashable], name: str) -> int:
         return labels.index(label)
     except (ValueError, TypeError):
         raise ValueError(
-            f"{name} must be one of the groups {list(labels)}; got {label!r}."
+            f"{name} must be one of the groups {shown(list(labels))}; got {label!r}."
         ) from None
 
 

@@ -797,9 +797,9 @@ def audit(
         If columns have different lengths, values are not finite, labels are missing, a
         query is in two clusters, a metric is unknown or takes no `item_weight` that is
         given, the level is outside (0, 1), or a margin is not positive. For a `k` or an
-        engagement that no metric takes, for decisions other than 0 and 1, a `reference`
-        that is no group, a `cross` of one column, and for more than 500 levels of
-        `within`.
+        engagement that no metric takes, a threshold that none of a ranking takes, for
+        decisions other than 0 and 1, a `reference` that is no group, a `cross` of one
+        column, and for more than 500 levels of `within`.
 
     Warns
     -----
@@ -901,11 +901,11 @@ def audit(
         return audit_of_rows(rows, options, notes, lacking, say)
 
 
-def check_engagement(engagement: Any, chosen: Sequence[AuditMetric]) -> None:
-    """Raise a ValueError for engagement that no metric takes."""
-    if engagement is not None and not any(m.takes("engagement") for m in chosen):
+def check_taken(name: str, value: Any, of: str, chosen: Sequence[AuditMetric]) -> None:
+    """Raise a ValueError for an argument, for metrics `of` a kind, that none takes."""
+    if value is not None and not any(metric.takes(name) for metric in chosen):
         raise ValueError(
-            "engagement is for the accuracies only, and metrics has none of them; got "
+            f"{name} is for {of} only, and metrics has none of them; got "
             f"{', '.join(metric.name for metric in chosen)}."
         )
 
@@ -933,7 +933,9 @@ def audit_of_rows(
     may_leave_out = not_named(options.metrics)
     cuts = options.k, options.threshold
     chosen = chosen_metrics(options.metrics, options.task, *cuts, may_be_made=True)
-    check_engagement(rows.given.get("engagement"), chosen)
+    check_taken("engagement", rows.given.get("engagement"), "the accuracies", chosen)
+    if options.task == "ranking" and not options.impact_ratio:
+        check_taken("threshold", options.threshold, "rates of decisions", chosen)
     chosen, unfit = rows.fitting(chosen, may_leave_out)
     notes = [*notes, *unfit]
     if rows.data.ranking.n_queries > 1 and not rows.are_of_models:

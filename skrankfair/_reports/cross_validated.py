@@ -38,7 +38,7 @@ from .._inputs.validation import (
 from ..mitigation._wrapper import fit_clone, splits_of, warn_of_folds
 from ..scoring._score_function import COLUMNS, as_outcomes
 from ..scoring._scorer import AUDITED_RESPONSES
-from .audit import AuditReport, Margin, audit_of_rows, check_engagement
+from .audit import AuditReport, Margin, audit_of_rows, check_taken
 from .catalog import catalog, chosen_metrics, note
 from .findings import margins_of
 from .rows import AuditOptions, AuditRows, with_task
@@ -221,7 +221,9 @@ def audit_cv(
     outcome = to_vector(y, "y")
     y = outcome if np.ndim(y) > 1 else y
     # Which of them the task has is known with the scores.
-    check_engagement(engagement, chosen_metrics(metrics, task, k))
+    check_taken(
+        "engagement", engagement, "the accuracies", chosen_metrics(metrics, task, k)
+    )
     names = [n for n in (*COLUMNS, "groups", "within") if n in arguments]
     columns = resolved_columns(X, {n: arguments[n] for n in names}, y=y)
     lengths = {name: len(values) for name, values in columns.items()}

@@ -273,10 +273,14 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
     if not os.fspath(path):
         raise ValueError(f"path must name a file; got {path!r}.")
     path = Path(path)
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)
-    else:
-        _replace(Path(os.path.realpath(path)), content)
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+        else:
+            _replace(Path(os.path.realpath(path)), content)
+    except OSError as error:
+        # The error names the file that the caller knows.
+        raise OSError(error.errno, error.strerror, str(path)) from None
     return path
 
 
@@ -303,9 +307,6 @@ def _replace(path: Path, content: bytes) -> None:
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
                 shutil.copymode(path, unfinished)
             unfinished.replace(path)
-    except OSError as error:
-        # The error names the file that the caller knows.
-        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         with suppress(OSError):
             unfinished.unlink()

@@ -363,8 +363,9 @@ def references_of(
             label = values if len(columns) > 1 else values[0]
             of |= dict.fromkeys(names, _name(columns, label))
     if not of or not {*of.values()} <= {*groups} or given.keys() - {*chain(*sides)}:
+        labels = [*map(repr, groups)]
         raise ValueError(
-            f"reference must be one of the groups {groups}, or of several groupings "
-            f"one by column, such as {{'race': 'white'}}; got {reference!r}."
+            f"reference must be one of the groups {fmt.some(labels)}, or of several "
+            f"groupings one by column, such as {{'race': 'white'}}; got {reference!r}."
         )
     return of

@@ -315,9 +315,10 @@ class PrefixTest(ReadOnlyArrays):
         lists = "one list" if self.qid.size == 1 else f"{self.qid.size:,} lists"
         where = "" if self.qid.size == 1 else f" of query {fmt.label(self.qid[worst])}"
         return (
-            f"{fmt.label(self.group)} at the top of {lists}: p = "
-            f"{fmt.pvalue(self.pvalue)}\nleast likely: {self.count[worst, place - 1]:g}"
-            f" in the first {place}{where} (probability {self.statistic:.3g})"
+            f"{fmt.label(self.group)} at the top of {lists}: "
+            f"{fmt.pvalue_in_text(self.pvalue)}\nleast likely: "
+            f"{self.count[worst, place - 1]:g} in the first {place}{where} "
+            f"(probability {self.statistic:.3g})"
         )
 
 

@@ -112,6 +112,8 @@ def test_of_standard_output_leave_the_files(
     if fault == "full":
         if not Path("/dev/full").exists():
             pytest.skip("a full device is there on Linux only")
+        assert main(["audit", file, *FAST, "--json", "/dev/full"]) == status
+        assert "skrankfair: /dev/full cannot be written" in capsys.readouterr().err
         writing = os.open("/dev/full", os.O_WRONLY)
     else:
         reading, writing = os.pipe()

@@ -125,7 +125,7 @@ def test_a_group_at_the_bottom():
     group, score = np.repeat(["m", "f"], [20, 20]), np.arange(40, 0, -1)
     result = prefix_test(score, sensitive_features=group, group="f")
     assert result.pvalue < 1e-9
-    assert "0 in the first 20" in repr(result)
+    assert "one list: p < 0.001\nleast likely: 0 in the first 20 (" in repr(result)
     assert prefix_test(score, sensitive_features=group, group="m").pvalue == 1.0
     who = {"sensitive_features": np.r_[group, group[::-1]], "group": "f"}
     two = prefix_test(np.r_[score, score], **who, qid=np.repeat(["x", "y"], 40), k=10)

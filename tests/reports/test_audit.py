@@ -285,6 +285,7 @@ class TestMissing:
         ({"k": 0}, r"k must be an integer in \[1, inf\]; got 0"),
         ({"metrics": "share_at_k"}, "k must be given for share_at_k"),
         ({"k": 3, "qid": None}, "k must be None for task='risk'"),
+        ({"threshold": 0.5}, "threshold is for rates of decisions only.*got pairwise"),
         ({"task": "rating"}, "task must be"),
         ({"favorable": "up"}, "favorable must be"),
         ({"task": "decision"}, "y_score must be 0 or 1 for task='decision'; got"),
