@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _SIDES = {"closer to fair": 1.0, "further from fair": -1.0}
 _LOSSES = ("log loss", "mean squared error")
-_NARROW = 5.0  # inches: in narrower figures panels are one below the other
 # A cost that is this many times the median cost is written as a number instead.
 _OUTLYING = 10
 
@@ -85,8 +84,8 @@ class MitigationDisplay:
         Parameters
         ----------
         axes : sequence of three matplotlib Axes or None, default=None
-            None creates a new figure. The Axes are for the disparities, their changes
-            and the costs.
+            None creates a new figure, with one below the other. The Axes are for the
+            disparities, their changes and the costs.
         legend : bool, default=True
             False draws none.
 
@@ -100,14 +99,15 @@ class MitigationDisplay:
         ValueError
             If `axes` are not three axes.
         """
-        n_rows, n_costs = len(self.disparities), len(self.costs)
+        moved, costs = self.disparities, self.costs
         if axes is None:
-            axes = _new_axes(n_rows, n_costs)
+            high, cost = draw.heights_of(len(moved), len(costs))
+            panels = [["moved"], ["change"], ["cost"]]
+            axes = draw.new_panels(panels, [high, high, cost])
         self.axes_ = draw.check_axes(
             axes, ("the disparities", "their changes", "the costs")
         )
         self.figure_ = self.axes_[0].figure
-        moved, costs = self.disparities, self.costs
         labels = [
             f"{metric}: {label(group)}"
             for metric, group in zip(moved["metric"], moved["group"], strict=True)
@@ -154,15 +154,6 @@ class MitigationDisplay:
             sides=("worse", "better"),
             pvalue_name="corrected p",
         )
-
-
-def _new_axes(n_rows: int, n_costs: int) -> list[Axes]:
-    """Return the axes of three panels, one below the other in a narrow figure."""
-    moved, cost = draw.heights_of(n_rows, n_costs)
-    mosaic, heights = [["moved", "change"], ["cost", "cost"]], [moved, cost]
-    if draw.setting("figure.figsize")[0] < _NARROW:
-        mosaic, heights = [["moved"], ["change"], ["cost"]], [moved, moved, cost]
-    return draw.new_panels(mosaic, heights)
 
 
 def _leave_out(ax: Axes, costs: GroupEstimatesDisplay) -> list[Text]:
