@@ -394,7 +394,9 @@ def run(arguments: argparse.Namespace) -> int:
         with progress() as say:
             answer, status = COMMANDS[arguments.command](arguments, say)
     except (ImportError, ValueError) as error:
-        raise InputError(str(error)) from None
+        from_0 = " Rows count from 0, below the header."
+        named = re.search(r"\brow \d", str(error))
+        raise InputError(f"{error}{from_0 if named else ''}") from None
     try:
         for name, path in outputs.items():
             getattr(answer, f"to_{name}")(path)

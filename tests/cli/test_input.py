@@ -245,7 +245,7 @@ HEADER = b"clicked,score,region,session\n"
         (written(HEADER + b"1,2,a,1\n1,2\n"), "must not have missing labels; row 1"),
         (changed(score="abc"), "'score' (--y-score) must hold numbers, or only yes"),
         (changed(score=np.nan), "y_score must be finite (no NaN, no infinity); got"),
-        (changed(score="inf"), "got inf in row 5"),
+        (changed(score="inf"), "in row 5 (1 such value). Rows count from 0, below"),
         (changed(session=""), "qid must not have missing labels; row 5"),
     ],
 )
