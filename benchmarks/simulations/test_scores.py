@@ -72,6 +72,31 @@ def test_intervals_of_shares_are_inside_and_hold_the_smoothed_curve():
     assert np.mean(missed) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 60)
 
 
+@pytest.mark.parametrize("alike", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("unequal", [False, True])
+def test_intervals_of_curves_of_clusters_hold_rare_events(alike, unequal):
+    """Of 12 to 40 clusters of many rows, alike within or not, the share is 2%."""
+    missed, width = [], []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n_clusters = 12 if seed % 2 else 40
+        size = rng.pareto(1.2, n_clusters) + 0.2 if unequal else np.ones(n_clusters)
+        size = 1 + (100 * size / size.mean()).astype(int)
+        of_cluster = np.full(n_clusters, 0.02)
+        if alike:
+            of_cluster = rng.beta(*np.array([0.02, 0.98]) * (1 / alike - 1), n_clusters)
+        cluster = np.repeat(np.arange(n_clusters), size)
+        y = (rng.random(cluster.size) < of_cluster[cluster]).astype(float)
+        options = {"cluster": cluster, "cluster_weight": "row", "bandwidth": 0.3}
+        curve = nadaraya_watson(y, rng.random(y.size), [0.5], **options)
+        (low,), (high,) = curve.confidence_interval()
+        missed.append(low > 0.02 or high < 0.02)
+        width.append(high - low)
+    assert np.mean(missed) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+    if not (alike or unequal):  # such rows are no fewer than their number
+        assert np.median(width) < 0.08
+
+
 @pytest.mark.parametrize("metric", [positive_rate_shift, rank_shift])
 @pytest.mark.parametrize("biased", [True, False])
 def test_shifts(metric, biased):

@@ -167,7 +167,10 @@ class ContrastTest(AddsUp, ABC):
         """Return intervals of values, of shares with effective numbers of clusters."""
         value, error, _ = values
         if effective is not None and self._are_shares:
-            return share_interval(value, error, effective, quantile)
+            with np.errstate(divide="ignore"):
+                rows = 1 / self.sums.independent_errors()[: len(self.groups)]
+            rows = rows.reshape(value.shape)
+            return share_interval(value, error, effective, rows, quantile)
         return ConfidenceInterval(value - quantile * error, value + quantile * error)
 
     @property

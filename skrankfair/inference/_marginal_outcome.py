@@ -200,8 +200,8 @@ class MarginalOutcomeTest(ContrastTest):
     ) -> ConfidenceInterval:
         """Return an interval of the marginal outcome of each group on its own.
 
-        Inside [0, 1] for outcomes that are (Clopper and Pearson's, for effective
-        numbers of clusters).
+        Inside [0, 1] for outcomes that are (Clopper and Pearson's, for the geometric
+        mean of the effective clusters and of what the standard error is worth).
 
         Parameters
         ----------
@@ -422,8 +422,8 @@ def marginal_outcome_test(
     cluster-robust, and at least that of independent rows which have the same mean
     outcome in all groups, ``p (1 - p) Σ l²``, where there are two outcomes: a few alike
     outcomes are not taken for certainty. Values and intervals of outcomes in [0, 1]
-    stay there (Clopper and Pearson's, with effective numbers of clusters, ``1 / Σ_m
-    l_m²``).
+    stay there (Clopper and Pearson's; the number is what the standard error is worth,
+    and of clusters its geometric mean with that of effective ones, ``1 / Σ_m l_m²``).
     One or two distinct scores above the threshold tell no value at it: of scores with a
     few levels take the last level that is accepted for the threshold.
     Differences have Student's t with Welch's degrees of freedom from these numbers less

@@ -562,13 +562,13 @@ def predictive_parity_test(
     outcomes of shares p and 1 - p, that number times p (1 - p) is at least one.
 
     The curves are local quadratic fits to one group each, inside the range of the
-    outcomes, with Clopper and Pearson's bands for effective numbers of clusters where
-    outcomes are in [0, 1]. ``curve="nadaraya_watson"`` has ``f_g(s) = Σ_m A_m / Σ_m
-    B_m``, ``A_m = 1/n_m Σ_i Y_mi K(u)`` and B_m the same without Y. With ``ψ_m = sqrt(M
-    / (M - 1)) (A_m - f B_m) / Σ B`` for the M clusters of a group, the covariance of
-    two curves is ``Σ_m ψ_m ψ'_m``; differences have Student's t with Welch's degrees of
-    freedom, from the effective clusters minus one, and a point that rests on fewer than
-    two has no test.
+    outcomes. Where these are in [0, 1] the bands are Clopper and Pearson's of what the
+    standard error is worth, and of clusters of its geometric mean with their number.
+    ``curve="nadaraya_watson"`` has ``f_g(s) = Σ_m A_m / Σ_m B_m``, ``A_m = 1/n_m Σ_i
+    Y_mi K(u)`` and B_m the same without Y. With ``ψ_m = sqrt(M / (M - 1)) (A_m - f B_m)
+    / Σ B`` for the M clusters of a group, the covariance of two curves is ``Σ_m ψ_m
+    ψ'_m``; differences have Student's t with Welch's degrees of freedom, from the
+    effective clusters minus one, and a point that rests on fewer than two has no test.
 
     References
     ----------

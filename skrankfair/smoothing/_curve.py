@@ -120,7 +120,9 @@ class SmoothCurve(ReadOnlyArrays):
         ConfidenceInterval
             ``low`` and ``high``, each of shape (J,): Student's t with the effective
             clusters minus one as degrees of freedom; for outcomes in [0, 1] Clopper and
-            Pearson's with an effective number of clusters, inside [0, 1].
+            Pearson's, inside [0, 1], of as many rows as the standard error is worth;
+            of clusters the geometric mean of this and of their effective number, since
+            few events do not show how much alike their rows are.
 
         Raises
         ------
@@ -131,7 +133,9 @@ class SmoothCurve(ReadOnlyArrays):
         reach = t_quantile(confidence_level, effective - 1)
         y = self._sample.y
         if y.min() >= 0 and y.max() <= 1 and get_kernel(self.kernel).order <= 2:
-            return share_interval(self.estimate, self.standard_error, effective, reach)
+            most = self._sample.share.max() * get_kernel(self.kernel)(np.zeros(1))
+            values = self.estimate, self.standard_error
+            return share_interval(*values, effective, self.mass / most, reach)
         scale = PlainScale(self.estimate, self.standard_error)
         return ConfidenceInterval(*scale.ends(reach, effective - 1))
 
@@ -180,17 +184,20 @@ class SmoothCurve(ReadOnlyArrays):
 
 
 def share_interval(
-    share: Array, standard_error: Array, effective: Array, quantile: Array
+    share: Array, standard_error: Array, clusters: Array, rows: Array, quantile: Array
 ) -> ConfidenceInterval:
-    """Return intervals of means in [0, 1] with effective numbers of rows.
+    """Return intervals of means in [0, 1], by effective numbers of clusters and rows.
 
-    Those of Clopper and Pearson (Korn and Graubard 1998). The number is that of the
-    standard error, or of the weights if that is smaller: a share of 0 or 1 has the
-    interval of so many rows.
+    Those of Clopper and Pearson (Korn and Graubard 1998). The standard error says what
+    number of rows it is worth, at most `rows`. Clusters may be more alike than the few
+    events show, so that it is also at most the geometric mean of this number and that
+    of clusters, of which a share of 0 or 1 has the interval.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        number = np.fmin(share * (1 - share) / standard_error**2, effective)
-        number = np.where((share <= 0) | (share >= 1), effective, number)
+        number = share * (1 - share) / standard_error**2
+        number = np.fmin(number, np.fmax(clusters, rows))
+        number = np.fmin(number, np.sqrt(clusters * number))
+        number = np.where((share <= 0) | (share >= 1), clusters, number)
         tail, successes = special.ndtr(-quantile), share * number
         low = special.betaincinv(successes, number - successes + 1, tail)
         high = special.betainccinv(successes + 1, number - successes, tail)
