@@ -762,8 +762,9 @@ def audit(
         What becomes of rows without an outcome, score or label that is needed (NaN or
         None). "raise" refuses them, "drop" leaves them out, and "group" makes those
         without a label the group "missing" and leaves out the others. The result and a
-        warning say how many there are. A row that lacks its outcome alone keeps its
-        place in the ranking, except where a metric needs no outcomes.
+        warning say how many there are. A row that lacks its outcome alone counts in
+        who is selected (`selection_rate` and `impact_ratio`), and keeps its place in a
+        ranking where metrics look at places.
     impact_ratio : bool, default=False
         Whether to add the impact ratios of the four-fifths rule, by category and
         crossed, as local rules of hiring audits ask for them: the selection rate of
@@ -896,7 +897,11 @@ def audit(
     columns = {name: given[name] for name in ("y_true", "y_score", *COLUMNS, "within")}
     columns, notes, lacking = without_missing(columns, missing, "y_true")
     rows = AuditRows.of(columns, cross=cross, placed="y_true" in lacking)
-    options = with_task(options, rows.qid, rows.data.ranking.score)
+    if "y_true" in lacking:
+        known = {**columns, "y_true": np.zeros(len(columns["y_score"]))}
+        rows = replace(rows, scored=AuditRows.of(known, cross=cross))
+    score = (rows.scored or rows).data.ranking.score
+    options = with_task(options, rows.qid, score)
     with progress_shown(progress) as say:
         return audit_of_rows(rows, options, notes, lacking, say)
 
@@ -942,6 +947,8 @@ def audit_of_rows(
         rows.data.clusters_of_queries()  # raises for a query of several clusters
     if may_leave_out and options.task == "risk" and options.threshold is None:
         notes.append(note("threshold"))
+    if rows.scored is not None and options.task != "ranking":
+        notes.append(note("unobserved"))
     margins = margins_of(options.margin, chosen, options.confidence_level)
     references = references_of(options.reference, rows.groups, rows.sides)
     results = {}
@@ -949,7 +956,8 @@ def audit_of_rows(
         say(f"{i} of {len(chosen)} metrics: {metric.name}")
         with collected_warnings() as collected:
             result = rows.measured(metric)
-        results[metric.name] = replace(result, missing=lacking)
+        known = rows.scored is None or not metric.of_scores
+        results[metric.name] = replace(result, missing=lacking if known else {})
         # Where these are undefined, notes of a whole report say so.
         in_notes = options.task in metric.on_request or not metric.by_group
         said = [metric.name + text.removeprefix(result.name) for _, text in collected]

@@ -98,6 +98,11 @@ class AuditMetric:
         undecided = self.decided and threshold is None and task == "risk"
         return task in self.tasks and not undecided
 
+    @property
+    def of_scores(self) -> bool:
+        """Whether it is a rate of decisions that needs no outcome."""
+        return self.decided and not self.merit
+
     def takes(self, parameter: str) -> bool:
         """Return whether the function has a parameter of that name."""
         return parameter in inspect.signature(self.ordered or self.function).parameters

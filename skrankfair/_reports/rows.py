@@ -69,7 +69,8 @@ def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
     Raises
     ------
     ValueError
-        For decisions that are not 0 or 1, or places where there are none.
+        For decisions that are not 0 or 1, a threshold that all scores reach, or none,
+        or places where there are none.
     """
     task, favorable, k = options.task, options.favorable, options.k
     other = y_score[~np.isin(y_score, (0, 1))]
@@ -87,6 +88,12 @@ def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
         raise ValueError(
             "threshold must be in (0, 1] for decisions of 0 or 1, which it would make "
             f"all alike; got {threshold:g}."
+        )
+    one_side = np.unique(y_score >= threshold).size == 1
+    if task == "risk" and options.threshold is not None and one_side:
+        raise ValueError(
+            f"threshold must have scores on both sides; got {threshold:g}, and scores "
+            f"from {y_score.min():.4g} to {y_score.max():.4g}."
         )
     if k is not None and task != "ranking":
         raise ValueError(
@@ -115,6 +122,9 @@ class AuditRows:
         with others.
     levels : Groups or None
         The levels of the column that is held fixed, for each row of the caller.
+    scored : AuditRows or None
+        The rows with those whose outcome alone is unknown, where there are such, for
+        rates of decisions that need no outcome.
     """
 
     columns: Mapping[str, Any]
@@ -124,6 +134,7 @@ class AuditRows:
     groupings: Mapping[str, Any]
     sides: Mapping[tuple[str, ...], Sequence[str]]
     levels: Any
+    scored: AuditRows | None = None
 
     @classmethod
     def of(
@@ -218,6 +229,8 @@ class AuditRows:
 
         Its errors are those of users alone where it takes no items.
         """
+        if self.scored is not None and metric.of_scores:
+            return self.scored.measured(metric)
         options = dict(metric.options)
         if metric.takes("engagement"):
             options["engagement"] = self.given.get("engagement")

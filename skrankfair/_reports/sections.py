@@ -278,6 +278,7 @@ def impact_sections(
     Local Law 144 of 2021, and § 5-300 of the rules of its department of consumer
     protection).
     """
+    rows = rows.scored or rows
     selected, rate, meaning = _selected(rows, options)
     units = {name: rows.columns[name] for name in ("cluster", "sample_weight")}
     words = [meaning, table()["sections"]["impact"]["method"]]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import norm
 
 from skrankfair import AuditReport, audit, metrics
 from skrankfair._estimates import formatting as fmt
@@ -248,6 +249,22 @@ class TestMissing:
             gap = found.results[name].estimate - fewer.results[name].estimate
             assert np.abs(gap).max() > 1e-6
 
+    def test_those_without_an_outcome_are_selected_or_not(self):
+        _, lacking = self.columns()
+        given = {**lacking, "metrics": ["selection_rate", "brier_score"], "qid": None}
+        given["y_true"] = np.where(lacking["y_score"] < 0.5, np.nan, given["y_true"])
+        given["y_score"] = norm.cdf(lacking["y_score"])
+        options = {"threshold": 0.6, "missing": "drop", "impact_ratio": True}
+        with pytest.warns(UserWarning, match="left out"):
+            found = audit(**given, **options)
+        del given["metrics"], given["qid"], given["y_true"], options["impact_ratio"]
+        with pytest.warns(UserWarning, match="left out"):
+            expected = metrics.selection_rate(None, **given, **options)
+        same(found.results["selection_rate"], expected)
+        same(found.rates, expected)
+        assert found.results["brier_score"].support.sum() == found.n_rows < 1000
+        assert "counts the rows without an outcome" in str(found)
+
     def test_group_keeps_rows_without_a_label(self):
         whole, lacking = self.columns()
         with pytest.warns(UserWarning, match="30 of 1,200 rows have no label.*'miss"):
@@ -285,6 +302,10 @@ class TestMissing:
         ({"k": 0}, r"k must be an integer in \[1, inf\]; got 0"),
         ({"metrics": "share_at_k"}, "k must be given for share_at_k"),
         ({"k": 3, "qid": None}, "k must be None for task='risk'"),
+        (
+            {"threshold": 9, "task": "risk"},
+            "must have scores on both sides; got 9, and",
+        ),
         ({"threshold": 0.5}, "threshold is for rates of decisions only.*got pairwise"),
         ({"task": "rating"}, "task must be"),
         ({"favorable": "up"}, "favorable must be"),
