@@ -189,7 +189,7 @@ class MitigationReport(Formats):
             for move in named
             if move in moved.groups
         ] or ["No disparity moved beyond chance."]
-        return [f"{title}: {text}" if self.goal else text for text in said]
+        return [f"{title}: {' '.join(said)}"] if self.goal else said
 
     def _parity(self) -> list[str]:
         """Return what the tests of predictive parity say, if there are any."""
@@ -298,10 +298,10 @@ def _in_words(rows: pd.DataFrame, still: bool = False) -> str:
         return f"{_in_words(rows[:3])}; and {len(rows) - 3} more in the table"
     said = []
     for row in rows.itertuples():
-        of = f" of {fmt.label(row.group)}" if row.kind == "disparity" else ""
+        gap = f"gap of {fmt.label(row.group)} in " if row.kind == "disparity" else ""
         before, after, change, interval, _ = _numbers(row)
         values = f"{before} → {after} (change {change} {interval})"
-        said.append(f"{_title(row.metric)}{of} {values}")
+        said.append(f"{gap}{_title(row.metric)} {values}")
     return "; ".join(said)
 
 

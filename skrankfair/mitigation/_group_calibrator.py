@@ -574,7 +574,8 @@ class _GroupCalibrated(ModelWrapper):
             return calibrator.set_params(sensitive_features=None, cluster=None)
         # The score of a classifier rises with this outcome: its curve must not fall.
         monotonic = isinstance(self, ClassifierMixin)
-        return GroupCalibrator(self.calibrator, monotonic=monotonic)
+        calibrator = GroupCalibrator(self.calibrator, monotonic=monotonic)
+        return calibrator.set_params(cluster_weight="row")
 
     def _fit(self, rows: FitRows) -> None:
         """Fit models and calibrators."""
@@ -630,8 +631,9 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
         if they are not.
     cluster : str, callable, True or None, default=None
         Where the independent units, such as users, come from, in the same way; only
-        `fit` needs them. No unit is in both the training and the test part of a fold,
-        and all units have the same weight.
+        `fit` needs them. No unit is in both the training and the test part of a fold.
+        All rows have the same weight, as in the model; a `GroupCalibrator` that is
+        passed gives it to units, unless it has ``cluster_weight="row"``.
     cv : int, splitter, iterable or None, default=None
         How to split into folds. None means 5 folds; an integer means so many folds of
         whole clusters, shuffled (always in the same way), each with its share of every
@@ -769,8 +771,9 @@ class GroupCalibratedRegressor(ScoresByGroup, RegressorMixin, _GroupCalibrated):
         if they are not.
     cluster : str, callable, True or None, default=None
         Where the independent units, such as users, come from, in the same way; only
-        `fit` needs them. No unit is in both the training and the test part of a fold,
-        and all units have the same weight.
+        `fit` needs them. No unit is in both the training and the test part of a fold.
+        All rows have the same weight, as in the model; a `GroupCalibrator` that is
+        passed gives it to units, unless it has ``cluster_weight="row"``.
     cv : int, splitter, iterable or None, default=None
         How to split into folds. None means 5 folds; an integer means so many folds of
         whole clusters, shuffled (always in the same way), each with its share of every

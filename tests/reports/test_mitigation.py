@@ -60,7 +60,7 @@ class TestGoal:
         pd.testing.assert_frame_equal(report.to_frame(), plain.to_frame())
         sentences = report._sentences()
         assert sentences[0].startswith("Goal, calibration: Closer to fair: ")
-        assert "calibration in the large of a 0.191" in sentences[0]
+        assert "gap of a in calibration in the large 0.191" in sentences[0]
         places = [
             next(i for i, said in enumerate(sentences) if said.startswith(start))
             for start in ("Goal", "Equal outcomes", "Cost", "What else moved")
