@@ -211,6 +211,12 @@ class PairedDifference:
     second: Finalize
     needs: tuple[int, ...]  # the numbers of the supports that both need
 
+    @classmethod
+    def of(cls, first: Finalize, second: Finalize) -> PairedDifference:
+        """Return the difference of two functions, which needs the supports of both."""
+        needs = dict.fromkeys((*needs_of(first), *needs_of(second)))
+        return cls(first, second, tuple(needs))
+
     @property
     def parts(self) -> tuple[Finalize, Finalize]:
         """The two metrics."""
@@ -227,8 +233,7 @@ def minus_rest(of: Finalize, n_supports: int) -> PairedDifference:
 
     `n_supports` is the number of supports that come before those of the rest.
     """
-    rest = OfRest(of, n_supports)
-    return PairedDifference(of, rest, (*needs_of(of), *rest.needs))
+    return PairedDifference.of(of, OfRest(of, n_supports))
 
 
 def ratios_minus_rest(
@@ -239,7 +244,7 @@ def ratios_minus_rest(
     The columns of the rest follow those of the group.
     """
     rest = MeanOfRatios(n_buckets, 2, shared_weight, (1,), due and due + 4)
-    return PairedDifference(MeanOfRatios(n_buckets, due=due), rest, (0, 1))
+    return PairedDifference.of(MeanOfRatios(n_buckets, due=due), rest)
 
 
 @stored("LastColumn")

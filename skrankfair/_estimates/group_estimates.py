@@ -27,7 +27,7 @@ from .estimates import (
     one_test,
     permutation_test,
 )
-from .finalize import PairedDifference, PositionMean, needs_of
+from .finalize import PairedDifference, PositionMean
 from .leverage import FEW_EVENTS, degrees_of_freedom, uneven_errors, unseen_of
 from .metric import (
     Metric,
@@ -499,7 +499,7 @@ class GroupEstimates(AddsUp, PilotData):
         metric, slope = self.metric, self.metric.slope
         if slope is not None:
             base, name = metric.finalize, f"{self.name}_without_slope"
-            tested = PairedDifference(base, slope, needs_of(base))
+            tested = PairedDifference.of(base, slope)
             return replace(self, metric=metric.as_difference(name, tested, base=base))
         if self.fair_value is not None:
             return self

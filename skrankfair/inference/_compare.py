@@ -53,18 +53,16 @@ def _difference(
     size = a.sums.by_group.shape[1], a.sums.shared.size
 
     def beside(of: Finalize, second: bool) -> Beside | PairedDifference:
+        if isinstance(of, PairedDifference):
+            return PairedDifference.of(*(beside(part, second) for part in of.parts))
         before = len(a.sums.supports) if second else 0
         needs = tuple(before + number for number in needs_of(of))
-        if isinstance(of, PairedDifference):
-            first, last = (beside(part, second) for part in of.parts)
-            return PairedDifference(first, last, needs)
         return Beside(of, *size, second=second, needs=needs)
 
     def minus(one: Finalize, other: Finalize) -> PairedDifference:
-        parts = beside(one, False), beside(other, True)
-        needs = parts[0].needs + parts[1].needs
-        known = tuple(number for number in needs if number < len(sums.supports))
-        return PairedDifference(*parts, known)
+        both = PairedDifference.of(beside(one, False), beside(other, True))
+        known = tuple(number for number in both.needs if number < len(sums.supports))
+        return replace(both, needs=known)
 
     difference = minus(a.metric.finalize, b.metric.finalize)
     fields: dict[str, Any] = {"support": Beside(a.metric.support, *size)}

@@ -159,7 +159,7 @@ def _stratum(result: GroupEstimates, bucket: int) -> GroupEstimates:
             shared_weight=of_rest.shared_weight,
             needs=(of_stratum if of_stratum < n_supports else 1,),
         )
-        against_rest = PairedDifference(finalize, rest, (*needs, *rest.needs))
+        against_rest = PairedDifference.of(finalize, rest)
     of_all: Any = metric.support
     column = of_all.start + bucket
     one = replace(

@@ -106,10 +106,8 @@ def test_two_results_side_by_side(name):
     other = replace(one, values=one.values * change)
     size = one.n_columns, one.shared.shape[1]
     second = (len(sums_of(one).supports),)
-    finalize = PairedDifference(
-        Beside(RATIO, *size),
-        Beside(RATIO, *size, second=True, needs=second),
-        (0, *second),
+    finalize = PairedDifference.of(
+        Beside(RATIO, *size), Beside(RATIO, *size, second=True, needs=second)
     )
 
     def expected(left, right):
