@@ -27,7 +27,7 @@ from .._inputs.validation import (
 )
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
-from .finalize import NOTHING, Finalize, PairedDifference, quotient, shares_of
+from .finalize import NOTHING, Finalize, PairedDifference, parts_of, quotient
 from .leverage import (
     FEW_EVENTS,
     contrast_degrees,
@@ -388,15 +388,15 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     estimate, error = result.estimate, result.standard_error
     scale, (skewness, rare) = PlainScale(estimate, error), skewness_of(result)
     event = np.where(rare, skewness, 0.0)
-    if metric.share or metric.parts is not None or shares_of(metric.finalize):
+    if metric.of_shares:
         side_df = None if sums.kind == "item" else df
         of_rows = metric.of_rest is not None
         scale = _scale_of_share(sums, metric.finalize, side_df, of_rows)
         if isinstance(scale, ShareScale) and metric.counted:
             scale = replace(scale, n_effective=result.n_effective)
         if metric.against_rest is not None:
-            parts = metric.against_rest.parts
-            (scale,) = _with_unseen(sums, [scale], parts, of_rows)
+            value_and_rest = metric.against_rest.parts
+            (scale,) = _with_unseen(sums, [scale], value_and_rest, of_rows)
     elif metric.positive:
         scale = PositiveScale(estimate, error, scale, event)
     elif metric.noise is not None:
@@ -428,8 +428,8 @@ def _scale_of_share(
         correlation = correlation_in(error, a, b)
         a, b = _with_unseen(sums, [a, b], share.parts, of_rows)
         return DifferenceScale(estimate, error, a, b, correlation)
-    if shares := shares_of(share):
-        a, b = (_scale_of_share(sums, each) for each in shares)
+    if parts := parts_of(share):
+        a, b = (_scale_of_share(sums, part) for part in parts)
         return MeanScale(estimate, error, a, b, correlation_in(2 * error, a, b))
     own_df, effective = degrees_of_freedom(sums, share)
     trials, lacking = trials_due(share, *sums.totals)
@@ -438,23 +438,25 @@ def _scale_of_share(
 
 
 def _with_unseen(
-    sums: ClusterSums, sides: list[Any], parts: tuple[Finalize, ...], of_rows: bool
-) -> list[Any]:
-    """Return shares, a value and maybe its rest, with what each lacks of the other.
+    sums: ClusterSums, sides: Sequence[Any], shares: Sequence[Finalize], of_rows: bool
+) -> Sequence[Any]:
+    """Return the scales of a value and maybe its rest, with what each share lacks.
 
-    Means of two shares have what each of these lacks; gaps have their own sides.
+    `shares` are the functions of both. A share lacks events that the other shows, and
+    so does each of the two of a mean: balanced accuracy has two values and two rests.
+    The two sides of a difference of gaps have what their own shares lack already.
     """
-    if isinstance(sides[0], DifferenceScale):
-        of_parts = zip(*map(shares_of, parts), strict=True)
-        for name, shares in zip(("first", "second"), of_parts, strict=False):
-            known = [getattr(side, name) for side in sides]
-            known = _with_unseen(sums, known, shares, of_rows)
-            both = zip(sides, known, strict=True)
-            sides = [replace(side, **{name: share}) for side, share in both]
+    if isinstance(shares[0], PairedDifference):
         return sides
-    more = unseen_of_items(sums, parts)
+    if parts_of(shares[0]):
+        scales = zip(*((side.first, side.second) for side in sides), strict=True)
+        parts = zip(scales, zip(*map(parts_of, shares), strict=True), strict=True)
+        both = [_with_unseen(sums, some, pair, of_rows) for some, pair in parts]
+        of_sides = zip(sides, *both, strict=True)
+        return [replace(side, first=a, second=b) for side, a, b in of_sides]
+    more = unseen_of_items(sums, shares)
     none = np.zeros(more.shape)
-    lacking, trials = lack_events(sums, *parts) if of_rows else [none > 0, none]
+    lacking, trials = lack_events(sums, *shares) if of_rows else [none > 0, none]
     of_sides = zip(sides, more, lacking, trials, strict=False)
     return [
         replace(

@@ -19,7 +19,8 @@ Totals = tuple[Array, Array]
 #: and the shared ones only, and the function must accept complex totals (it is
 #: differentiated by a complex step). An attribute ``needs`` has the places in
 #: `ClusterSums.supports` of the supports without which there is no estimate; without
-#: it that is the first. An attribute ``shares`` has the two shares whose mean it is.
+#: it that is the first. An attribute ``parts`` has the two functions whose difference
+#: (of a `PairedDifference`) or mean it is.
 Finalize = Callable[[Array, Array], Array]
 
 
@@ -28,9 +29,9 @@ def needs_of(finalize: Finalize) -> tuple[int, ...]:
     return tuple(getattr(finalize, "needs", (0,)))
 
 
-def shares_of(finalize: Finalize) -> tuple[Finalize, ...]:
-    """Return the two shares whose mean a metric is; none if it is no such mean."""
-    return tuple(getattr(finalize, "shares", ()))
+def parts_of(finalize: Finalize) -> tuple[Finalize, ...]:
+    """Return the two functions whose difference or mean a metric is, or none."""
+    return tuple(getattr(finalize, "parts", ()))
 
 
 # Length of the complex step, whose derivatives have no rounding.
@@ -148,9 +149,9 @@ class OfRest:
         return tuple(number + self.n_supports for number in needs_of(self.of))
 
     @property
-    def shares(self) -> tuple[Finalize, ...]:
-        """The shares whose mean it is."""
-        return tuple(OfRest(each, self.n_supports) for each in shares_of(self.of))
+    def parts(self) -> tuple[Finalize, ...]:
+        """The two functions whose mean it is, or none."""
+        return tuple(OfRest(each, self.n_supports) for each in parts_of(self.of))
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
         """Return the values, shape (..., G)."""
@@ -186,12 +187,12 @@ class Beside:
     needs: tuple[int, ...] = (0,)  # the numbers of the supports that it needs
 
     @property
-    def shares(self) -> tuple[Finalize, ...]:
-        """The shares whose mean it is."""
+    def parts(self) -> tuple[Finalize, ...]:
+        """The two functions whose mean it is, or none."""
         number = dict(zip(needs_of(self.function), self.needs, strict=False))
         return tuple(
             replace(self, function=each, needs=tuple(number[n] for n in needs_of(each)))
-            for each in shares_of(self.function)
+            for each in parts_of(self.function)
         )
 
     def __call__(self, by_group: Array, shared: Array) -> Array:
@@ -219,7 +220,7 @@ class PairedDifference:
 
     @property
     def parts(self) -> tuple[Finalize, Finalize]:
-        """The two metrics."""
+        """The two functions whose difference it is."""
         return self.first, self.second
 
     def __call__(self, by_group: Array, shared: Array) -> Array:

@@ -38,7 +38,7 @@ import numpy as np
 from .._inputs.validation import Array
 from .arrays import cached_by_key
 from .entries import Entries, GroupPairs
-from .finalize import Beside, Finalize, MeanOfRatios, needs_of, quotient
+from .finalize import Beside, Finalize, MeanOfRatios, needs_of, parts_of, quotient
 from .rows import Rows
 from .sums import ClusterSums
 
@@ -279,11 +279,11 @@ def unseen_of(result: GroupEstimates) -> Array:
         for number, (_, third, _) in enumerate(sides):
             third *= (-1.0) ** number.bit_count()
     elif metric.by_chance:
-        parts = getattr(metric.finalize, "parts", (metric.finalize,))
+        parts = parts_of(metric.finalize) or (metric.finalize,)
         for powers, part in zip(metric.by_chance, parts, strict=True):
             more = _lacking_by_chance(result.sums, part, powers)
             sides.append(np.stack([more, 0 * more, 0 * more]))
-    elif sums.rows.member is not None and not metric.share and metric.parts is None:
+    elif sums.rows.member is not None and not metric.of_shares:
         needs = needs_of(metric.finalize)
         if len(needs) == 1 and (sums.active(metric.finalize) < FEW_EVENTS).any():
             moments = sums.moments(metric.finalize)
@@ -367,7 +367,7 @@ def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
     """
     error, metric = result.standard_error, result.metric
     # Shares, and gaps of shares, have scales that know of events which they lack.
-    of_rest = None if metric.share or metric.parts else metric.of_rest
+    of_rest = None if metric.of_shares else metric.of_rest
     full, (_, third, fourth) = error**2, result.unseen
     df, n_effective = result.by_leverage
     if of_rest is not None and (n_effective < FEW_EVENTS).any():

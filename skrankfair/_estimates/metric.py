@@ -82,7 +82,7 @@ class Metric:
 
     share: bool = False  # whether the estimates are shares, in [0, 1]
     positive: bool = False  # whether they are means of what is never negative
-    #: The two shares, if the metric is a difference of two.
+    #: The parts of `finalize`, if it is a difference of two shares; else None.
     parts: tuple[Finalize, Finalize] | None = None
     #: Column totals to what noise alone would make of the square of an estimate that is
     #: a root mean square.
@@ -109,6 +109,11 @@ class Metric:
     #: Column totals to ``Σ u²`` and ``Σ u⁴`` of the influences if groups were assigned
     #: to the items of lists by chance; of two samples, those of each.
     by_chance: tuple[Finalize, ...] = field(default=(), compare=False)
+
+    @property
+    def of_shares(self) -> bool:
+        """Whether estimates are shares, or differences of two."""
+        return self.share or self.parts is not None
 
     @property
     def signed(self) -> bool:

@@ -67,7 +67,7 @@ def _difference(
     difference = minus(a.metric.finalize, b.metric.finalize)
     fields: dict[str, Any] = {"support": Beside(a.metric.support, *size)}
     of_a, of_b = (m.sides or m.parts or (m.finalize,) for m in (a.metric, b.metric))
-    if independent and (a.metric.share or a.metric.parts):
+    if independent and a.metric.of_shares:
         fields["parts"] = difference.parts
         if a.metric.of_rest is not None:
             fields["of_rest"] = beside(a.metric.of_rest, False)

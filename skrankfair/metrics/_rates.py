@@ -39,7 +39,7 @@ class MeanOfBoth:
     needs = (0, 1)
 
     @property
-    def shares(self) -> tuple[Finalize, Finalize]:
+    def parts(self) -> tuple[Finalize, Finalize]:
         """The two ratios."""
         return BucketRatio(2, needs=(0,)), BucketRatio(2, needs=(1,), bucket=1)
 
