@@ -30,10 +30,10 @@ from .arrays import ReadOnlyArrays, Shown, cached_read_only
 from .finalize import NOTHING, Finalize, PairedDifference, parts_of, quotient
 from .leverage import (
     FEW_EVENTS,
+    Side,
     contrast_degrees,
     degrees_of_freedom,
     lack_events,
-    side_of,
     skewness_of,
     trials_due,
     unseen,
@@ -395,8 +395,7 @@ def estimates_of(result: GroupEstimates) -> Estimates:
         if isinstance(scale, ShareScale) and metric.counted:
             scale = replace(scale, n_effective=result.n_effective)
         if metric.against_rest is not None:
-            value_and_rest = metric.against_rest.parts
-            (scale,) = _with_unseen(sums, [scale], value_and_rest, of_rows)
+            (scale,) = _with_unseen(sums, [scale], metric.against_rest.parts, of_rows)
     elif metric.positive:
         scale = PositiveScale(estimate, error, scale, event)
     elif metric.noise is not None:
@@ -454,18 +453,20 @@ def _with_unseen(
         both = [_with_unseen(sums, some, pair, of_rows) for some, pair in parts]
         of_sides = zip(sides, *both, strict=True)
         return [replace(side, first=a, second=b) for side, a, b in of_sides]
-    more = unseen_of_items(sums, shares)
-    none = np.zeros(more.shape)
-    lacking, trials = lack_events(sums, *shares) if of_rows else [none > 0, none]
-    of_sides = zip(sides, more, lacking, trials, strict=False)
+    if of_rows:
+        of_sides = zip(sides, *lack_events(sums, *shares), strict=False)
+        return [
+            replace(
+                side,
+                lacking=side.lacking | lacking,
+                n_effective=np.fmax(side.n_effective, trials),
+            )
+            for side, lacking, trials in of_sides
+        ]
+    of_items = zip(sides, unseen_of_items(sums, shares), strict=False)
     return [
-        replace(
-            side,
-            standard_error=np.sqrt(side.standard_error**2 + some),
-            n_effective=np.fmax(side.n_effective, number),
-            lacking=side.lacking | of,
-        )
-        for side, some, of, number in of_sides
+        replace(side, standard_error=np.sqrt(side.standard_error**2 + more))
+        for side, more in of_items
     ]
 
 
@@ -489,20 +490,19 @@ def contrasts_of(
     """
     check_choice(kind, "kind", ("difference", "ratio"))
     finalize, sums = result.metric.finalize, result.sums
-    both, estimates = np.stack([first, second], axis=1), result.estimate
-    origin = Origin(sums, finalize, both, kind == "ratio")
+    pairs, estimates = np.stack([first, second], axis=1), result.estimate
+    origin = Origin(sums, finalize, pairs, kind == "ratio")
     (value,) = origin.combined(estimates[None])
-    u, v = origin.slopes_of_sides(estimates[both]).T
+    u, v = origin.slopes_of_sides(estimates[pairs]).T
     of_groups = result.standard_error**2
     covariance = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
     same, group_df, third = first == second, result.df, 0.0 * one
     of_means = not result.metric.share and result.metric.of_rest is not None
     if (result.metric.heavy or of_means) and (result.n_effective < FEW_EVENTS).any():
-        side = side_of(of_groups, result.n_effective, group_df, result.tails)
-        of_first = [of_all[..., first] for of_all in side]
-        of_second = [of_all[..., second] for of_all in side]
-        (more, third, _), (more_of_other, of_other, _) = unseen(of_first, of_second)
+        side = Side.of(of_groups, result.n_effective, group_df, result.tails)
+        both = (Side(*(of[..., groups] for of in side)) for groups in (first, second))
+        (more, third, _), (more_of_other, of_other, _) = unseen(*both)
         one, other, third = one + more, other + more_of_other, third - of_other
     with np.errstate(divide="ignore", invalid="ignore"):
         independent = u**2 * one + v**2 * other  # the variance of independent groups
@@ -511,8 +511,8 @@ def contrasts_of(
     error = np.where(same, 0.0 * error, error)
     if kind == "ratio" and result.metric.signed:
         # Of values whose signs are not known a ratio has none either.
-        reach = t_quantile(0.95, group_df[both]) * result.standard_error[both]
-        known = (np.abs(estimates[both]) > reach).all(axis=1)
+        reach = t_quantile(0.95, group_df[pairs]) * result.standard_error[pairs]
+        known = (np.abs(estimates[pairs]) > reach).all(axis=1)
         error = np.where(known | same, error, np.nan)
     df = contrast_degrees(sums, finalize, first, second)
     if result.metric.counted:

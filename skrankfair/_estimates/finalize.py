@@ -195,12 +195,16 @@ class Beside:
             for each in parts_of(self.function)
         )
 
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the values, shape (..., G)."""
+    def own(self, by_group: Array, shared: Array) -> Totals:
+        """Return the columns of its table."""
         c, d = self.n_columns, self.n_shared
         if self.second:
-            return self.function(by_group[..., c:], shared[..., d:])
-        return self.function(by_group[..., :c], shared[..., :d])
+            return by_group[..., c:], shared[..., d:]
+        return by_group[..., :c], shared[..., :d]
+
+    def __call__(self, by_group: Array, shared: Array) -> Array:
+        """Return the values, shape (..., G)."""
+        return self.function(*self.own(by_group, shared))
 
 
 @stored("PairedDifference")

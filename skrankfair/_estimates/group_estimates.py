@@ -194,14 +194,9 @@ class GroupEstimates(AddsUp, PilotData):
         count = self.sums.count
         return int(count) if float(count).is_integer() else count
 
-    @property
-    def by_leverage(self) -> tuple[Array, Array]:
-        """Degrees of freedom and effective clusters from leverages alone, (G,) each."""
-        return degrees_of_freedom(self.sums, self.metric.finalize)
-
     @cached_read_only
     def _df_and_effective(self) -> tuple[Array, Array]:
-        df, effective = self.by_leverage
+        df, effective = degrees_of_freedom(self.sums, self.metric.finalize)
         if self.metric.counted:
             # The df of normal values with this concentration, which is 3 / (df + 2).
             df = np.where(self.uneven, 3 / self.tails[1] - 2, df)
@@ -215,7 +210,7 @@ class GroupEstimates(AddsUp, PilotData):
     @property
     def uneven(self) -> Array:
         """Whether few values make most of each error, (G,); False of many clusters."""
-        df, n_effective = self.by_leverage
+        df, n_effective = degrees_of_freedom(self.sums, self.metric.finalize)
         small = n_effective < FEW_EVENTS
         return small & uneven_errors(self.tails[1], df) if small.any() else small
 

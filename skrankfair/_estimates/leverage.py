@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -68,9 +68,26 @@ _MOST_OF_NONE = 0.5
 # Powers of t, by which the three sums grow where one of t rows is left.
 _ORDERS = np.array([[1.0], [2.0], [3.0]])
 
-#: What data show of a variance: ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of the influences, of
-#: shape (3, G), the effective number of clusters, and their degrees of freedom.
-Side = Sequence[Array]
+
+class Side(NamedTuple):
+    """What the data of one side of a comparison show of its variance, by group."""
+
+    moments: Array  # ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of its influences, (3, G)
+    n_effective: Array  # the effective number of its clusters, (G,)
+    df: Array  # the degrees of freedom of its variance, (G,)
+
+    @classmethod
+    def of(cls, variance: Array, n_effective: Array, df: Array, tails: Array) -> Side:
+        """Return a side from its variance and its `ClusterSums.tails`."""
+        third, fourth = tails * np.stack([variance**1.5, variance**2])
+        return cls(np.stack([variance, third, fourth]), n_effective, df)
+
+    @classmethod
+    def of_metric(cls, sums: ClusterSums, finalize: Finalize) -> Side:
+        """Return the side that has the values of a metric."""
+        df, n_effective = degrees_of_freedom(sums, finalize)
+        variance = sums.variance(finalize)
+        return cls.of(variance, n_effective, df, sums.tails(finalize, variance))
 
 
 @cached_by_key
@@ -114,8 +131,7 @@ def trials_due(
     focal items, and one near 1 partners, where less than half an item is there.
     """
     if isinstance(finalize, Beside):
-        c, d = finalize.second * np.array([finalize.n_columns, finalize.n_shared])
-        return trials_due(finalize.function, by_group[..., c:], shared[..., d:])
+        return trials_due(finalize.function, *finalize.own(by_group, shared))
     if not isinstance(finalize, MeanOfRatios) or finalize.due is None:
         return np.inf, np.zeros(by_group.shape[:-1], dtype=bool)
     ratio, number = (of[..., 0] for of in finalize.by_bucket(by_group, shared))
@@ -227,18 +243,6 @@ def uneven_errors(concentration: Array, df: Array) -> Array:
     return np.asarray(concentration > most)
 
 
-def side_of(variance: Array, n_effective: Array, df: Array, tails: Array) -> Side:
-    """Return a side from its variance and the `ClusterSums.tails` of its influences."""
-    third, fourth = tails * np.stack([variance**1.5, variance**2])
-    return np.stack([variance, third, fourth]), n_effective, df
-
-
-def _side_of_metric(sums: ClusterSums, finalize: Finalize) -> Side:
-    df, n_effective = degrees_of_freedom(sums, finalize)
-    variance = sums.variance(finalize)
-    return side_of(variance, n_effective, df, sums.tails(finalize, variance))
-
-
 def unseen(*sides: Side, of_items: bool = False) -> list[Array]:
     """Return the variance that each side lacks, compared with the others.
 
@@ -248,13 +252,14 @@ def unseen(*sides: Side, of_items: bool = False) -> list[Array]:
     lacks nothing; its shape is (3, G).
     """
     added = []
-    for i, (shown, n, df) in enumerate(sides):
-        most = shown
-        for moments, n_other, _ in (*sides[:i], *sides[i + 1 :]):
+    for i, side in enumerate(sides):
+        shown = most = side.moments
+        for other in (*sides[:i], *sides[i + 1 :]):
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                times = n_other / n
-                of_few = moments * times**_ORDERS
-                normal = df if of_items else np.where(times > _FEWER, np.inf, df)
+                times = other.n_effective / side.n_effective
+                of_few = other.moments * times**_ORDERS
+                few = (times > _FEWER) & (not of_items)  # whatever their values
+                normal = np.where(few, np.inf, side.df)
                 uneven = uneven_errors(of_few[2] / of_few[0] ** 2, normal)
             rare = uneven & (times > _MORE) & np.isfinite(times)
             most = np.where(rare & (of_few[0] > most[0]), of_few, most)
@@ -272,8 +277,9 @@ def unseen_of(result: GroupEstimates) -> Array:
     """
     metric, sums, sides = result.metric, result.sums.ways[-1], []
     if metric.sides is not None:
-        if (result.by_leverage[1] < FEW_EVENTS).any():
-            sides = unseen(*(_side_of_metric(result.sums, f) for f in metric.sides))
+        _, n_effective = degrees_of_freedom(result.sums, metric.finalize)
+        if (n_effective < FEW_EVENTS).any():
+            sides = unseen(*(Side.of_metric(result.sums, f) for f in metric.sides))
         # The second of two sides is taken off, with both of its own sides if it is a
         # gap, and so on: signs are +, -, -, +, -, +, +, -.
         for number, (_, third, _) in enumerate(sides):
@@ -286,11 +292,9 @@ def unseen_of(result: GroupEstimates) -> Array:
     elif sums.rows.member is not None and not metric.of_shares:
         needs = needs_of(metric.finalize)
         if len(needs) == 1 and (sums.active(metric.finalize) < FEW_EVENTS).any():
-            moments = sums.moments(metric.finalize)
-            _, total, square = sums.sizes_of_support(needs[0])
-            n_effective = quotient(total**2, square)
-            of_strata = moments.swapaxes(0, 1), n_effective, n_effective - 1
-            sides = unseen(*zip(*of_strata, strict=True), of_items=True)
+            moments = sums.moments(metric.finalize).swapaxes(0, 1)
+            size = sums.sizes_of_support(needs[0]).n_effective
+            sides = unseen(*map(Side, moments, size, size - 1), of_items=True)
     return np.sum([np.zeros((3, len(sums.groups))), *sides], axis=0)
 
 
@@ -313,7 +317,7 @@ def _lacking_by_chance(sums: ClusterSums, part: Finalize, powers: Finalize) -> A
     return np.fmax(square - sums.variance(part), 0.0) * uneven
 
 
-def unseen_of_items(sums: ClusterSums, sides: Sequence[Finalize]) -> Array:
+def unseen_of_items(sums: ClusterSums, shares: Sequence[Finalize]) -> Array:
     """Return the variance that the values of a group and of its rest lack, (2, G).
 
     Of the pairs of one list: a group of few good items, all of which are at the top by
@@ -321,15 +325,14 @@ def unseen_of_items(sums: ClusterSums, sides: Sequence[Finalize]) -> Array:
     in the value of the rest. These also have pairs on the worse side, so that numbers
     of items, and not shares of pairs, say how many of them are as few.
     """
-    of_rankings = any(isinstance(side, Beside) for side in sides)  # and not of a rest
+    of_rankings = any(isinstance(of, Beside) for of in shares)  # and not of a rest
     if sums.kind != "item" or sums.rows.member is None or of_rankings:
         return np.zeros((2, len(sums.groups)))
     of_samples = []
-    for sample, side in enumerate(sides):
-        _, total, square = sums.sizes_of_support(needs_of(side)[0])
-        number, moments = sums.active(side)[0], sums.moments(side)
-        df = quotient(total**2, square) - 1
-        of_samples.append((moments[:, sample], number[sample], df[sample]))
+    for sample, share in enumerate(shares):
+        sizes = sums.sizes_of_support(needs_of(share)[0])
+        moments, df = sums.moments(share)[:, sample], sizes.n_effective[sample] - 1
+        of_samples.append(Side(moments, sizes.n_rows[sample], df))
     return np.stack([added[0] for added in unseen(*of_samples, of_items=True)])
 
 
@@ -344,12 +347,12 @@ def lack_events(sums: ClusterSums, own: Finalize, rest: Finalize) -> list[Array]
     """
     if not (degrees_of_freedom(sums, own)[1] < FEW_EVENTS).any():
         return [np.zeros((2, len(sums.groups)), dtype=bool), np.zeros((2, 1))]
-    sides = _side_of_metric(sums, own), _side_of_metric(sums, rest)
+    sides = Side.of_metric(sums, own), Side.of_metric(sums, rest)
     lacking = np.stack([added[0] > 0 for added in unseen(*sides)])
-    number = np.stack([n_effective for _, n_effective, _ in sides])
+    number = np.stack([side.n_effective for side in sides])
     if sums.unweighted is not None:
         return [lacking, number]
-    variance = np.stack([moments[0] for moments, _, _ in sides])
+    variance = np.stack([side.moments[0] for side in sides])
     shares = np.stack([sums.estimate(side) for side in (own, rest)])
     sizes = np.stack([sums.supports[needs_of(f)[0]](*sums.totals) for f in (own, rest)])
     trials = quotient(shares * (1 - shares), variance)
@@ -369,10 +372,10 @@ def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
     # Shares, and gaps of shares, have scales that know of events which they lack.
     of_rest = None if metric.of_shares else metric.of_rest
     full, (_, third, fourth) = error**2, result.unseen
-    df, n_effective = result.by_leverage
+    df, n_effective = degrees_of_freedom(result.sums, metric.finalize)
     if of_rest is not None and (n_effective < FEW_EVENTS).any():
-        own = side_of(full, n_effective, df, result.tails)
-        (added, third, fourth), _ = unseen(own, _side_of_metric(result.sums, of_rest))
+        own = Side.of(full, n_effective, df, result.tails)
+        (added, third, fourth), _ = unseen(own, Side.of_metric(result.sums, of_rest))
         full = full + added
     # A variance below that of as few other rows lacks events, be they rare or not.
     rare = uneven_errors(quotient(fourth, full**2), result.df)

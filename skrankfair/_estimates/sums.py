@@ -55,6 +55,11 @@ class SupportSizes(NamedTuple):
     total: Array
     square: Array  # the sum of squares
 
+    @property
+    def n_effective(self) -> Array:
+        """The effective number of rows: of equal ones that tell as much."""
+        return quotient(self.total**2, self.square)
+
 
 @stored("ClusterSums")
 @dataclass(frozen=True)
