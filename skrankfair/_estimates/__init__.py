@@ -33,9 +33,10 @@ some of the supports: without them it is undefined, and the share of a row in th
 the leverage behind the degrees of freedom. (`Metric.support` is the one that results
 show.) A *stratum* is a sample of independent rows: clusters are one, and the items of
 one list are two, the members of a group and all others. The *influence* of a row is
-what the estimate changes without it, ``θ - θ_(-q)``, and the *sides* of an estimate are
-its group, or the two that it compares. A row is *large* that has more than 1 in 400 of
-the data of a group; `compact` keeps large rows and folds the others.
+what the estimate changes without it, ``θ - θ_(-q)``. A row is *large* that has more
+than 1 in 400 of the data of a group; `compact` keeps large rows and folds the others.
+The *parts* of a function of totals are the two whose difference or mean it is, and the
+*sides* of a comparison are what it is between: a group and the rest, or two samples.
 
 What is added to this serves two ends. With 10,000 groups no cluster has data of most of
 them: the table stores numbers only where a cluster has data of a group, and elsewhere

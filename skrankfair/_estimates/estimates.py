@@ -83,9 +83,8 @@ class Estimates(ReadOnlyArrays):
         Degrees of freedom of Student's t.
     null_value : float or None
         The value that is tested; None: there is no test.
-    kind : {"difference", "ratio", "value"}
     origin : Origin
-        The sums and groups that the numbers are functions of.
+        The sums and groups that the numbers are functions of, and their kind.
     skewness : ndarray of shape (m,) or float
         ``Σ u³ / (Σ u²)^1.5`` of the influences u of means of rows, above 0 where rare
         events make the number larger. Tests of margins need it.
@@ -97,7 +96,6 @@ class Estimates(ReadOnlyArrays):
     scale: PlainScale
     df: Array
     null_value: float | None
-    kind: str
     origin: Origin
     skewness: Array | float = 0.0
     at_most: bool = False
@@ -143,8 +141,8 @@ class Estimates(ReadOnlyArrays):
     def equivalence_test(self, margin: Any, alpha: float) -> EquivalenceTest:
         """Test whether each of the numbers is within a margin of its null value."""
         check_number(alpha, "alpha", 0, 0.5, inclusive=(False, False))
-        bounds = margin_bounds(margin, self.kind)
-        fair = 0.0 if self.kind == "ratio" else self.null_value or 0.0
+        bounds = margin_bounds(margin, self.origin.kind)
+        fair = 0.0 if self.origin.kind == "ratio" else self.null_value or 0.0
         errors = self.scale.estimate, self.scale.standard_error
         scale = EventScale(*errors, self.test_scale, self.skewness)
         low, high = scale.ends(t_quantile(1 - 2 * alpha, self.df), self.df)
@@ -174,13 +172,13 @@ class Estimates(ReadOnlyArrays):
         check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
         known, promised = pilot_error == "known", np.ones(len(self.names), dtype=bool)
         if not known:
-            sums = self.origin.sums.of_groups(np.unique(self.origin.sides))
+            sums = self.origin.sums.of_groups(np.unique(self.origin.groups))
             promised = keeps_promise(name, sums, self.origin.finalize)
-            if self.kind != "value":
+            if self.origin.kind != "value":
                 promised = np.array([promised.all()])
         estimate, error = self.scale.estimate, self.scale.standard_error
-        ratio = self.kind == "ratio" and bool((estimate > 0).all())
-        null_value = self.null_value or (1.0 if self.kind == "ratio" else 0.0)
+        ratio = self.origin.kind == "ratio" and bool((estimate > 0).all())
+        null_value = self.null_value or (1.0 if self.origin.kind == "ratio" else 0.0)
         return Pilot(
             names=self.names,
             standard_error=error / (estimate if ratio else 1.0),
@@ -202,7 +200,7 @@ class Estimates(ReadOnlyArrays):
             float(self.scale.standard_error[0]),
             float(self.df[0]),
             self.null_value,
-            self.kind,
+            self.origin.kind,
             self,
         )
 
@@ -409,8 +407,8 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     elif metric.of_rest is not None and rare.any():
         scale = EventScale(estimate, error, scale, event)
         skewness = np.where(rare, 0.0, skewness)  # which the scale has
-    origin = Origin(sums, metric.finalize, np.arange(df.size)[:, None])
-    values = result.groups, scale, df, metric.fair_value, "value", origin
+    origin = Origin(sums, metric.finalize, np.arange(df.size)[:, None], "value")
+    values = result.groups, scale, df, metric.fair_value, origin
     return Estimates(*values, skewness, metric.at_most)
 
 
@@ -491,9 +489,9 @@ def contrasts_of(
     check_choice(kind, "kind", ("difference", "ratio"))
     finalize, sums = result.metric.finalize, result.sums
     pairs, estimates = np.stack([first, second], axis=1), result.estimate
-    origin = Origin(sums, finalize, pairs, kind == "ratio")
+    origin = Origin(sums, finalize, pairs, kind)
     (value,) = origin.combined(estimates[None])
-    u, v = origin.slopes_of_sides(estimates[pairs]).T
+    u, v = origin.slopes_of(estimates[pairs]).T
     of_groups = result.standard_error**2
     covariance = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
@@ -531,7 +529,7 @@ def contrasts_of(
     unknown = result.metric.differing or (fair and result.fair_value == 0)
     null_value = None if unknown else fair
     skewness = np.nan_to_num(quotient(third, error**3)) if kind == "difference" else 0.0
-    return Estimates(tuple(names), scale, df, null_value, kind, origin, skewness)
+    return Estimates(tuple(names), scale, df, null_value, origin, skewness)
 
 
 def correlation_of(covariance: Array, first: Array, second: Array) -> Array:

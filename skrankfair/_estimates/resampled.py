@@ -350,16 +350,16 @@ class Origin(ReadOnlyArrays):
     ----------
     sums : ClusterSums
     finalize : callable
-    sides : ndarray of shape (m, 1) or (m, 2)
+    groups : ndarray of shape (m, 1) or (m, 2)
         Numbers of the groups; those that are compared with each other in two columns.
-    ratio : bool
-        Whether contrasts are ratios, and not differences.
+    kind : {"value", "difference", "ratio"}
+        What is computed of the values of these groups; of one group it is its value.
     """
 
     sums: ClusterSums
     finalize: Finalize
-    sides: Array
-    ratio: bool = False
+    groups: Array
+    kind: str
 
     def bootstrap_ends(
         self,
@@ -400,23 +400,24 @@ class Origin(ReadOnlyArrays):
 
     def combined(self, values: Array) -> Array:
         """Return estimates, or contrasts, of values of all groups (B, G)."""
-        first, second = values[:, self.sides[:, 0]], values[:, self.sides[:, -1]]
-        if self.sides.shape[1] == 1:
+        first, second = values[:, self.groups[:, 0]], values[:, self.groups[:, -1]]
+        if self.kind == "value":
             return first
+        compared = np.divide if self.kind == "ratio" else np.subtract
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(first / second if self.ratio else first - second)
+            return np.asarray(compared(first, second))
 
     def _studentised(
         self, scale: PlainScale, tail: float, n_resamples: int, rng: np.random.Generator
     ) -> Ends:
         """Return intervals from the quantiles of studentised resamples."""
         rows, drawn = self.sums.bootstrap_table(), []
-        of_sides = [rows.with_data_of(sides) for sides in self.sides]
+        data = [rows.with_data_of(groups) for groups in self.groups]
         for counts in rows.draws(n_resamples, rng):
             totals = rows.drawn(counts)
             values = self.finalize(*totals)
             slopes = slopes_at(self.finalize, *totals)
-            errors = self._errors(counts, values, slopes, of_sides)
+            errors = self._errors(counts, values, slopes, data)
             drawn.append((self.combined(values), errors))
         values, errors = map(np.concatenate, zip(*drawn, strict=True))
         estimate, link = scale.estimate, scale.link
@@ -432,7 +433,7 @@ class Origin(ReadOnlyArrays):
         counts: Array,
         values: Array,
         slopes: Array,
-        of_sides: list[tuple[Any, Array]],
+        data: list[tuple[Any, Array]],
     ) -> Array:
         """Return the standard errors within each resample, shape (B, m).
 
@@ -444,21 +445,21 @@ class Origin(ReadOnlyArrays):
         counts : ndarray of shape (B, n_rows)
         values : ndarray of shape (B, G)
         slopes : ndarray of shape (B, G, C + D)
-        of_sides : list of tuple
+        data : list of tuple
             The rows with data of the groups of each estimate, and their columns.
         """
         rows, count = self.sums.bootstrap_table(), self.sums.count
-        squares = np.empty((len(counts), len(self.sides)))
+        squares = np.empty((len(counts), len(self.groups)))
         of_shared = np.einsum("qi,qj->qij", rows.shared, rows.shared)
         products = np.tensordot(counts, of_shared, 1)
         with np.errstate(invalid="ignore"):
-            for i, (sides, data) in enumerate(zip(self.sides, of_sides, strict=True)):
-                j = self.slopes_of_sides(values[:, sides])[..., None] * slopes[:, sides]
-                by_side = j[..., : rows.n_columns].reshape(len(counts), -1)
+            for i, (groups, some) in enumerate(zip(self.groups, data, strict=True)):
+                j = self.slopes_of(values[:, groups])[..., None] * slopes[:, groups]
+                by_group = j[..., : rows.n_columns].reshape(len(counts), -1)
                 common = j[..., rows.n_columns :].sum(axis=1)
-                numbers, columns = data
+                numbers, columns = some
                 times, shared = counts[:, numbers], rows.shared[numbers]
-                terms = np.hstack([by_side, common]) @ np.hstack([columns, shared]).T
+                terms = np.hstack([by_group, common]) @ np.hstack([columns, shared]).T
                 squares[:, i] = np.vecdot(times, np.square(terms, out=terms))
                 # Rows without data of the groups differ in shared columns only.
                 others = products - np.tensordot(times, of_shared[numbers], 1)
@@ -466,9 +467,9 @@ class Origin(ReadOnlyArrays):
             factor = count / (count - 1) if count > 1 else np.nan
             return np.sqrt(np.maximum(factor * squares, 0.0))
 
-    def slopes_of_sides(self, values: Array) -> Array:
+    def slopes_of(self, values: Array) -> Array:
         """Return derivatives of estimates by the values of their groups, (m, s)."""
-        if not self.ratio:
+        if self.kind != "ratio":
             return np.broadcast_to([1.0, -1.0][: values.shape[1]], values.shape)
         a, b = values.T
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -99,7 +99,7 @@ class WildScale(PlainScale):
 
 def wild_scale(scale: PlainScale, df: Array, origin: Origin) -> PlainScale:
     """Return a scale whose tests are wild where clusters are few and unequal."""
-    sums, finalize, sides = origin.sums, origin.finalize, origin.sides
+    sums, finalize, groups = origin.sums, origin.finalize, origin.groups
     # The errors of other sums do not follow from the influences of their rows.
     if type(sums) is not ClusterSums or sums.kind != "cluster":
         return scale
@@ -110,8 +110,8 @@ def wild_scale(scale: PlainScale, df: Array, origin: Origin) -> PlainScale:
     active = sums.active(finalize)[:, 0]
     # Of single rows with weights, those of one outcome may be light by chance, and
     # their signs then show too little.
-    several = (sums.unweighted_support(support) > active[0])[sides].any(axis=1)
-    number = active.min(axis=0)[sides].min(axis=1)
+    several = (sums.unweighted_support(support) > active[0])[groups].any(axis=1)
+    number = active.min(axis=0)[groups].min(axis=1)
     with np.errstate(invalid="ignore"):
         chosen = np.flatnonzero(
             (df < np.minimum(_UNEQUAL * (number - 1), _MOST_DF))
@@ -122,13 +122,13 @@ def wild_scale(scale: PlainScale, df: Array, origin: Origin) -> PlainScale:
         )
     if not chosen.size:
         return scale
-    axis, values = scale.axis, sums.estimate(finalize)[sides[chosen]]
-    weight = origin.slopes_of_sides(values)
+    axis, values = scale.axis, sums.estimate(finalize)[groups[chosen]]
+    weight = origin.slopes_of(values)
     weight = weight * axis.slope(scale.estimate[chosen])[:, None]
     unit, curves = np.empty(chosen.size), np.empty((2, chosen.size, _REACHES.size))
     for start in range(0, chosen.size, _TOGETHER):
         some = slice(start, start + _TOGETHER)
-        rows = _clusters(sums, finalize, sides[chosen[some]], weight[some])
+        rows = _clusters(sums, finalize, groups[chosen[some]], weight[some])
         for i, moments in enumerate(zip(*rows, strict=True), start):
             unit[i], curves[:, i] = _pvalues(*moments)
     errors = scale.estimate, scale.standard_error
@@ -136,18 +136,18 @@ def wild_scale(scale: PlainScale, df: Array, origin: Origin) -> PlainScale:
 
 
 def _clusters(
-    sums: ClusterSums, finalize: Finalize, sides: Array, weight: Array
+    sums: ClusterSums, finalize: Finalize, groups: Array, weight: Array
 ) -> tuple[Array, Array, Array]:
     """Return influences and shares of clusters, (m, Q), and moments of folded ones.
 
-    An estimate is a weighted sum over its sides, which are numbers of groups: `sides`
-    and `weight` have shape (m, s). The share of a cluster is the mean over the sides
-    and over the supports that the metric needs; its influence is the change without it,
-    times one minus its share. Moments, (m, 3), are the sums of squares of influences,
-    of their products with shares, and of squares of shares.
+    An estimate is a weighted sum over groups, given by number: `groups` and `weight`
+    have shape (m, s). The share of a cluster is the mean over the groups and over the
+    supports that the metric needs; its influence is the change without it, times one
+    minus its share. Moments, (m, 3), are the sums of squares of influences, of their
+    products with shares, and of squares of shares.
     """
-    used, place = np.unique(sides, return_inverse=True)
-    place, needs = place.reshape(sides.shape), needs_of(finalize)
+    used, place = np.unique(groups, return_inverse=True)
+    place, needs = place.reshape(groups.shape), needs_of(finalize)
     some = sums.of_groups(used).compact()
     jackknife = np.concatenate([rows.dense() for rows in some.influence(finalize)])
     number = some.active(finalize)[:, 0].max(axis=0)
@@ -161,7 +161,7 @@ def _clusters(
         slopes[1] += some.slopes(support) / total[:, None]
     shares = share[:, place].mean(axis=2)
     influence = np.einsum("qms,ms->qm", jackknife[:, place], weight) * (1 - shares)
-    moments = np.zeros((len(sides), 3))
+    moments = np.zeros((len(groups), 3))
     if some.remainder is not None:
         factors = weight, np.full(weight.shape, 1 / weight.shape[1])
         for i, (a, b) in enumerate(((0, 0), (0, 1), (1, 1))):

@@ -66,10 +66,11 @@ class TestBootstrap:
                 linear = linear - linear[..., second]
             factor = rows.n_rows / (rows.n_rows - 1)
             expected = factor * np.einsum("bq,bqg->bg", counts, linear**2)
-            sides = [first] if second is None else [first, second]
-            origin = Origin(sums_of(table), entropy, np.transpose(sides))
-            of_sides = [table.with_data_of(sides) for sides in origin.sides]
-            errors = origin._errors(counts, values, slopes, of_sides)
+            groups = [first] if second is None else [first, second]
+            kind = "value" if second is None else "difference"
+            origin = Origin(sums_of(table), entropy, np.transpose(groups), kind)
+            data = [table.with_data_of(groups) for groups in origin.groups]
+            errors = origin._errors(counts, values, slopes, data)
             np.testing.assert_allclose(errors**2, expected, atol=1e-10)
 
     def test_of_what_is_not_resampled(self):
