@@ -50,7 +50,7 @@ _ROUNDING = 1e-9
 # A larger share h counts as this one. The degrees of freedom are close to 1 for both,
 # and next to a larger ``1 / (1 - h)⁴`` the other rows would be lost in rounding.
 _LARGEST_SHARE = 0.999
-# The traces are sums of these products; `_shares` says what the letters stand for.
+# The traces are sums of these products; `_leverages` says what the letters stand for.
 _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 
 #: With fewer effective clusters than this an event of one in a thousand is seen at most
@@ -172,16 +172,15 @@ def _traces(
     n_strata, n_groups = supports[0].shape
     samples = [(k, s) for k in needs_of(finalize) for s in range(n_strata)]
     total = np.concatenate(supports)
-    with np.errstate(divide="ignore"):
-        scale = np.where(total > 0, 1 / total, 0.0)
+    scale = np.where(total > 0, 1 / total, 0.0)
     first, second = (np.arange(n_groups),) * 2 if pairs is None else pairs
     square, own = np.zeros(total.shape), range(len(samples))
     sums_of = np.zeros((7, len(samples), len(samples), first.size))
     for rows in sums.exact_rows.blocks():
-        shares = _shares(rows, sums, samples, scale)
-        for i, a in enumerate(shares):
+        leverages = _leverages(rows, sums, samples, scale)
+        for i, a in enumerate(leverages):
             square[i] += a["h"].products(a["h"])
-            for j, b in enumerate(shares):
+            for j, b in enumerate(leverages):
                 if pairs is None and samples[i][1] != samples[j][1]:
                     continue  # no row of a group is in both
                 for number, (x, y) in enumerate(_PRODUCTS):
@@ -205,16 +204,16 @@ def _traces(
     return square, trace.sum(axis=0), products.sum(axis=(0, 1))
 
 
-def _shares(
+def _leverages(
     rows: Rows, sums: ClusterSums, samples: list[tuple[int, int]], scale: Array
 ) -> list[dict[str, Entries]]:
-    """Return functions of the shares h of rows, by sample.
+    """Return functions of the leverages h of rows, their shares of the data, by sample.
 
     They are ``v = h / (1 - h)``, ``u = v h``, ``d = v²`` and ``e = d h``: exactly at
-    the entries, and elsewhere h, h², h² and h³, as shares are small there.
+    the entries, and elsewhere h, h², h² and h³, as leverages are small there.
     """
     supports = {k: rows.support_by_stratum(sums.supports[k]) for k, _ in samples}
-    shares = []
+    leverages = []
     for (k, s), factor in zip(samples, scale, strict=True):
         size = supports[k][s]
         h = size.value * factor[size.group]
@@ -223,13 +222,13 @@ def _shares(
         u, d = v * h, v * v
         powers = {"h": (h, 1), "v": (v, 1), "u": (u, 2), "d": (d, 2), "e": (d * h, 3)}
         left, right = size.left, size.right * factor[:, None]
-        shares.append(
+        leverages.append(
             {
                 name: replace(size, value=value, left=left**power, right=right**power)
                 for name, (value, power) in powers.items()
             }
         )
-    return shares
+    return leverages
 
 
 def uneven_errors(concentration: Array, df: Array) -> Array:
