@@ -536,8 +536,7 @@ def correlation_of(covariance: Array, first: Array, second: Array) -> Array:
     """Return correlations from two variances; 0 where one of them is 0."""
     with np.errstate(invalid="ignore"):
         scale = np.sqrt(first * second)
-    correlation = np.zeros(scale.shape)
-    np.divide(covariance, scale, out=correlation, where=scale > 0)
+    correlation = np.where(scale > 0, quotient(covariance, scale), 0.0)
     return np.clip(correlation, -1.0, 1.0)
 
 

@@ -61,9 +61,8 @@ def why_undefined(estimate: Array) -> str:
     """Return why a disparity is NaN, although none of the estimates is."""
     if estimate.size < 2:
         return "fewer than two groups"
-    return (
-        "infinite estimates alike" if np.isinf(estimate).any() else "a ratio of 0 to 0"
-    )
+    infinite = np.isinf(estimate).any()
+    return "infinite estimates alike" if infinite else "a ratio of 0 to 0"
 
 
 def disparity_bound(
@@ -241,5 +240,4 @@ class Simultaneous:
             # The simulation has an error, and Bonferroni's bound has none.
             simulated = special.ndtr(-np.quantile(self.largest, confidence_level))
             tail = max(float(simulated), tail)
-        with np.errstate(invalid="ignore"):
-            return -special.stdtrit(self.df, tail)
+        return quantile_of(tail, self.df)

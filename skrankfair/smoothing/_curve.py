@@ -78,8 +78,7 @@ class SmoothCurve(ReadOnlyArrays):
     @property
     def effective_clusters(self) -> Array:
         """``(Σ_m B_m)² / Σ_m B_m²``: how many clusters a point rests on, shape (J,)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self.mass**2 / self._squares[1]
+        return quotient(self.mass**2, self._squares[1])
 
     @cached_read_only
     def _squares(self) -> tuple[Array, Array]:

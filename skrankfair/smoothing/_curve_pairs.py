@@ -393,8 +393,7 @@ class CurvePairs(ReadOnlyArrays):
     @cached_read_only
     def effective_clusters(self) -> Array:
         """``(Σ_m B_m)² / Σ_m B_m²`` by curve and point, shape (H, J)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self.totals[:, 0] ** 2 / self._own_products[..., 0, 0]
+        return quotient(self.totals[:, 0] ** 2, self._own_products[..., 0, 0])
 
     @cached_read_only
     def defined(self) -> Array:
