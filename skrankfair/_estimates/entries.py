@@ -74,8 +74,6 @@ class Entries:
 
     def sum(self) -> Array:
         """Return the sums over rows, shape (G,)."""
-        if not self.right.shape[1]:
-            return self._by_group(self.value)
         everywhere = self.right @ self.left.sum(axis=0)
         return everywhere + self._by_group(self.value - self._low)
 

@@ -143,8 +143,6 @@ class Rows:
     @cached_property
     def starts(self) -> Array:
         """The first entry of each row, then the number of entries, shape (Q + 1,)."""
-        if self.complete:
-            return np.arange(self.n_rows + 1) * self.n_groups
         return np.append(0, np.bincount(self.row, minlength=self.n_rows).cumsum())
 
     @property

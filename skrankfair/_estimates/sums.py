@@ -323,12 +323,7 @@ class ClusterSums:
 
     def unweighted_support(self, support: Finalize) -> Array:
         """Return the total of a support without weights, such as of pairs, (G,)."""
-        return support(*self._without_weights)
-
-    @property
-    def _without_weights(self) -> Totals:
-        """The column totals without weights, by group and shared."""
-        return self.unweighted or self.totals
+        return support(*(self.unweighted or self.totals))
 
     @cached_property
     def exact_rows(self) -> Rows:
@@ -344,9 +339,8 @@ class ClusterSums:
             return rows
         if rows.n_rows * n_groups <= _FEW_CELLS:
             return rows.completed()
-        share = self._shared_share()
-        large = np.flatnonzero(share > LARGE_SHARE)
-        large = large[np.argsort(-share[large], kind="stable")]
+        share = self._share_of_columns()
+        large = _large_rows(share)
         large = large[: max(1, max(_FEW_CELLS, rows.row.size) // n_groups)]
         whole, lacked = rows.take(large), np.ones((large.size, n_groups), dtype=bool)
         lacked[whole.row, whole.group] = False
@@ -363,16 +357,14 @@ class ClusterSums:
                 group.append(np.full(row[-1].size, i))
         return rows.with_zeros_at(np.concatenate(row), np.concatenate(group))
 
-    def _shared_share(self) -> Array:
+    def _share_of_columns(self) -> Array:
         """Return the largest share of each row in any shared column, shape (Q,)."""
-        largest, remainder = np.zeros(self.rows.n_rows), self.remainder
-        for number, column in enumerate(np.abs(self.rows.shared).T):
-            size = column.sum()
-            if remainder is not None:
-                size += remainder.sizes[number]
-            if size > 0:
-                np.maximum(largest, column / size, out=largest)
-        return largest
+        share = np.abs(self.rows.shared)
+        size = np.array([column.sum() for column in share.T])
+        if self.remainder is not None:
+            size += self.remainder.sizes
+        np.divide(share, size, out=share, where=size > 0)
+        return np.asarray(share.max(axis=1, initial=0.0))
 
     def compact(self, replicates: Replicates | None = None, n_results: int = 1) -> Self:
         """Return the same sums without the table, with replicates of it if given.
@@ -383,15 +375,14 @@ class ClusterSums:
         and for products of two groups, is shared by `n_results` results: where it is
         too small, the rows with the largest shares stay. Their labels go.
         """
-        rows, share, exact = self.rows, self._shared_share(), self.exact_rows
+        rows, share, exact = self.rows, self._share_of_columns(), self.exact_rows
         for number, support in enumerate(self.supports):
             totals = self.sizes_of_support(number).total
             totals = np.where(totals > 0, totals, np.inf)
             strata = exact.support_by_stratum(support)
             for amount, total in zip(strata, totals, strict=True):
                 np.maximum.at(share, amount.row, amount.value / total[amount.group])
-        large = np.flatnonzero(share > LARGE_SHARE)
-        large = large[np.argsort(-share[large], kind="stable")]
+        large = _large_rows(share)
         # How many numbers each row takes.
         sizes = np.diff(rows.starts) * (rows.n_columns + 2) + rows.shared.shape[1]
         room = _MOST_LEADING // n_results
@@ -530,11 +521,6 @@ class ClusterSums:
         first = self.renumbered(one, self.groups, supports)
         return first, other.renumbered(two, other.groups, supports)
 
-    def by_label(self) -> Self:
-        """Return the sums with the rows of one label added, as they are of one item."""
-        table = self.rows.by_label()
-        return replace(self, rows=table, count=float(table.n_rows))
-
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums of the union of the clusters, groups aligned by label."""
         if self.kind != other.kind:
@@ -568,8 +554,8 @@ class ClusterSums:
         """Return the sums of the totals of both, by name of the attribute."""
         unweighted = None
         if self.unweighted or other.unweighted:
-            each = zip(self._without_weights, other._without_weights, strict=True)
-            unweighted = tuple(x + y for x, y in each)
+            both = (sums.unweighted or sums.totals for sums in (self, other))
+            unweighted = tuple(x + y for x, y in zip(*both, strict=True))
         return {
             "by_group": self.by_group + other.by_group,
             "shared": self.shared + other.shared,
@@ -598,3 +584,9 @@ class ClusterSums:
         """Return the state of a copy, which cannot fit a curve anew."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**given, "refit": None}
+
+
+def _large_rows(share: Array) -> Array:
+    """Return the numbers of the large rows by their shares, the largest first."""
+    large = np.flatnonzero(share > LARGE_SHARE)
+    return large[np.argsort(-share[large], kind="stable")]

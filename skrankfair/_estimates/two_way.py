@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -110,16 +109,18 @@ class TwoWaySums(ClusterSums):
 
     def _with_room_for(self, other: Any) -> tuple[Self, ClusterSums]:
         """Return both sums with room for the columns of both, each way by its own."""
-        of_ways = attrgetter("users", "items", "crossed")
-        ways = zip(of_ways(self), of_ways(other), strict=True)
-        first, second = zip(*(a._with_room_for(b) for a, b in ways), strict=True)
+        ways = ((*sums.ways, sums.crossed) for sums in (self, other))
+        both = (a._with_room_for(b) for a, b in zip(*ways, strict=True))
+        first, second = zip(*both, strict=True)
         return type(self).of_ways(*first), TwoWaySums.of_ways(*second)
 
     def __add__(self, other: Any) -> ClusterSums:
         """Return the sums over the users of both; items of one label share a row."""
         users = super().__add__(other)
         a, b = (sums.aligned(users.groups) for sums in (self, other))
-        items = (a.items + b.items).by_label()
+        items = a.items + b.items
+        rows = items.rows.by_label()
+        items = replace(items, rows=rows, count=float(rows.n_rows))
         return TwoWaySums.of_ways(users, items, a.crossed + b.crossed)
 
     def join_columns(self, other: Any) -> Self:
