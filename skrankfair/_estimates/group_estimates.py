@@ -27,7 +27,7 @@ from .estimates import (
     one_test,
     permutation_test,
 )
-from .finalize import PairedDifference, PositionMean
+from .finalize import PositionMean
 from .leverage import FEW_EVENTS, degrees_of_freedom, uneven_errors, unseen_of
 from .metric import (
     Metric,
@@ -469,21 +469,7 @@ class GroupEstimates(AddsUp, PilotData):
         ValueError
             If the metric already compares a group with the rest.
         """
-        metric, name = self.metric, f"{self.name}_against_rest"
-        if metric.against_rest is None:
-            raise ValueError(
-                f"{self.name} has no value of the rest to compare a group with."
-            )
-        both, fields = metric.against_rest.parts, dict[str, Any]()
-        if metric.differing:
-            fields = {"fair_value": None, "differing": True, "disparity": "difference"}
-        if metric.share:
-            fields |= {"parts": both, "of_rest": metric.of_rest}
-        elif metric.heavy:
-            fields |= {"sides": both, "counted": metric.counted}
-            fields["heavy"] = not metric.positive
-        gap = metric.as_difference(name, metric.against_rest, **fields)
-        return replace(self, metric=gap)
+        return replace(self, metric=self.metric.minus_rest())
 
     def as_gap(self) -> GroupEstimates:
         """Return the result that is tested.
@@ -491,19 +477,8 @@ class GroupEstimates(AddsUp, PilotData):
         It is this result, or its difference from the rest, or the estimates without the
         slope term of pairs that lie to one side (`matched_pair_calibration`).
         """
-        metric, slope = self.metric, self.metric.slope
-        if slope is not None:
-            base, name = metric.finalize, f"{self.name}_without_slope"
-            tested = PairedDifference.of(base, slope)
-            return replace(self, metric=metric.as_difference(name, tested, base=base))
-        if self.fair_value is not None:
-            return self
-        if metric.differing:
-            raise ValueError(
-                f"{self.name} with these options has no value that is fair: groups of "
-                "unequal sizes differ in fair rankings too."
-            )
-        return self.against_rest()
+        tested = self.metric.tested()
+        return self if tested is self.metric else replace(self, metric=tested)
 
     @property
     def slope_term(self) -> Array:

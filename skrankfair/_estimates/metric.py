@@ -128,6 +128,42 @@ class Metric:
         fields = {"fair_value": 0.0, "disparity": "max_abs", **fields}
         return replace(Metric(name, finalize, self.support, self.unit), **fields)
 
+    def minus_rest(self) -> Metric:
+        """Return the metric of the value of a group minus that of the rest."""
+        if self.against_rest is None:
+            raise ValueError(
+                f"{self.name} has no value of the rest to compare a group with."
+            )
+        both, fields = self.against_rest.parts, dict[str, Any]()
+        if self.differing:
+            fields = {"fair_value": None, "differing": True, "disparity": "difference"}
+        if self.share:
+            fields |= {"parts": both, "of_rest": self.of_rest}
+        elif self.heavy:
+            fields |= {"sides": both, "counted": self.counted}
+            fields["heavy"] = not self.positive
+        return self.as_difference(
+            f"{self.name}_against_rest", self.against_rest, **fields
+        )
+
+    def tested(self) -> Metric:
+        """Return the metric that is tested: one that has a fair value.
+
+        It is this metric, the same without its slope, or its difference from the rest.
+        """
+        if self.slope is not None:
+            base, name = self.finalize, f"{self.name}_without_slope"
+            without = PairedDifference.of(base, self.slope)
+            return self.as_difference(name, without, base=base)
+        if self.fair_value is not None:
+            return self
+        if self.differing:
+            raise ValueError(
+                f"{self.name} with these options has no value that is fair: groups of "
+                "unequal sizes differ in fair rankings too."
+            )
+        return self.minus_rest()
+
 
 def metric_of_totals(
     finalize: Callable[[Array], Any],
