@@ -194,15 +194,10 @@ class Estimates(ReadOnlyArrays):
 
     def one(self) -> Estimate:
         """Return the only one of the numbers, as an `Estimate`."""
-        return Estimate(
-            str(self.names[0]),
-            float(self.scale.estimate[0]),
-            float(self.scale.standard_error[0]),
-            float(self.df[0]),
-            self.null_value,
-            self.origin.kind,
-            self,
-        )
+        numbers = self.scale.estimate, self.scale.standard_error, self.df
+        estimate, error, df = (float(number[0]) for number in numbers)
+        name, kind = str(self.names[0]), self.origin.kind
+        return Estimate(name, estimate, error, df, self.null_value, kind, self)
 
 
 @dataclass(frozen=True)
