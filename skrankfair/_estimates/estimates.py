@@ -383,12 +383,11 @@ def estimates_of(result: GroupEstimates) -> Estimates:
     event = np.where(rare, skewness, 0.0)
     if metric.of_shares:
         side_df = None if sums.kind == "item" else df
-        of_rows = metric.of_rest is not None
-        scale = _scale_of_share(sums, metric.finalize, side_df, of_rows)
+        scale = _scale_of_share(sums, metric.finalize, side_df)
         if isinstance(scale, ShareScale) and metric.counted:
             scale = replace(scale, n_effective=result.n_effective)
         if metric.against_rest is not None:
-            (scale,) = _with_unseen(sums, [scale], metric.against_rest.parts, of_rows)
+            (scale,) = _with_unseen(sums, [scale], metric.against_rest.parts)
     elif metric.positive:
         scale = PositiveScale(estimate, error, scale, event)
     elif metric.noise is not None:
@@ -408,17 +407,14 @@ def estimates_of(result: GroupEstimates) -> Estimates:
 
 
 def _scale_of_share(
-    sums: ClusterSums, share: Finalize, df: Array | None = None, of_rows: bool = False
+    sums: ClusterSums, share: Finalize, df: Array | None = None
 ) -> ShareScale | DifferenceScale:
-    """Return a share, or the mean or difference of two; None: `df` of the share.
-
-    A difference `of_rows` is one from the rest, which may show events that it lacks.
-    """
+    """Return a share, or the mean or difference of two; None: `df` of the share."""
     estimate, error = sums.estimate(share), np.sqrt(sums.variance(share))
     if isinstance(share, PairedDifference):
-        a, b = (_scale_of_share(sums, part, df, of_rows) for part in share.parts)
+        a, b = (_scale_of_share(sums, part, df) for part in share.parts)
         correlation = correlation_in(error, a, b)
-        a, b = _with_unseen(sums, [a, b], share.parts, of_rows)
+        a, b = _with_unseen(sums, [a, b], share.parts)
         return DifferenceScale(estimate, error, a, b, correlation)
     if parts := parts_of(share):
         a, b = (_scale_of_share(sums, part) for part in parts)
@@ -430,32 +426,33 @@ def _scale_of_share(
 
 
 def _with_unseen(
-    sums: ClusterSums, sides: Sequence[Any], shares: Sequence[Finalize], of_rows: bool
+    sums: ClusterSums,
+    sides: Sequence[Any],
+    shares: Sequence[Finalize],
+    groups: Sequence[Any] = (slice(None),) * 2,
 ) -> Sequence[Any]:
     """Return the scales of a value and maybe its rest, with what each share lacks.
 
-    `shares` are the functions of both. A share lacks events that the other shows, and
-    so does each of the two of a mean: balanced accuracy has two values and two rests.
-    The two sides of a difference of gaps have what their own shares lack already.
+    `shares` are the functions of both, and `groups` the numbers of theirs. A share
+    lacks events that the other shows, and so does each of the two of a mean or a gap,
+    compared with the same one of the other: balanced accuracy has two values and two
+    rests.
     """
-    if isinstance(shares[0], PairedDifference):
-        return sides
     if parts_of(shares[0]):
         scales = zip(*((side.first, side.second) for side in sides), strict=True)
         parts = zip(scales, zip(*map(parts_of, shares), strict=True), strict=True)
-        both = [_with_unseen(sums, some, pair, of_rows) for some, pair in parts]
+        both = [_with_unseen(sums, some, pair, groups) for some, pair in parts]
         of_sides = zip(sides, *both, strict=True)
         return [replace(side, first=a, second=b) for side, a, b in of_sides]
-    if of_rows:
-        of_sides = zip(sides, *lack_events(sums, *shares), strict=False)
-        return [
-            replace(
-                side,
-                lacking=side.lacking | lacking,
-                n_effective=np.fmax(side.n_effective, trials),
-            )
-            for side, lacking, trials in of_sides
-        ]
+    if sums.kind != "item":
+        of_sides = zip(sides, *lack_events(sums, shares, groups), strict=False)
+        found = []
+        for side, lacking, trials in of_sides:
+            fewest = np.where(side.lacking, np.fmin(side.n_effective, trials), trials)
+            number = np.where(lacking, fewest, side.n_effective)
+            lacking = side.lacking | lacking
+            found.append(replace(side, lacking=lacking, n_effective=number))
+        return found
     of_items = zip(sides, unseen_of_items(sums, shares), strict=False)
     return [
         replace(side, standard_error=np.sqrt(side.standard_error**2 + more))
@@ -482,7 +479,8 @@ def contrasts_of(
     of the contrast by the estimates of a and b: 1 and -1 for a difference.
     """
     check_choice(kind, "kind", ("difference", "ratio"))
-    finalize, sums = result.metric.finalize, result.sums
+    metric, sums = result.metric, result.sums
+    finalize = metric.finalize
     pairs, estimates = np.stack([first, second], axis=1), result.estimate
     origin = Origin(sums, finalize, pairs, kind)
     (value,) = origin.combined(estimates[None])
@@ -491,24 +489,25 @@ def contrasts_of(
     covariance = sums.covariances(finalize, first, second)
     one, other = of_groups[first], of_groups[second]
     same, group_df, third = first == second, result.df, 0.0 * one
-    of_means = not result.metric.share and result.metric.of_rest is not None
-    if (result.metric.heavy or of_means) and (result.n_effective < FEW_EVENTS).any():
+    of_means = not metric.share and metric.of_rest is not None
+    if (metric.heavy or of_means) and (result.n_effective < FEW_EVENTS).any():
         side = Side.of(of_groups, result.n_effective, group_df, result.tails)
         both = (Side(*(of[..., groups] for of in side)) for groups in (first, second))
-        (more, third, _), (more_of_other, of_other, _) = unseen(*both)
+        added = unseen(*both, of_as_many=kind == "ratio")
+        (more, third, _), (more_of_other, of_other, _) = added
         one, other, third = one + more, other + more_of_other, third - of_other
     with np.errstate(divide="ignore", invalid="ignore"):
         independent = u**2 * one + v**2 * other  # the variance of independent groups
         variance = independent + 2 * u * v * covariance
         error = np.sqrt(np.where(variance < NOTHING * independent, 0.0, variance))
     error = np.where(same, 0.0 * error, error)
-    if kind == "ratio" and result.metric.signed:
+    if kind == "ratio" and metric.signed:
         # Of values whose signs are not known a ratio has none either.
         reach = t_quantile(0.95, group_df[pairs]) * result.standard_error[pairs]
         known = (np.abs(estimates[pairs]) > reach).all(axis=1)
         error = np.where(known | same, error, np.nan)
     df = contrast_degrees(sums, finalize, first, second)
-    if result.metric.counted:
+    if metric.counted:
         df = np.fmin(df, welch_df(one, other, group_df[first], group_df[second]))
     df = np.where(np.isnan(one + other), np.nan, df)
     scale = LogScale(value, error) if kind == "ratio" else PlainScale(value, error)
@@ -516,12 +515,14 @@ def contrasts_of(
     sided = ShareScale | (MeanScale if kind == "ratio" else DifferenceScale)
     if isinstance(shares, sided) and not same.any():
         side_df = None if result.variance == "item" else df
-        sides = shares.take(first, side_df), shares.take(second, side_df)
+        a, b = (shares.take(some, side_df) for some in (first, second))
+        if sums.kind != "item" and not (metric.of_rest or metric.against_rest):
+            a, b = _with_unseen(sums, [a, b], [finalize] * 2, (first, second))
         of_shares = RatioScale if kind == "ratio" else DifferenceScale
-        scale = of_shares(value, error, *sides, correlation_of(covariance, one, other))
+        scale = of_shares(value, error, a, b, correlation_of(covariance, one, other))
     fair = 1.0 if kind == "ratio" else 0.0
     # Two gaps that are 0 have no ratio.
-    unknown = result.metric.differing or (fair and result.fair_value == 0)
+    unknown = metric.differing or (fair and result.fair_value == 0)
     null_value = None if unknown else fair
     skewness = np.nan_to_num(quotient(third, error**3)) if kind == "difference" else 0.0
     return Estimates(tuple(names), scale, df, null_value, origin, skewness)

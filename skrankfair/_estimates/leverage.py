@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -242,13 +242,15 @@ def uneven_errors(concentration: Array, df: Array) -> Array:
     return np.asarray(concentration > most)
 
 
-def unseen(*sides: Side, of_items: bool = False) -> list[Array]:
+def unseen(
+    *sides: Side, of_items: bool = False, of_as_many: bool = False
+) -> list[Array]:
     """Return the variance that each side lacks, compared with the others.
 
-    A side lacks variance if as few rows of another side would show more, and few rows
-    would make most of it. The result has for each side the lacking variance, and
-    ``Σ u³`` and ``Σ u⁴`` of the influences of these rows, or of the side itself if it
-    lacks nothing; its shape is (3, G).
+    A side lacks variance if as few rows of another side, of more rows unless this is
+    `of_as_many`, would show more, and few rows would make most of it. The result has
+    for each side the lacking variance, and ``Σ u³`` and ``Σ u⁴`` of the influences of
+    these rows, or of the side itself if it lacks nothing; its shape is (3, G).
     """
     added = []
     for i, side in enumerate(sides):
@@ -260,7 +262,8 @@ def unseen(*sides: Side, of_items: bool = False) -> list[Array]:
                 few = (times > _FEWER) & (not of_items)  # whatever their values
                 normal = np.where(few, np.inf, side.df)
                 uneven = uneven_errors(of_few[2] / of_few[0] ** 2, normal)
-            rare = uneven & (times > _MORE) & np.isfinite(times)
+            known = np.isfinite(times) & (of_as_many | (times > _MORE))
+            rare = uneven & known
             most = np.where(rare & (of_few[0] > most[0]), of_few, most)
         more = np.fmax(most[0] - shown[0], 0.0)
         added.append(np.stack([more, *np.nan_to_num(most[1:])]))
@@ -335,26 +338,30 @@ def unseen_of_items(sums: ClusterSums, shares: Sequence[Finalize]) -> Array:
     return np.stack([added[0] for added in unseen(*of_samples, of_items=True)])
 
 
-def lack_events(sums: ClusterSums, own: Finalize, rest: Finalize) -> list[Array]:
-    """Return whether shares of rows lack events, and how many trials they are, (2, G).
+def lack_events(
+    sums: ClusterSums, shares: Sequence[Finalize], groups: Sequence[Any]
+) -> list[Array]:
+    """Return whether two shares lack events, and how many trials they are, (2, m).
 
-    The first share is that of a group, which lacks events if as few rows of the rest
-    would show more variance, and the second that of the rest, of which as few rows of
-    the group would. A cluster is one trial, or without weights the geometric mean of
-    one and of as many as the events of its side show, and as the other side has in a
-    cluster or in so many rows, if these are fewer: a group of bursts may show none.
+    They are that of a group and of its rest, or of some groups and of others, by
+    number. The first lacks events if as few clusters of the second would show more
+    variance, and the second if as few of the first would. A cluster is the geometric
+    mean of one trial and of as many as the events of its side show, and as the other
+    side has in a cluster or in so many rows, if these are fewer: a group of bursts may
+    show none.
     """
-    if not (degrees_of_freedom(sums, own)[1] < FEW_EVENTS).any():
-        return [np.zeros((2, len(sums.groups)), dtype=bool), np.zeros((2, 1))]
-    sides = Side.of_metric(sums, own), Side.of_metric(sums, rest)
-    lacking = np.stack([added[0] > 0 for added in unseen(*sides)])
+    if not (degrees_of_freedom(sums, shares[0])[1] < FEW_EVENTS).any():
+        return [np.zeros((2, 1), dtype=bool), np.zeros((2, 1))]
+    pairs, sides = list(zip(shares, groups, strict=True)), []
+    for of, some in pairs:
+        sides.append(Side(*(part[..., some] for part in Side.of_metric(sums, of))))
+    lacking = np.stack([added[0] > 0 for added in unseen(*sides, of_as_many=True)])
     number = np.stack([side.n_effective for side in sides])
-    if sums.unweighted is not None:
-        return [lacking, number]
     variance = np.stack([side.moments[0] for side in sides])
-    shares = np.stack([sums.estimate(side) for side in (own, rest)])
-    sizes = np.stack([sums.supports[needs_of(f)[0]](*sums.totals) for f in (own, rest)])
-    trials = quotient(shares * (1 - shares), variance)
+    share = np.stack([sums.estimate(of)[some] for of, some in pairs])
+    supports = ((sums.supports[needs_of(of)[0]], some) for of, some in pairs)
+    sizes = np.stack([size(*sums.totals)[some] for size, some in supports])
+    trials = quotient(share * (1 - share), variance)
     alike = np.fmin(quotient(number, number[::-1]), quotient(sizes, sizes[::-1]))
     seen = np.where(variance > 0, trials, number)
     most = np.fmin(seen, trials[::-1] * alike)

@@ -24,8 +24,9 @@ import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.arrays import Shown
-from .._estimates.finalize import MeanOfRatios
+from .._estimates.finalize import MeanOfRatios, parts_of
 from .._estimates.group_estimates import GroupEstimates
+from .._estimates.leverage import degrees_of_freedom
 from .._estimates.storage import SCHEMA_VERSION, check_schema
 from .._inputs.validation import Array, check_number
 from .._reports.exports import write_text
@@ -227,8 +228,11 @@ def _block_of_each_group(total: GroupEstimates, number: int, least: float) -> Ar
         rare, expected = np.minimum(own, 1 - own), np.minimum(other, 1 - other)
         share = np.fmax(expected, rare * _FEWEST_EVENTS / _MANY_EVENTS)
         enough &= share * smaller * total.support >= _FEWEST_EVENTS
-        # The smaller side may lack events, and varies as at the rate of the larger.
-        gap_error = np.fmax(gap_error, np.sqrt(other * (1 - other) / gap.n_effective))
+        # The smaller side may lack events, and varies as so few clusters of the larger.
+        rest = parts_of(gap.metric.finalize)[1]
+        of_rest = gap.sums.variance(rest) * degrees_of_freedom(gap.sums, rest)[1]
+        of_one = np.where(smaller < 1, level_error**2 * total.n_effective, of_rest)
+        gap_error = np.fmax(gap_error, np.sqrt(of_one / gap.n_effective))
     # A share without an event varies like half of one.
     half = np.sqrt(0.5) / total.n_effective if total.metric.share else level_error
     level_error = np.where(level_error == 0, half, level_error)
