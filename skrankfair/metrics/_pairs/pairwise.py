@@ -26,29 +26,22 @@ from .cluster_rows import (
     times,
 )
 
-_FEW_GRADES = 64
 # The sides of `OutcomeCounts.count`.
 WORSE, BETTER = True, False
 # Bits of a digit of the outcomes.
 _BITS = 3
-_SAMPLE = 1000
 
 
 def outcome_codes(y: Array, ranking: Ranking) -> Array:
     """Return small integers in the order of the outcomes, within each query.
 
-    A handful of grades are numbered over all rows; real outcomes get their dense rank
-    within the query, so that the codes have as many bits as the longest query needs.
+    Whole numbers of a small range are numbered over all rows; other outcomes get their
+    dense rank within the query, so that the codes have as many bits as the longest
+    query needs.
     """
     low, high = y.min(), y.max()
     if high < low + 256 and np.array_equal(y, np.rint(y)):
         return (y - low).astype(np.uint8)
-    values = np.unique(y[:: max(1, y.size // _SAMPLE)])
-    if values.size <= _FEW_GRADES:
-        codes = np.searchsorted(values, y)
-        codes[codes == values.size] = 0
-        if np.array_equal(values[codes], y):
-            return codes.astype(np.uint8)
     rows = order_rows(ranking.query, -y)
     first = starts_of_runs(y[rows], ranking.starts)
     numbers: Array = np.arange(first.size, dtype=count_dtype(y.size))
