@@ -165,23 +165,22 @@ def _swaps(
             target, block = rows[at], places.query[at]
             first, last = places.tie_bounds(at)
             for better, total in zip(sides, out, strict=True):
-                sought = [(larger, 1.0), (equal, cost)]  # sums of integers are fast
+                others = smaller if better else larger
+                if cost:  # without, sums of truth values are fast
+                    others = others + cost * equal
+                others = times(others, allowed)
+                if not others.any():
+                    continue
+                before = cumulated(single * others if better else others)
+                edges = before[places.starts]
                 if better:
-                    sought = [(smaller + cost * equal if cost else smaller, 1.0)]
-                for others, factor in sought:
-                    others = times(others, allowed)
-                    if not (factor and others.any()):
-                        continue
-                    before = cumulated(single * others if better else others)
-                    edges = before[places.starts]
-                    if better:
-                        value = before[first] - edges.take(block)
-                    else:
-                        value = single[at] * (edges[1:].take(block) - before[last])
-                    if len(visits) > 1:  # rows are tied
-                        [number] = sums_between(others, first, last)
-                        value += visits[1, target] * (number - others[at])
-                    total[target] += factor * value
+                    value = before[first] - edges.take(block)
+                else:
+                    value = single[at] * (edges[1:].take(block) - before[last])
+                if len(visits) > 1:  # rows are tied
+                    [number] = sums_between(others, first, last)
+                    value += visits[1, target] * (number - others[at])
+                total[target] += value
     return out
 
 
