@@ -73,8 +73,6 @@ def _of_members(
     ranking, members = data.ranking, data.memberships
     partner = None if rule.partner is None else rule.partner[block]
     rows, out = members.rows, np.zeros((8, members.rows.size))
-    if not rows.size:
-        return out
     codes = outcome_codes(data.y_true, ranking)
     visits_of = _expected_visits(ranking, rule.visits)
     # Smaller, equal and larger outcomes, of the partners and of the cell alone.
