@@ -35,12 +35,12 @@ from .._inputs.validation import (
 from ._pairs.cluster_rows import support_columns
 from ._pairs.item_rows import pair_sums, warn_undefined_pairs
 from ._pairs.local_linear import (
-    LinearMinusQuadratic,
     LinearPairs,
     LocalLinear,
     LocalQuadratic,
     QuadraticPairs,
     kernel_columns,
+    linear_minus_quadratic,
 )
 from ._pairs.matched import (
     DistantPairs,
@@ -142,7 +142,7 @@ def _best_bandwidths(
             f"{estimator!r} and {average!r}."
         )
     which, chosen, errors = (options["direction"], options["adjacent"]), [], []
-    bias, line = LinearMinusQuadratic(), LocalLinear()
+    bias, line = linear_minus_quadratic, LocalLinear()
     for share in _BANDWIDTHS:
         chosen.append(_epsilon_of_groups(data, None, None, float(share), *which))
         with collected_warnings():

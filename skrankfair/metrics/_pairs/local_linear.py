@@ -88,14 +88,9 @@ class LocalQuadratic(LocalLinear):
         return value, count
 
 
-@dataclass(frozen=True)
-class LinearMinusQuadratic:
-    """The estimated bias of the local linear value."""
-
-    def __call__(self, by_group: Array, shared: Array) -> Array:
-        """Return the differences, shape (..., G), of one bucket."""
-        line, parabola = LocalLinear()(by_group, shared), LocalQuadratic()
-        return line - parabola(by_group, shared)
+def linear_minus_quadratic(by_group: Array, shared: Array) -> Array:
+    """Return the estimated biases of local linear values, (..., G), of one bucket."""
+    return LocalLinear()(by_group, shared) - LocalQuadratic()(by_group, shared)
 
 
 def kernel_columns(value: Array, difference: Array, epsilon: Array) -> Array:
