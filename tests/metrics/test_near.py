@@ -164,7 +164,7 @@ def test_windows(seed, long, monkeypatch):
         thresholds = [math.nan, 0.0, 0.1, 0.3, 100.0, *gaps, *np.nextafter(gaps, 0)]
         for direction, threshold in itertools.product(DIRECTIONS, thresholds):
             matching = Matching(ranking, members, direction)
-            ranges = matching.windows(np.full(n_groups, threshold), exact=True)
+            ranges = matching.windows(np.full(n_groups, threshold), matching.empty)
             for number, row in enumerate(members.rows):
                 group = members.cells.group[members.cell[number]]
                 expected = naive_partners(

@@ -221,19 +221,16 @@ class Matching:
         return np.searchsorted(numbers, members.numbers_of(cell, rows), side="right")
 
     @np.errstate(over="ignore")  # infinitely far apart is far
-    def windows(
-        self, thresholds: Array, within: Ranges | None = None, *, exact: bool = False
-    ) -> Ranges:
+    def windows(self, thresholds: Array, within: Ranges | None = None) -> Ranges:
         """Return the partners within the threshold of the group, shape (G,).
 
-        Differences are compared exactly, or up to the rounding of the scores. The
-        search starts at the ends of the ranges `within`, which must not be wider than
-        the wanted ones.
+        The search starts at the ends of the ranges `within`, which must not be wider
+        than the wanted ones, and compares differences exactly; without them it compares
+        differences up to the rounding of the scores.
         """
         limits = thresholds[self.group]
-        if not exact:
-            limits = with_rounding(limits, self.ranking.score[self.members.rows])
         if within is None:
+            limits = with_rounding(limits, self.ranking.score[self.members.rows])
             within, possible = self.level, limits >= 0  # no difference is negative
             if not possible.all():
                 within = within.where(possible, self.empty)
@@ -377,7 +374,7 @@ class _Selection:
         """Make ranges within thresholds the outer or the inner ones of each group."""
         thresholds = np.fmax(thresholds, self.below)
         thresholds = np.where(self._done, self.above, thresholds)
-        ranges = self.matching.windows(thresholds, self.inner, exact=True)
+        ranges = self.matching.windows(thresholds, self.inner)
         weight = self._weigh(ranges)
         enough = (weight >= self.rank) & (self.total > 0)
         nearer = enough & (thresholds < self.above)
