@@ -23,10 +23,10 @@ from .._inputs.validation import (
 from ._pairwise_penalty import (
     LEAST_HESSIAN,
     LogisticRows,
+    PairSource,
     PairwisePenalty,
     SquaredRows,
     absolute_correlations,
-    candidates,
     groups_and_queries,
     pairwise_penalty,
     smooth_absolute,
@@ -377,13 +377,13 @@ def pairwise_fairness_objective(
         of_rows = LogisticRows(y, weight)
     elif loss == "pairwise":
         # Pairs of any groups, drawn alike: the group of the loss is everyone.
-        every = candidates(y, query, np.ones(y.size, dtype=bool), "all")[1]
-        if not every.size:
+        source = PairSource(y, query, "all", 2 * int(max_pairs), rng, weight)
+        _, (i, j) = source.sides(np.ones(y.size, dtype=bool))
+        if not i.size:
             raise ValueError(
                 "y_true must differ within a query for a pairwise loss; no query has a "
                 "better and a worse item."
             )
-        i, j = every.draw(int(max_pairs), rng)
         of_rows = PairwiseRows(i, j, y.size, np.sqrt(weight[i] * weight[j]))
     if penalty is None:
         penalty = pairwise_penalty(

@@ -7,7 +7,7 @@ and its gradient, of which `absolute_correlations` makes the penalty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -88,57 +88,6 @@ class PreferencePairs:
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """All pairs of one side, not written down: the partners of a row are a range."""
-
-    rows: Array  # shape (r,): the better items
-    first: Array  # shape (r,): where the worse partners of each start in `order`
-    before: Array  # shape (r + 1,): how many pairs are before those of each; of all
-    order: Array  # shape (n,): all rows
-
-    @property
-    def size(self) -> int:
-        """The number of pairs."""
-        return int(self.before[-1])
-
-    def draw(self, n_pairs: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return better and worse items of pairs drawn with replacement.
-
-        These are all pairs if there are no more than `n_pairs`.
-        """
-        if self.size > n_pairs:
-            number = np.sort(rng.integers(self.size, size=n_pairs))
-        else:
-            number = np.arange(self.size)
-        at = np.searchsorted(self.before, number, side="right") - 1
-        return self.rows[at], self.order[self.first[at] + number - self.before[at]]
-
-
-def candidates(
-    y: Array, query: Array, member: Array, comparison: str, better: Any = True
-) -> list[Candidates]:
-    """Return the pairs whose better item is outside, and inside, the group.
-
-    `better` says which rows may be the better item of a pair, or that all may.
-    """
-    rank = np.unique(y, return_inverse=True)[1].astype(np.int64)
-    n_ranks = int(rank.max()) + 1
-    side = member.astype(np.int64) if comparison != "all" else np.zeros_like(rank)
-    partner = 1 - side if comparison == "inter" else side
-    key = (2 * query + side) * n_ranks + rank
-    order = stable_order(key)
-    ordered = key[order]
-    sides = []
-    for inside in (False, True):
-        rows = order[((member == inside) & (rank > 0) & better)[order]]
-        start = (2 * query[rows] + partner[rows]) * n_ranks
-        first = np.searchsorted(ordered, start)
-        n_worse = np.searchsorted(ordered, start + rank[rows]) - first
-        sides.append(Candidates(rows, first, np.append(0, np.cumsum(n_worse)), order))
-    return sides
-
-
-@dataclass(frozen=True)
 class PairSource:
     """Rows of which pairs are drawn, and how many."""
 
@@ -150,17 +99,43 @@ class PairSource:
     weight: Array  # shape (n,)
     keep: Callable[[Array, Array], Any] | None = None
 
+    def sides(self, member: Array, better: Any = True) -> Iterator[tuple[Array, Array]]:
+        """Yield pairs whose better item is outside, and then inside, the group.
+
+        Half of the pairs are for each side, drawn with replacement; a side that has no
+        more than that is taken whole. Pairs that are not drawn are not written down:
+        the partners of a row are a range. `member` is boolean, and `better` says which
+        rows may be the better item of a pair, or that all may.
+        """
+        query, comparison, n_pairs = self.query, self.comparison, self.n_pairs // 2
+        rank = np.unique(self.y, return_inverse=True)[1].astype(np.int64)
+        n_ranks = int(rank.max()) + 1
+        side = member.astype(np.int64) if comparison != "all" else np.zeros_like(rank)
+        partner = 1 - side if comparison == "inter" else side
+        key = (2 * query + side) * n_ranks + rank
+        order = stable_order(key)
+        ordered = key[order]
+        for inside in (False, True):
+            rows = order[((member == inside) & (rank > 0) & better)[order]]
+            start = (2 * query[rows] + partner[rows]) * n_ranks
+            first = np.searchsorted(ordered, start)
+            n_worse = np.searchsorted(ordered, start + rank[rows]) - first
+            before = np.append(0, np.cumsum(n_worse))
+            if (n_all := int(before[-1])) > n_pairs:
+                number = np.sort(self.rng.integers(n_all, size=n_pairs))
+            else:
+                number = np.arange(n_all)
+            at = np.searchsorted(before, number, side="right") - 1
+            yield rows[at], order[first[at] + number - before[at]]
+
     def draw(self, member: Array, better: Any = True) -> PreferencePairs | None:
         """Return pairs of a group against the rest, or None without any.
 
-        Half of them are for each side, drawn with replacement; a side that has no more
-        than that is taken whole. `member` is boolean, and `better` as for `candidates`.
-        A pair counts the geometric mean of the weights of its rows, which is that of
-        their query.
+        They are those of `sides`. A pair counts the geometric mean of the weights of
+        its rows, which is that of their query.
         """
         y, weight, drawn, weights = self.y, self.weight, [], []
-        for side in candidates(y, self.query, member, self.comparison, better):
-            i, j = side.draw(self.n_pairs // 2, self.rng)
+        for i, j in self.sides(member, better):
             if self.keep is not None:
                 kept = np.asarray(self.keep(i, j), dtype=bool).ravel()
                 check_lengths(pairs=i.size, keep=kept.size)

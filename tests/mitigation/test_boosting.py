@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from skrankfair.mitigation import pairwise_fairness_objective
-from skrankfair.mitigation._pairwise_penalty import candidates, smooth_absolute
+from skrankfair.mitigation._pairwise_penalty import PairSource, smooth_absolute
 from tests.mitigation.pairs import problem
 from tests.reference.pairwise import pairs_accuracy
 
@@ -98,8 +98,9 @@ def test_pairwise_loss_is_of_all_pairs():
     assert objective.value(score) == pytest.approx(y.size * np.mean(losses))
     few = objective_of(y, group, query, loss="pairwise", strength=0, max_pairs=50)
     assert few.value(score) != objective.value(score)
-    every = candidates(y, query, np.ones(y.size, dtype=bool), "all")
-    assert [side.size for side in every] == [0, len(pairs)]
+    source = PairSource(y, query, "all", 10**6, None, np.ones(y.size))
+    every = source.sides(np.ones(y.size, dtype=bool))
+    assert [better.size for better, _ in every] == [0, len(pairs)]
 
 
 @each_loss
