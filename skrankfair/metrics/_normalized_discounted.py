@@ -9,7 +9,7 @@ since metrics of mean shares are differentiated by a complex step.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -198,7 +198,7 @@ class TopShares(ListKernel):
             return QuerySums(cells, out, ones)
         joint = np.zeros((n_lists, cells.n_groups, out.shape[1]))
         joint[cells.query, cells.group] = out
-        return QuerySums.of_all(joint.reshape(n_lists, 1, -1), ones)
+        return replace(QuerySums.of_all(joint.reshape(n_lists, 1, -1)), shared=ones)
 
     def of_means(self, data: RankedData) -> tuple[Finalize, Finalize, dict[str, Any]]:
         """Return the metric of mean shares, its support, and a first pass for parts."""

@@ -156,13 +156,10 @@ class QuerySums:
     shared: Array
 
     @classmethod
-    def of_all(cls, by_group: Array, shared: Array | None = None) -> QuerySums:
-        """Return the sums of every query and group, shape (Q, G, ...)."""
-        n_queries, n_groups = by_group.shape[:2]
-        if shared is None:
-            shared = np.zeros((n_queries, 0))
-        cells = Cells.of_all(n_queries, n_groups)
-        return cls(cells, by_group.reshape(-1, *by_group.shape[2:]), shared)
+    def of_all(cls, by_group: Array) -> QuerySums:
+        """Return sums of every query and group, (Q, G, ...), without shared ones."""
+        cells = Cells.of_all(*by_group.shape[:2])
+        return cls.of_cells(cells, by_group.reshape(-1, *by_group.shape[2:]))
 
     @classmethod
     def of_cells(cls, cells: Cells, by_cell: Array) -> QuerySums:
