@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,6 +52,14 @@ class PartnerRanges:
     high: Array
     focal: Array
     group: Array
+
+    @classmethod
+    def in_cells(
+        cls, members: Memberships, cell: Array, low: Array, high: Array, focal: Array
+    ) -> PartnerRanges:
+        """Return focal rows with partners that are members of a cell each."""
+        place, group = partial(members.first_at, cell), members.cells.group[cell]
+        return cls(members.rows, place, low, high, focal, group)
 
 
 def centred(y: Array, ranking: Ranking) -> Array:
@@ -141,13 +149,9 @@ class MatchedPairs(NearPairs):
         some = np.flatnonzero(others > 0)
         low, high, own_low, own_high = (end[some] for end in ranges.ends)
         rows, cell = members.rows[some], members.cell[some]
-        group = members.cells.group[cell]
-        of_all = PartnerRanges(slice(None), lambda place: place, low, high, rows, group)
-        of_cell = PartnerRanges(
-            members.rows,
-            lambda place: members.first_at(cell, place),
-            *(own_low, own_high, rows, group),
-        )
+        of_cell = PartnerRanges.in_cells(members, cell, own_low, own_high, rows)
+        ends = low, high, rows, of_cell.group
+        of_all = PartnerRanges(slice(None), lambda place: place, *ends)
         columns, own = self._range_columns(of_all), self._range_columns(of_cell)
         columns -= own
         # Without partners, or alone in the cell, the sums are rounding.
@@ -193,14 +197,8 @@ class MatchedPairs(NearPairs):
             matching.members_before(ends, cell, rows)
             for ends in (ranges.high, matching.level.high)
         )
-        columns = self._partner_columns(
-            PartnerRanges(
-                members.rows,
-                lambda place: members.first_at(cell, place),
-                *(low, high, rows, members.cells.group[cell]),
-            )
-        )
-        return cell, rows, columns
+        partners = PartnerRanges.in_cells(members, cell, low, high, rows)
+        return cell, rows, self._partner_columns(partners)
 
     def _partner_columns(self, ranges: PartnerRanges) -> Array:
         """Return the columns of focal rows as partners of their ranges, (n_columns, k).
