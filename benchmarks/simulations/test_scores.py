@@ -26,6 +26,8 @@ from skrankfair.metrics import (
     impact_ratio,
     log_loss,
     make_metric,
+    ndcg,
+    pairwise_accuracy,
     positive_rate_shift,
     rank_shift,
     selection_rate,
@@ -394,6 +396,93 @@ def test_bursts_of_events_are_no_proof(of):
             test = compare_independent(*parts).test()
         pvalues.append(np.ravel(test.pvalue)[0])
     assert_level(np.array(pvalues), at_most=True)
+
+
+@pytest.mark.parametrize("clusters", [(12, 12), (20, 20), (20, 30), (60, 60)])
+@pytest.mark.parametrize("law", ["bursts", "beta", "weights"])
+def test_bursts_of_as_many_clusters_are_no_proof(clusters, law):
+    """Groups of equal numbers, of which one lacked a burst, were accused in 46%."""
+    pvalues, rng = [], np.random.default_rng(0)
+    cluster = np.repeat(np.arange(sum(clusters)), 50)
+    group, options = cluster < clusters[0], {"cluster": cluster}
+    for _ in range(200):
+        rate = np.where(rng.random(sum(clusters)) < 0.05, 0.9, 0.005)
+        if law == "beta":
+            rate = rng.beta(0.1, 0.9, sum(clusters)) / 2
+        if law == "weights":
+            options["sample_weight"] = rng.lognormal(size=cluster.size)
+        y = rng.random(cluster.size) < rate[cluster]
+        r = selection_rate(None, y, sensitive_features=group, **options)
+        pvalues.append(r.contrast(False, True).pvalue)
+    assert_level(np.array(pvalues), at_most=True)
+
+
+@pytest.mark.parametrize("sizes", [(20, 200), (20, 20)])
+def test_an_unchanged_gap_of_bursts_has_not_changed(sizes):
+    """Only the group has bursts, in both samples: 41% of gaps had changed."""
+    pvalues, rng = [], np.random.default_rng(0)
+
+    def gap(n_group, n_others):
+        member = np.arange(n_group + n_others) < n_group
+        rate = np.where((rng.random(member.size) < 0.05) & member, 0.9, 0.005)
+        cluster = np.repeat(np.arange(member.size), 50)
+        who = {"sensitive_features": member[cluster], "cluster": cluster}
+        y = rng.random(cluster.size) < rate[cluster]
+        return selection_rate(None, y, **who).against_rest()
+
+    for _ in range(200):
+        test = compare_independent(gap(*sizes), gap(200, 200)).test()
+        pvalues.append(test.pvalue[1])
+    assert_level(np.array(pvalues), at_most=True)
+
+
+@pytest.mark.parametrize("clusters", [(20, 20), (20, 200)])
+@pytest.mark.parametrize("share", [0.05, 0.1])
+def test_lists_in_random_order_are_no_proof(clusters, share):
+    """A share of lists, whatever their group: 10% to 47% of groups were accused."""
+    pvalues, rng = [], np.random.default_rng(0)
+    query = np.repeat(np.arange(sum(clusters)), 10)
+    who = {"sensitive_features": query < clusters[0], "qid": query}
+    for _ in range(100):
+        truth, noise = rng.random((2, query.size))
+        broken = (rng.random(sum(clusters)) < share)[query]
+        score = np.where(broken, noise, truth + 0.01 * rng.normal(size=truth.size))
+        metrics = (ndcg, pairwise_accuracy)
+        results = [metric(truth, score, **who) for metric in metrics]
+        tests = [results[1].test().pvalue[1]]
+        pvalues.append(tests + [r.contrast(False, True).pvalue for r in results])
+    for of_metric in np.transpose(pvalues):
+        assert_level(of_metric, at_most=True)
+
+
+@pytest.mark.parametrize("sizes", [(60, 60), (100, 100), (60, 600)])
+def test_ratios_of_losses_of_rare_events(sizes):
+    """Of calibrated scores of equal risks: 23% of ratios were not one."""
+    pvalues, rng = [], np.random.default_rng(0)
+    group = np.arange(sum(sizes)) < sizes[0]
+    for _ in range(300):
+        s = np.clip(0.03 * rng.gamma(4, 0.25, group.size), 0.0005, 0.5)
+        y = rng.random(group.size) < s
+        r = brier_score(y, s, sensitive_features=group)
+        pvalues.append(r.contrast(False, True, kind="ratio").pvalue)
+    assert_level(np.array(pvalues), at_most=True)
+
+
+@pytest.mark.parametrize("weights", ["one", "rows"])
+def test_weights_leave_the_power_of_rates_of_clusters(weights):
+    """One weight of 1.0001 let a test find nothing that finds 98% without it."""
+    found, rng = [], np.random.default_rng(0)
+    cluster = np.repeat(np.arange(52), 200)
+    mean = np.where(np.arange(52) < 12, 0.03, 0.12)
+    weight = np.where(np.arange(cluster.size) < 1, 1.0001, 1.0)
+    for _ in range(60):
+        if weights == "rows":
+            weight = rng.lognormal(size=cluster.size)
+        y = rng.random(cluster.size) < rng.beta(19 * mean, 19 * (1 - mean))[cluster]
+        who = {"sensitive_features": cluster < 12, "cluster": cluster}
+        r = selection_rate(None, y, sample_weight=weight, **who)
+        found.append(r.contrast(False, True).pvalue < 0.05)
+    assert np.mean(found) > 0.85
 
 
 @pytest.mark.parametrize("gap", [0, 1.2])

@@ -350,7 +350,9 @@ def lack_events(
     side has in a cluster or in so many rows, if these are fewer: a group of bursts may
     show none.
     """
-    if not (degrees_of_freedom(sums, shares[0])[1] < FEW_EVENTS).any():
+    needs = {number for of in shares for number in needs_of(of)}
+    known = max(needs) < len(sums.supports)
+    if not (known and (degrees_of_freedom(sums, shares[0])[1] < FEW_EVENTS).any()):
         return [np.zeros((2, 1), dtype=bool), np.zeros((2, 1))]
     pairs, sides = list(zip(shares, groups, strict=True)), []
     for of, some in pairs:
@@ -358,7 +360,7 @@ def lack_events(
     lacking = np.stack([added[0] > 0 for added in unseen(*sides, of_as_many=True)])
     number = np.stack([side.n_effective for side in sides])
     variance = np.stack([side.moments[0] for side in sides])
-    share = np.stack([sums.estimate(of)[some] for of, some in pairs])
+    share = np.stack([np.clip(sums.estimate(of)[some], 0, 1) for of, some in pairs])
     supports = ((sums.supports[needs_of(of)[0]], some) for of, some in pairs)
     sizes = np.stack([size(*sums.totals)[some] for size, some in supports])
     trials = quotient(share * (1 - share), variance)
