@@ -359,7 +359,7 @@ class ClusterSums:
 
     def _share_of_columns(self) -> Array:
         """Return the largest share of each row in any shared column, shape (Q,)."""
-        share = np.abs(self.rows.shared)
+        share = np.abs(self.rows.shared, dtype=float)
         size = np.array([column.sum() for column in share.T])
         if self.remainder is not None:
             size += self.remainder.sizes
