@@ -109,7 +109,7 @@ class PlainScale(ReadOnlyArrays):
             return np.isfinite(self.axis.forward(self.estimate))
 
     @property
-    def _parts(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         """What the scale is made of, by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -118,20 +118,20 @@ class PlainScale(ReadOnlyArrays):
 
         The sides of the estimates are scales, and have this method as arrays do.
         """
-        some = {name: part.take(rows) for name, part in self._parts.items()}
+        some = {name: field.take(rows) for name, field in self._fields.items()}
         if side_df is not None and "side_df" in some:
             some["side_df"] = side_df
         return type(self)(**some)
 
     def with_errors(self, times: Array) -> Self:
         """Return the estimates with errors this many times as large."""
-        parts = self._parts
-        for name, part in parts.items():
-            if isinstance(part, PlainScale):
-                parts[name] = part.with_errors(times)
+        changed = self._fields
+        for name, field in changed.items():
+            if isinstance(field, PlainScale):
+                changed[name] = field.with_errors(times)
             elif name in _POWERS_OF_ERRORS:
-                parts[name] = part * times ** _POWERS_OF_ERRORS[name]
-        return type(self)(**parts)
+                changed[name] = field * times ** _POWERS_OF_ERRORS[name]
+        return type(self)(**changed)
 
     def ends(self, reach: Array, df: Any) -> Ends:
         """Return the interval of a number of standard errors each way.
@@ -347,7 +347,7 @@ class ShareScale(PlainScale):
 
 
 #: A share and the ends of its interval.
-_Side = tuple[Array, Array, Array]
+_ShareAndEnds = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,7 +388,7 @@ class DifferenceScale(PlainScale):
         with np.errstate(divide="ignore", invalid="ignore"):
             return self._between(first, second)
 
-    def _between(self, first: _Side, second: _Side) -> Ends:
+    def _between(self, first: _ShareAndEnds, second: _ShareAndEnds) -> Ends:
         """Return the interval between two shares with their intervals."""
         a, a_low, a_high = map(self.link.forward, first)
         b, b_low, b_high = map(self.link.forward, second)
@@ -433,7 +433,7 @@ class RatioScale(DifferenceScale):
     link = axis = LOG
     bounds = (0.0, np.inf)
 
-    def _between(self, first: _Side, second: _Side) -> Ends:
+    def _between(self, first: _ShareAndEnds, second: _ShareAndEnds) -> Ends:
         """Return the interval of the ratio of two shares, one of which may be 0.
 
         Then it has the ratios r at which that of the difference ``a - r b`` contains 0.
@@ -454,7 +454,7 @@ class MeanScale(DifferenceScale):
     difference of the shares a and 1 - b.
     """
 
-    def _between(self, first: _Side, second: _Side) -> Ends:
+    def _between(self, first: _ShareAndEnds, second: _ShareAndEnds) -> Ends:
         """Return the interval of the mean of two shares with their intervals."""
         b, b_low, b_high = second
         low, high = super()._between(first, (1 - b, 1 - b_high, 1 - b_low))
