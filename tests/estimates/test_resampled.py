@@ -51,23 +51,20 @@ class TestBootstrap:
 
     @pytest.mark.parametrize("name", ["few groups in each row", "no shared columns"])
     def test_errors_are_those_of_the_delta_method(self, name):
-        rows = DESIGNS[name]
+        rows, kinds = DESIGNS[name], ("value", "difference")
         first = np.arange(rows.n_groups)
-        for table, second in itertools.product(
-            (rows, entries_of(rows)), (None, first[::-1])
-        ):
+        for table, kind in itertools.product((rows, entries_of(rows)), kinds):
             (counts,) = table.draws(7, np.random.default_rng(0))
             totals = table.drawn(counts)
             slopes, values = slopes_at(entropy, *totals), entropy(*totals)
             shared = np.repeat(rows.shared[:, None], rows.n_groups, axis=1)
             both = np.concatenate([rows.by_group, shared], axis=2)
             linear = np.einsum("qgc,bgc->bqg", both, slopes)
-            if second is not None:
-                linear = linear - linear[..., second]
+            groups = [first]
+            if kind == "difference":
+                groups, linear = [first, first[::-1]], linear - linear[..., ::-1]
             factor = rows.n_rows / (rows.n_rows - 1)
             expected = factor * np.einsum("bq,bqg->bg", counts, linear**2)
-            groups = [first] if second is None else [first, second]
-            kind = "value" if second is None else "difference"
             origin = Origin(sums_of(table), entropy, np.transpose(groups), kind)
             data = [table.with_data_of(groups) for groups in origin.groups]
             errors = origin._errors(counts, values, slopes, data)
