@@ -54,7 +54,8 @@ The table and what follows from it, in the order to read them:
   Begin with `estimate`, `influence` and `products`, which are the lines above.
 - `remainder`: the sums of powers into which `compact` folds rows of a small share.
 - `leverage`: how well a variance is known: degrees of freedom, effective numbers of
-  clusters, and the variance of events that a small group does not show.
+  clusters, and what a small group lacks of rare events. These are the one thing that a
+  table does not say of itself: another side says it, such as the rest.
 - `two_way`: errors over users and over the items that recur among them, by a subclass
   of `ClusterSums` with variances of its own.
 - `resampled`: rows drawn again, for the bootstrap and, by another subclass, for metrics

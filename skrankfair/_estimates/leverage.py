@@ -20,8 +20,14 @@ that of so few of their rows (`unseen`). Of samples of ten rows 3% lack even an 
 30%, so this holds for fewer than ten effective rows whatever their values, and of
 normal ones for fewer than thirty, where the other side has twice as many: without it
 audits of 30 equal groups of 10 to 300 rows named one in 24%. Values of items, whose
-errors are wide, have to be more uneven. A share that lacks events is as uncertain as
-one of so many trials without any (`lack_events`).
+errors are wide, have to be more uneven.
+
+What a group lacks is added where the scale of its estimate needs it. Means of rows, and
+differences of means, get the variance (`unseen_of`), and their tests of margins the
+skewness of such events (`skewness_of`). A share of rows is as uncertain as one of so
+many trials without any event (`lack_events`), a share of pairs of one list gets the
+variance that the items of the other side show (`unseen_of_items`), and a share of the
+first places has as many trials as items are due there (`trials_due`).
 
 Each row of a sample of one in t rows moves the mean t times as far: its sums ``Σ u²``,
 ``Σ u³`` and ``Σ u⁴`` are t, t² and t³ times as large as those of all rows.
@@ -69,25 +75,7 @@ _MOST_OF_NONE = 0.5
 _ORDERS = np.array([[1.0], [2.0], [3.0]])
 
 
-class Side(NamedTuple):
-    """What the data of one side of a comparison show of its variance, by group."""
-
-    moments: Array  # ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of its influences, (3, G)
-    n_effective: Array  # the effective number of its clusters, (G,)
-    df: Array  # the degrees of freedom of its variance, (G,)
-
-    @classmethod
-    def of(cls, variance: Array, n_effective: Array, df: Array, tails: Array) -> Side:
-        """Return a side from its variance and its `ClusterSums.tails`."""
-        third, fourth = tails * np.stack([variance**1.5, variance**2])
-        return cls(np.stack([variance, third, fourth]), n_effective, df)
-
-    @classmethod
-    def of_metric(cls, sums: ClusterSums, finalize: Finalize) -> Side:
-        """Return the side that has the values of a metric."""
-        df, n_effective = degrees_of_freedom(sums, finalize)
-        variance = sums.variance(finalize)
-        return cls.of(variance, n_effective, df, sums.tails(finalize, variance))
+# Degrees of freedom
 
 
 @cached_by_key
@@ -117,30 +105,6 @@ def degrees_of_freedom(sums: ClusterSums, finalize: Finalize) -> tuple[Array, Ar
             effective.append(np.where(square > 0, 1 / square, np.inf).min(axis=0))
     fewest = np.min(effective, axis=0)
     return np.min(df, axis=0), np.where(np.isfinite(fewest), fewest, 0.0)
-
-
-def trials_due(
-    finalize: Finalize, by_group: Array, shared: Array
-) -> tuple[Array | float, Array]:
-    """Return how many trials put items into the first places, and which lack one, (G,).
-
-    In fair rankings ``N = (Σ d)² / Σ d b`` items are due there, d the number of pairs
-    that they bring in a cluster and b that of one item. None is there with probability
-    ``exp(-N)``, as of ``N / log(1 + D / E)`` trials of the fair share ``D / (D + E)``,
-    where D and E are the pairs due by focal items and by partners. A share near 0 lacks
-    focal items, and one near 1 partners, where less than half an item is there.
-    """
-    if isinstance(finalize, Beside):
-        return trials_due(finalize.function, *finalize.own(by_group, shared))
-    if not isinstance(finalize, MeanOfRatios) or finalize.due is None:
-        return np.inf, np.zeros(by_group.shape[:-1], dtype=bool)
-    ratio, number = (of[..., 0] for of in finalize.by_bucket(by_group, shared))
-    columns = by_group[..., finalize.due : finalize.due + 4]
-    few = np.where(ratio[:, None] > 0.5, columns[:, [2, 3, 0]], columns[:, :3])
-    pairs, products, others = few.T
-    rare = np.minimum(ratio, 1 - ratio) * number
-    lacking = rare * pairs < _MOST_OF_NONE * products
-    return quotient(pairs**2, products * np.log1p(quotient(pairs, others))), lacking
 
 
 def contrast_degrees(
@@ -229,6 +193,30 @@ def _leverages(
             }
         )
     return leverages
+
+
+# Events that a group lacks
+
+
+class Side(NamedTuple):
+    """What the data of one side of a comparison show of its variance, by group."""
+
+    moments: Array  # ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of its influences, (3, G)
+    n_effective: Array  # the effective number of its clusters, (G,)
+    df: Array  # the degrees of freedom of its variance, (G,)
+
+    @classmethod
+    def of(cls, variance: Array, n_effective: Array, df: Array, tails: Array) -> Side:
+        """Return a side from its variance and its `ClusterSums.tails`."""
+        third, fourth = tails * np.stack([variance**1.5, variance**2])
+        return cls(np.stack([variance, third, fourth]), n_effective, df)
+
+    @classmethod
+    def of_metric(cls, sums: ClusterSums, finalize: Finalize) -> Side:
+        """Return the side that has the values of a metric."""
+        df, n_effective = degrees_of_freedom(sums, finalize)
+        variance = sums.variance(finalize)
+        return cls.of(variance, n_effective, df, sums.tails(finalize, variance))
 
 
 def uneven_errors(concentration: Array, df: Array) -> Array:
@@ -368,6 +356,30 @@ def lack_events(
     seen = np.where(variance > 0, trials, number)
     most = np.fmin(seen, trials[::-1] * alike)
     return [lacking, np.fmax(number, np.sqrt(number * most))]
+
+
+def trials_due(
+    finalize: Finalize, by_group: Array, shared: Array
+) -> tuple[Array | float, Array]:
+    """Return how many trials put items into the first places, and which lack one, (G,).
+
+    In fair rankings ``N = (Σ d)² / Σ d b`` items are due there, d the number of pairs
+    that they bring in a cluster and b that of one item. None is there with probability
+    ``exp(-N)``, as of ``N / log(1 + D / E)`` trials of the fair share ``D / (D + E)``,
+    where D and E are the pairs due by focal items and by partners. A share near 0 lacks
+    focal items, and one near 1 partners, where less than half an item is there.
+    """
+    if isinstance(finalize, Beside):
+        return trials_due(finalize.function, *finalize.own(by_group, shared))
+    if not isinstance(finalize, MeanOfRatios) or finalize.due is None:
+        return np.inf, np.zeros(by_group.shape[:-1], dtype=bool)
+    ratio, number = (of[..., 0] for of in finalize.by_bucket(by_group, shared))
+    columns = by_group[..., finalize.due : finalize.due + 4]
+    few = np.where(ratio[:, None] > 0.5, columns[:, [2, 3, 0]], columns[:, :3])
+    pairs, products, others = few.T
+    rare = np.minimum(ratio, 1 - ratio) * number
+    lacking = rare * pairs < _MOST_OF_NONE * products
+    return quotient(pairs**2, products * np.log1p(quotient(pairs, others))), lacking
 
 
 def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
