@@ -196,6 +196,11 @@ class GroupEstimates(AddsUp, PilotData):
 
     @cached_read_only
     def _df_and_effective(self) -> tuple[Array, Array]:
+        """The degrees of freedom and effective numbers, mostly from leverages alone.
+
+        Where few values make most of the error of a metric whose rows are counted, they
+        are from the concentration of the error.
+        """
         df, effective = degrees_of_freedom(self.sums, self.metric.finalize)
         if self.metric.counted:
             # The df of normal values with this concentration, which is 3 / (df + 2).
@@ -477,8 +482,8 @@ class GroupEstimates(AddsUp, PilotData):
         It is this result, or its difference from the rest, or the estimates without the
         slope term of pairs that lie to one side (`matched_pair_calibration`).
         """
-        tested = self.metric.tested()
-        return self if tested is self.metric else replace(self, metric=tested)
+        gap = self.metric.as_gap()
+        return self if gap is self.metric else replace(self, metric=gap)
 
     @property
     def slope_term(self) -> Array:

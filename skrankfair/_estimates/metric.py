@@ -146,8 +146,8 @@ class Metric:
             f"{self.name}_against_rest", self.against_rest, **fields
         )
 
-    def tested(self) -> Metric:
-        """Return the metric that is tested: one that has a fair value.
+    def as_gap(self) -> Metric:
+        """Return the metric that is tested, which has a fair value.
 
         It is this metric, the same without its slope, or its difference from the rest.
         """

@@ -178,9 +178,11 @@ class ClusterSums:
 
     @cached_by_key
     def _kept_influence(self, finalize: Finalize) -> tuple[Entries, ...]:
+        """Return the influence of each row, computed once."""
         return tuple(self._influence(finalize))
 
     def _influence(self, finalize: Finalize) -> Iterator[Entries]:
+        """Yield the influence of the rows of a block at a time."""
         estimate, slopes = self.estimate(finalize), self.slopes(finalize)
         shared = np.broadcast_to(self.shared, (len(self.groups), self.shared.size))
         terms = np.nan_to_num(slopes) * np.hstack([self.by_group, shared])
