@@ -281,10 +281,6 @@ def _sizes(
 
 def _table_of_sizes(rows: list[dict[Hashable, Any]], largest: float, unit: str) -> str:
     """Return the sizes as a table of text, in words where no gap can be found."""
-
-    def in_words(weeks: float) -> str:
-        return "over ten years" if np.isinf(weeks) else fmt.count(weeks)
-
     cells = [
         [
             fmt.label(row["group"]),
@@ -293,12 +289,13 @@ def _table_of_sizes(rows: list[dict[Hashable, Any]], largest: float, unit: str) 
             else fmt.number(row["minimum_detectable"]),
             fmt.number(row["factor"], 2),
             fmt.count(row["n_clusters"]),
-            *([in_words(row["weeks"])] if "weeks" in row else []),
+            *([fmt.count(row["weeks"])] if "weeks" in row else []),
         ]
         for row in rows
     ]
     header = ["group", "finds now", "times these data", f"{unit}s in all"]
-    return fmt.text_table([*header, "weeks"][: len(cells[0])], cells)
+    table = fmt.text_table([*header, "weeks"][: len(cells[0])], cells)
+    return re.sub(r"\binf$", "over ten years", table, flags=re.MULTILINE)
 
 
 def _monitor(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:

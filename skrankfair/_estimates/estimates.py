@@ -30,7 +30,7 @@ from .arrays import ReadOnlyArrays, Shown, cached_read_only
 from .finalize import NOTHING, Finalize, PairedDifference, parts_of, quotient
 from .leverage import (
     FEW_EVENTS,
-    Side,
+    Arm,
     contrast_degrees,
     degrees_of_freedom,
     lack_events,
@@ -449,9 +449,8 @@ def _with_unseen(
         found = []
         for side, lacking, trials in of_sides:
             fewest = np.where(side.lacking, np.fmin(side.n_effective, trials), trials)
-            number = np.where(lacking, fewest, side.n_effective)
-            lacking = side.lacking | lacking
-            found.append(replace(side, lacking=lacking, n_effective=number))
+            n = np.where(lacking, fewest, side.n_effective)
+            found.append(replace(side, lacking=side.lacking | lacking, n_effective=n))
         return found
     of_items = zip(sides, unseen_of_items(sums, shares), strict=False)
     return [
@@ -491,8 +490,8 @@ def contrasts_of(
     same, group_df, third = first == second, result.df, 0.0 * one
     of_means = not metric.share and metric.of_rest is not None
     if (metric.heavy or of_means) and (result.n_effective < FEW_EVENTS).any():
-        side = Side.of(of_groups, result.n_effective, group_df, result.tails)
-        both = (Side(*(of[..., groups] for of in side)) for groups in (first, second))
+        side = Arm.of(of_groups, result.n_effective, group_df, result.tails)
+        both = (Arm(*(of[..., groups] for of in side)) for groups in (first, second))
         added = unseen(*both, of_as_many=kind == "ratio")
         (more, third, _), (more_of_other, of_other, _) = added
         one, other, third = one + more, other + more_of_other, third - of_other

@@ -198,7 +198,7 @@ def _leverages(
 # Events that a group lacks
 
 
-class Side(NamedTuple):
+class Arm(NamedTuple):
     """What the data of one side of a comparison show of its variance, by group."""
 
     moments: Array  # ``Σ u²``, ``Σ u³`` and ``Σ u⁴`` of its influences, (3, G)
@@ -206,13 +206,13 @@ class Side(NamedTuple):
     df: Array  # the degrees of freedom of its variance, (G,)
 
     @classmethod
-    def of(cls, variance: Array, n_effective: Array, df: Array, tails: Array) -> Side:
+    def of(cls, variance: Array, n_effective: Array, df: Array, tails: Array) -> Arm:
         """Return a side from its variance and its `ClusterSums.tails`."""
         third, fourth = tails * np.stack([variance**1.5, variance**2])
         return cls(np.stack([variance, third, fourth]), n_effective, df)
 
     @classmethod
-    def of_metric(cls, sums: ClusterSums, finalize: Finalize) -> Side:
+    def of_metric(cls, sums: ClusterSums, finalize: Finalize) -> Arm:
         """Return the side that has the values of a metric."""
         df, n_effective = degrees_of_freedom(sums, finalize)
         variance = sums.variance(finalize)
@@ -231,7 +231,7 @@ def uneven_errors(concentration: Array, df: Array) -> Array:
 
 
 def unseen(
-    *sides: Side, of_items: bool = False, of_as_many: bool = False
+    *sides: Arm, of_items: bool = False, of_as_many: bool = False
 ) -> list[Array]:
     """Return the variance that each side lacks, compared with the others.
 
@@ -250,8 +250,7 @@ def unseen(
                 few = (times > _FEWER) & (not of_items)  # whatever their values
                 normal = np.where(few, np.inf, side.df)
                 uneven = uneven_errors(of_few[2] / of_few[0] ** 2, normal)
-            known = np.isfinite(times) & (of_as_many | (times > _MORE))
-            rare = uneven & known
+            rare = uneven & np.isfinite(times) & (of_as_many | (times > _MORE))
             most = np.where(rare & (of_few[0] > most[0]), of_few, most)
         more = np.fmax(most[0] - shown[0], 0.0)
         added.append(np.stack([more, *np.nan_to_num(most[1:])]))
@@ -269,7 +268,7 @@ def unseen_of(result: GroupEstimates) -> Array:
     if metric.sides is not None:
         _, n_effective = degrees_of_freedom(result.sums, metric.finalize)
         if (n_effective < FEW_EVENTS).any():
-            sides = unseen(*(Side.of_metric(result.sums, f) for f in metric.sides))
+            sides = unseen(*(Arm.of_metric(result.sums, f) for f in metric.sides))
         # The second of two sides is taken off, with both of its own sides if it is a
         # gap, and so on: signs are +, -, -, +, -, +, +, -.
         for number, (_, third, _) in enumerate(sides):
@@ -284,7 +283,7 @@ def unseen_of(result: GroupEstimates) -> Array:
         if len(needs) == 1 and (sums.active(metric.finalize) < FEW_EVENTS).any():
             moments = sums.moments(metric.finalize).swapaxes(0, 1)
             size = sums.sizes_of_support(needs[0]).n_effective
-            sides = unseen(*map(Side, moments, size, size - 1), of_items=True)
+            sides = unseen(*map(Arm, moments, size, size - 1), of_items=True)
     return np.sum([np.zeros((3, len(sums.groups))), *sides], axis=0)
 
 
@@ -322,7 +321,7 @@ def unseen_of_items(sums: ClusterSums, shares: Sequence[Finalize]) -> Array:
     for sample, share in enumerate(shares):
         sizes = sums.sizes_of_support(needs_of(share)[0])
         moments, df = sums.moments(share)[:, sample], sizes.n_effective[sample] - 1
-        of_samples.append(Side(moments, sizes.n_rows[sample], df))
+        of_samples.append(Arm(moments, sizes.n_rows[sample], df))
     return np.stack([added[0] for added in unseen(*of_samples, of_items=True)])
 
 
@@ -344,7 +343,7 @@ def lack_events(
         return [np.zeros((2, 1), dtype=bool), np.zeros((2, 1))]
     pairs, sides = list(zip(shares, groups, strict=True)), []
     for of, some in pairs:
-        sides.append(Side(*(part[..., some] for part in Side.of_metric(sums, of))))
+        sides.append(Arm(*(part[..., some] for part in Arm.of_metric(sums, of))))
     lacking = np.stack([added[0] > 0 for added in unseen(*sides, of_as_many=True)])
     number = np.stack([side.n_effective for side in sides])
     variance = np.stack([side.moments[0] for side in sides])
@@ -394,8 +393,8 @@ def skewness_of(result: GroupEstimates) -> tuple[Array, Array]:
     full, (_, third, fourth) = error**2, result.unseen
     df, n_effective = degrees_of_freedom(result.sums, metric.finalize)
     if of_rest is not None and (n_effective < FEW_EVENTS).any():
-        own = Side.of(full, n_effective, df, result.tails)
-        (added, third, fourth), _ = unseen(own, Side.of_metric(result.sums, of_rest))
+        own = Arm.of(full, n_effective, df, result.tails)
+        (added, third, fourth), _ = unseen(own, Arm.of_metric(result.sums, of_rest))
         full = full + added
     # A variance below that of as few other rows lacks events, be they rare or not.
     rare = uneven_errors(quotient(fourth, full**2), result.df)

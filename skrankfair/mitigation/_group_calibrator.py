@@ -573,9 +573,8 @@ class _GroupCalibrated(ModelWrapper):
             calibrator = clone(self.calibrator)
             return calibrator.set_params(sensitive_features=None, cluster=None)
         # The score of a classifier rises with this outcome: its curve must not fall.
-        monotonic = isinstance(self, ClassifierMixin)
-        calibrator = GroupCalibrator(self.calibrator, monotonic=monotonic)
-        return calibrator.set_params(cluster_weight="row")
+        rising = isinstance(self, ClassifierMixin)
+        return GroupCalibrator(self.calibrator, monotonic=rising, cluster_weight="row")
 
     def _fit(self, rows: FitRows) -> None:
         """Fit models and calibrators."""

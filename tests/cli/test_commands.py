@@ -287,9 +287,6 @@ class TestPlan:
         longer = pd.DataFrame(metric["groups"])["weeks"]
         assert (longer >= rows["weeks"]).all()
         assert (longer <= size.weeks(200, returning=0.5)).all()
-        options[options.index("200")] = "1"
-        assert main(["plan", file, *WHO, *options]) == 0
-        assert "over ten years" in capsys.readouterr().out
 
     def test_no_gap_is_larger_than_there_can_be(self, file, tmp_path, capsys):
         """The group has one item in each of nine lists."""

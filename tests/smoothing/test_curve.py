@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from skrankfair.smoothing import nadaraya_watson
 from skrankfair.smoothing._kernels import KERNELS
@@ -166,11 +165,3 @@ class TestInterval:
         nobody = nadaraya_watson(np.zeros(50), np.linspace(0, 1, 50), [0.5])
         low, high = nobody.confidence_interval()
         assert low[0] == 0 < high[0] < 1
-
-    def test_of_clusters_is_of_the_mean_of_their_number_and_of_the_error(self):
-        y, cluster = np.arange(4000) % 10 == 0, np.arange(4000) // 100 + 1
-        who = {"cluster": cluster, "cluster_weight": "row"}
-        curve = nadaraya_watson(y, cluster * 0.0, [0.0], bandwidth=1.0, **who)
-        alpha = 2 * stats.norm.sf(stats.t.ppf(0.975, 39))
-        ends = proportion_confint(40, 400, alpha, "beta")  # sqrt(40 · 4,000) trials
-        np.testing.assert_allclose(np.ravel(curve.confidence_interval()), ends)
