@@ -125,7 +125,7 @@ def slices(result: GroupEstimates, starts) -> Iterator[GroupEstimates]:
             table.shared[low:high],
             table.labels[low:high],
         )
-        sums = ClusterSums.from_rows(result.groups, part, [result.metric.support])
+        sums = ClusterSums.from_rows(result.groups, part, result.sums.supports)
         yield GroupEstimates(result.metric, sums, result.parameters, result.first_pass)
 
 

@@ -281,6 +281,7 @@ def _sizes(
 
 def _table_of_sizes(rows: list[dict[Hashable, Any]], largest: float, unit: str) -> str:
     """Return the sizes as a table of text, in words where no gap can be found."""
+    weeks = ["weeks"] if "weeks" in rows[0] else []
     cells = [
         [
             fmt.label(row["group"]),
@@ -289,13 +290,12 @@ def _table_of_sizes(rows: list[dict[Hashable, Any]], largest: float, unit: str) 
             else fmt.number(row["minimum_detectable"]),
             fmt.number(row["factor"], 2),
             fmt.count(row["n_clusters"]),
-            *([fmt.count(row["weeks"])] if "weeks" in row else []),
+            *(fmt.count(row[n]).replace("inf", "over ten years") for n in weeks),
         ]
         for row in rows
     ]
-    header = ["group", "finds now", "times these data", f"{unit}s in all"]
-    table = fmt.text_table([*header, "weeks"][: len(cells[0])], cells)
-    return re.sub(r"\binf$", "over ten years", table, flags=re.MULTILINE)
+    header = ["group", "finds now", "times these data", f"{unit}s in all", *weeks]
+    return fmt.text_table(header, cells)
 
 
 def _monitor(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:

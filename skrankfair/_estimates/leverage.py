@@ -24,8 +24,8 @@ errors are wide, have to be more uneven.
 
 What a group lacks is added where the scale of its estimate needs it. Means of rows, and
 differences of means, get the variance (`unseen_of`), and their tests of margins the
-skewness of such events (`skewness_of`). A share of rows is as uncertain as one of so
-many trials without any event (`lack_events`), a share of pairs of one list gets the
+skewness of such events (`skewness_of`). A share over clusters is as uncertain as one of
+so many trials without any event (`lack_events`), a share of pairs of one list gets the
 variance that the items of the other side show (`unseen_of_items`), and a share of the
 first places has as many trials as items are due there (`trials_due`).
 
@@ -315,7 +315,7 @@ def unseen_of_items(sums: ClusterSums, shares: Sequence[Finalize]) -> Array:
     of items, and not shares of pairs, say how many of them are as few.
     """
     of_rankings = any(isinstance(of, Beside) for of in shares)  # and not of a rest
-    if sums.kind != "item" or sums.rows.member is None or of_rankings:
+    if sums.rows.member is None or of_rankings:
         return np.zeros((2, len(sums.groups)))
     of_samples = []
     for sample, share in enumerate(shares):
@@ -337,9 +337,7 @@ def lack_events(
     side has in a cluster or in so many rows, if these are fewer: a group of bursts may
     show none.
     """
-    needs = {number for of in shares for number in needs_of(of)}
-    known = max(needs) < len(sums.supports)
-    if not (known and (degrees_of_freedom(sums, shares[0])[1] < FEW_EVENTS).any()):
+    if not (degrees_of_freedom(sums, shares[0])[1] < FEW_EVENTS).any():
         return [np.zeros((2, 1), dtype=bool), np.zeros((2, 1))]
     pairs, sides = list(zip(shares, groups, strict=True)), []
     for of, some in pairs:

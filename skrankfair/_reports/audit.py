@@ -798,9 +798,10 @@ def audit(
         If columns have different lengths, values are not finite, labels are missing, a
         query is in two clusters, a metric is unknown or takes no `item_weight` that is
         given, the level is outside (0, 1), or a margin is not positive. For a `k` or an
-        engagement that no metric takes, a threshold that none of a ranking takes, for
-        decisions other than 0 and 1, a `reference` that is no group, a `cross` of one
-        column, and for more than 500 levels of `within`.
+        engagement that no metric takes, a threshold that none of a ranking takes or
+        that all scores of a risk reach, or none, for decisions other than 0 and 1, a
+        `reference` that is no group, a `cross` of one column, and for more than 500
+        levels of `within`.
 
     Warns
     -----
@@ -898,8 +899,8 @@ def audit(
     columns, notes, lacking = without_missing(columns, missing, "y_true")
     rows = AuditRows.of(columns, cross=cross, placed="y_true" in lacking)
     if "y_true" in lacking:
-        known = {**columns, "y_true": np.zeros(len(columns["y_score"]))}
-        rows = replace(rows, scored=AuditRows.of(known, cross=cross))
+        without = {**columns, "y_true": np.zeros(len(columns["y_score"]))}
+        rows = replace(rows, scored=AuditRows.of(without, cross=cross))
     score = (rows.scored or rows).data.ranking.score
     options = with_task(options, rows.qid, score)
     with progress_shown(progress) as say:
@@ -956,8 +957,8 @@ def audit_of_rows(
         say(f"{i} of {len(chosen)} metrics: {metric.name}")
         with collected_warnings() as collected:
             result = rows.measured(metric)
-        known = rows.scored is None or not metric.of_scores
-        results[metric.name] = replace(result, missing=lacking if known else {})
+        observed = rows.scored is None or not metric.of_decisions
+        results[metric.name] = replace(result, missing=lacking if observed else {})
         # Where these are undefined, notes of a whole report say so.
         in_notes = options.task in metric.on_request or not metric.by_group
         said = [metric.name + text.removeprefix(result.name) for _, text in collected]

@@ -99,7 +99,7 @@ class AuditMetric:
         return task in self.tasks and not undecided
 
     @property
-    def of_scores(self) -> bool:
+    def of_decisions(self) -> bool:
         """Whether it is a rate of decisions that needs no outcome."""
         return self.decided and not self.merit
 

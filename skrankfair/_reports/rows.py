@@ -229,7 +229,7 @@ class AuditRows:
 
         Its errors are those of users alone where it takes no items.
         """
-        if self.scored is not None and metric.of_scores:
+        if self.scored is not None and metric.of_decisions:
             return self.scored.measured(metric)
         options = dict(metric.options)
         if metric.takes("engagement"):

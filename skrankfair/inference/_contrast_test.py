@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._estimates.arrays import AddsUp, cached_read_only
+from .._estimates.finalize import quotient
 from .._estimates.scales import ConfidenceInterval, check_level
 from .._estimates.simultaneous import CORRECTIONS, Simultaneous
 from .._inputs.groups import number_of
@@ -167,9 +168,8 @@ class ContrastTest(AddsUp, ABC):
         """Return intervals of values, of shares with effective numbers of clusters."""
         value, error, _ = values
         if effective is not None and self._are_shares:
-            with np.errstate(divide="ignore"):
-                rows = 1 / self.sums.independent_errors()[: len(self.groups)]
-            rows = rows.reshape(value.shape)
+            squares = self.sums.independent_errors()[: len(self.groups)]
+            rows = quotient(np.ones(value.shape), squares.reshape(value.shape))
             return share_interval(value, error, effective, rows, quantile)
         return ConfidenceInterval(value - quantile * error, value + quantile * error)
 

@@ -320,11 +320,11 @@ class Monitor(Shown):
     of enough events: blocks without one show no error, so a block has so many rows that
     three events, and three rows without, are expected of a group (or of its rest, if
     that is smaller) at the rate of the others, or ten are found, and the level of a
-    block without any varies like half of one, its gap at least as at the rate of the
-    others. Where all rows of a cluster are events together, `start` must be large
-    enough for three such clusters. Only levels that are shares of rows, with no two
-    rows of a cluster, have a guarantee for any number of rows, by betting (Waudby-Smith
-    and Ramdas 2024). See `to_frame`.
+    block without any varies like half of one, its gap at least as that of so few
+    clusters of the others. Where all rows of a cluster are events together, `start`
+    must be large enough for three such clusters. Only levels that are shares of rows,
+    with no two rows of a cluster, have a guarantee for any number of rows, by betting
+    (Waudby-Smith and Ramdas 2024). See `to_frame`.
 
     References
     ----------
