@@ -237,17 +237,15 @@ def product_weights(
     step = max(1, 2 * _CHUNK // len(X))
     for start in range(0, len(points), step):
         some = slice(start, start + step)
-        if kernel.name == "gaussian":
-            with np.errstate(over="ignore"):
-                exponent = np.zeros((points[some].shape[0], len(X)))
-                for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
-                    exponent -= 0.5 * ((x - p[:, None]) / h) ** 2
-            exponent -= np.maximum(exponent.max(1, keepdims=True), -1e300)
-            yield some, np.exp(exponent)
-            continue
-        weights = np.ones((points[some].shape[0], len(X)))
-        for p, x, h in zip(points[some].T, X.T, bandwidths, strict=True):
-            weights *= kernel_values(x, p[:, None], h, kernel)
+        with np.errstate(over="ignore", under="ignore"):
+            columns = zip(points[some].T, X.T, bandwidths, strict=True)
+            distances = [(x - p[:, None]) / h for p, x, h in columns]
+            if kernel.name == "gaussian":
+                exponent = np.sum([-0.5 * u**2 for u in distances], axis=0)
+                exponent -= np.maximum(exponent.max(1, keepdims=True), -1e300)
+                weights = np.exp(exponent)
+            else:
+                weights = np.prod([kernel(u) for u in distances], axis=0)
         yield some, weights
 
 
