@@ -175,12 +175,6 @@ class TestMethods:
             back = order.assign(score=model.inverse_transform(outcome)[:, 0])
             np.testing.assert_allclose(model.transform(back)[:, 0], found, atol=1e-9)
 
-    def test_platt_can_be_inverted(self):
-        X, y, _ = scores(3000, 0)
-        model = GroupCalibrator("platt", **GROUP).fit(X, y)
-        back = model.inverse_transform(X.assign(score=model.transform(X)[:, 0]))
-        np.testing.assert_allclose(back[:, 0], X["score"], atol=1e-9)
-
 
 class TestReference:
     def test_maps_onto_the_scale_of_the_reference(self):

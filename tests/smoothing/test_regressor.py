@@ -83,13 +83,6 @@ def test_cross_validation_leaves_clusters_out_of_several_columns():
         / NadarayaWatsonRegressor().fit(X, y, cluster=cluster).bandwidth_
     )
     assert factor[0] == pytest.approx(factor[1])
-    column = clustered(1)
-    one = NadarayaWatsonRegressor("cv").fit(*column[:2], cluster=column[2])
-    # A column that says nothing is no dimension when its bandwidth is wide.
-    wide = np.column_stack([column[0], np.zeros(len(y))])
-    two = NadarayaWatsonRegressor(one.bandwidth_.tolist() + [1.0])
-    two.fit(wide, column[1], cluster=column[2])
-    np.testing.assert_allclose(two.predict(wide), one.predict(column[0]), rtol=1e-9)
 
 
 def test_far_away_the_nearest_row_decides():
