@@ -33,6 +33,23 @@ from tests.scoring.data import DATA, FEATURES, column_scorer, gap_of, metadata_s
 
 X, Y = DATA.pandas, DATA.y
 COLUMNS = {"sensitive_features": "group", "qid": "query"}
+# Columns that some metrics take.
+WEIGHTS = ("cluster", "engagement", "sample_weight", "item_weight")
+MORE = X.assign(
+    cluster=X["query"] // 3,
+    engagement=np.random.default_rng(0).random(len(X)),
+    sample_weight=1.0 + X["query"] % 3,
+    item_weight=0.5 + np.random.default_rng(1).random(len(X)),
+    position=X.groupby("query").cumcount() + 1,
+    price=np.arange(len(X)) % 7 / 7,
+)
+MATCHED = {"epsilon": 0.3, "position_weight": "dcg"}
+COST = make_metric(
+    lambda y_true, y_score, price: ((y_score >= 0) * price, 1),
+    lambda totals: totals[..., 0] / totals[..., 1],
+    name="cost",
+    needs=("y_true", "y_score", "price"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -142,36 +159,22 @@ class TestColumns:
         assert score == gap_of(scores, sensitive_features=frame[columns])
         assert score.estimates.groups[0] == (0, "old")
 
-    def test_cluster_engagement_and_weight(self, model):
-        rng = np.random.default_rng(0)
-        extra = {
-            "cluster": X["query"] // 3,
-            "engagement": rng.random(len(X)),
-            "sample_weight": 1.0 + X["query"] % 3,
-            "item_weight": 0.5 + rng.random(len(X)),
-        }
-        frame = X.assign(**extra)
-        fitted = LogisticRegression().fit(frame, Y)
-        score = column_scorer(**{name: name for name in extra})(fitted, frame, Y)
-        assert score == gap_of(fitted.decision_function(frame), **extra)
-        assert score != column_scorer()(fitted, frame, Y)
-
     @pytest.mark.parametrize(
-        ("name", "spec"), [("position", "position"), ("covariates", ["price", "z"])]
+        ("metric", "options", "columns"),
+        [
+            (pairwise_accuracy, {"comparison": "inter"}, {n: n for n in WEIGHTS}),
+            (matched_pair_calibration, MATCHED, {"position": "position"}),
+            (matched_pair_calibration, MATCHED, {"covariates": ["price", "z"]}),
+            (COST, {}, {"qid": None, "price": "price"}),
+        ],
     )
-    def test_position_and_covariates(self, name, spec):
-        place = X.groupby("query").cumcount() + 1
-        frame = X.assign(position=place, price=np.arange(len(X)) % 7 / 7)
-        model = LogisticRegression().fit(frame, Y)
-        options = {"epsilon": 0.3, "position_weight": "dcg"}
-        scorer = make_fairness_scorer(
-            matched_pair_calibration, **COLUMNS, **options, **{name: spec}
-        )
-        options |= {**DATA.metadata, name: frame[spec]}
-        expected = matched_pair_calibration(
-            Y, model.decision_function(frame), **options
-        )
-        assert scorer(model, frame, Y) == -expected.disparity()
+    def test_reach_the_metric(self, metric, options, columns):
+        columns = {n: spec for n, spec in (COLUMNS | columns).items() if spec}
+        fitted = LogisticRegression().fit(MORE, Y)
+        given = {name: MORE[spec] for name, spec in columns.items()}
+        expected = metric(Y, fitted.decision_function(MORE), **options, **given)
+        scorer = make_fairness_scorer(metric, **options, **columns)
+        assert scorer(fitted, MORE, Y) == -expected.disparity()
 
     def test_metadata_wins_over_a_column(self, model):
         other = np.roll(DATA.group, 1)
@@ -292,21 +295,6 @@ class TestByName:
         chance = model.predict_proba(X)[:, 1]
         decided = [(chance >= 0.3)[DATA.group == g] for g in (0, 1)]
         assert chosen == min(map(np.mean, decided))
-
-    def test_columns_of_a_made_metric(self):
-        cost = make_metric(
-            lambda y_true, y_score, price: ((y_score >= 0) * price, 1),
-            lambda totals: totals[..., 0] / totals[..., 1],
-            name="cost",
-            needs=("y_true", "y_score", "price"),
-        )
-        frame = X.assign(price=np.arange(len(X)) % 7)
-        scorer = make_fairness_scorer(cost, sensitive_features="group", price="price")
-        fitted = LogisticRegression().fit(frame, Y)
-        scores, price = fitted.decision_function(frame), frame["price"]
-        expected = cost(Y, scores, price=price, sensitive_features=DATA.group)
-        assert scorer(fitted, frame, Y) == -expected.disparity()
-        assert "price='price'" in repr(scorer)
 
     def test_unknown_name(self):
         with pytest.raises(ValueError, match=r"Did you mean 'neg_pairwise_exposure'\?"):
