@@ -163,22 +163,17 @@ def two_way_sums(
     supports, rows, shared, unweighted = _item_rows(data, make_pairs, crossed)
     sums = rows, shared
     # Both items of a pair are of one user.
-    [code] = small_codes(crossed.labels // item.size)
-    by_user, of_users = (sum_rows(part, code, cluster.size) / 2 for part in sums)
-    [code] = small_codes(crossed.labels % item.size)
-    by_item = [sum_rows(part, code, item.size) for part in sums]
-    del code
+    user, of_item = small_codes(*divmod(crossed.labels, item.size))
+    by_user, of_users = (sum_rows(part, user, cluster.size) / 2 for part in sums)
+    by_item = [sum_rows(part, of_item, item.size) for part in sums]
+    del user, of_item
     table = Rows.of_all(by_user, of_users, cluster.labels)
     table = replace(table, unweighted=unweighted)
     users = ClusterSums.from_rows(data.groups.labels, table, supports)
-    tables = (
-        _item_table(data, codes, inner, parts, users.by_group)
-        for codes, parts in ((item, by_item), (crossed, sums))
-    )
-    ways = (
-        ClusterSums.from_rows(users.groups, table, supports, users.totals)
-        for table in tables
-    )
+    ways = []
+    for codes, parts in ((item, by_item), (crossed, sums)):
+        table = _item_table(data, codes, inner, parts, users.by_group)
+        ways.append(ClusterSums.from_rows(users.groups, table, supports, users.totals))
     return TwoWaySums.of_ways(users, *ways)
 
 
