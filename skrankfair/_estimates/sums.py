@@ -361,12 +361,13 @@ class ClusterSums:
 
     def _share_of_columns(self) -> Array:
         """Return the largest share of each row in any shared column, shape (Q,)."""
-        share = np.abs(self.rows.shared, dtype=float)
-        size = np.array([column.sum() for column in share.T])
-        if self.remainder is not None:
-            size += self.remainder.sizes
-        np.divide(share, size, out=share, where=size > 0)
-        return np.asarray(share.max(axis=1, initial=0.0))
+        folded = 0 * self.shared if self.remainder is None else self.remainder.sizes
+        share = np.zeros(self.rows.n_rows)
+        for column, size in zip(self.rows.shared.T, folded, strict=True):
+            amount = np.abs(column)
+            if (total := amount.sum() + size) > 0:
+                np.maximum(share, amount / total, out=share)
+        return share
 
     def compact(self, replicates: Replicates | None = None, n_results: int = 1) -> Self:
         """Return the same sums without the table, with replicates of it if given.
