@@ -143,6 +143,8 @@ class Rows:
     @cached_property
     def starts(self) -> Array:
         """The first entry of each row, then the number of entries, shape (Q + 1,)."""
+        if self.complete:
+            return self.n_groups * np.arange(self.n_rows + 1)
         return np.append(0, np.bincount(self.row, minlength=self.n_rows).cumsum())
 
     @property
