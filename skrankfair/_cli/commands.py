@@ -25,7 +25,7 @@ from .._reports.findings import jsonable
 from .._reports.html import check_report_packages
 from ..monitoring import Monitor
 from . import demo
-from .input import option, read_arguments
+from .input import given, option, read_arguments
 from .options import COLUMNS
 from .stream import is_streamed, streamed
 from .terminal import ALARMED, BEYOND, InputError, print_report, progress
@@ -37,8 +37,11 @@ _PASSED = (
 )
 #: Options that say how a file is read, for `read_arguments`.
 _READING = ("sep", "decimal", "positive", "max_groups")
+#: Options of files of rows, which reports that are stored have taken already.
+_OF_ROWS = (*COLUMNS, "by", "overlapping", *_PASSED, *_READING)
 #: Settings and columns that the store of a monitor is created with, and keeps.
 _SETTINGS = ("margin", "alpha", "baseline", "tolerance")
+_MEASURING = ("metric", "task", "missing", "threshold", *COLUMNS, *_READING)
 _NEEDED = ("metric", "y_true", "y_score", "sensitive_features")
 _MATCHED = "matched_pair_calibration"
 
@@ -49,8 +52,7 @@ def _rows(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     columns = {name: getattr(arguments, name, None) for name in names}
     if getattr(arguments, "named_by", False):
         columns["by"] = columns.pop("sensitive_features")
-    given = {name: getattr(arguments, name) for name in _READING if name in arguments}
-    read = read_arguments(path, columns, **given)
+    read = read_arguments(path, columns, **given(arguments, _READING))
     groups, cross = read["sensitive_features"], getattr(arguments, "cross", True)
     truth = columns["overlapping"] is None and np.asarray(groups).dtype.kind == "b"
     if truth and cross is not True:
@@ -92,20 +94,23 @@ def _report(
     if is_streamed(arguments, path):
         return streamed(arguments, path, say), {}
     columns = _rows(arguments, path)
-    say(f"auditing {len(columns['y_score']):,} rows")
-    options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
-    return audit(**columns, **options), columns
+    say(f"auditing {len(columns['sensitive_features']):,} rows")
+    return audit(**columns, **given(arguments, _PASSED)), columns
 
 
 def _audited(arguments: argparse.Namespace, path: str, say: Any) -> AuditReport:
-    """Return the audit of a file, with a record of when and how it was made."""
+    """Return the audit of a file, with a record of when and how it was made.
+
+    Of the files that are compared it may be the report itself.
+    """
+    if "before" in arguments and _is_stored(path):
+        return AuditReport.from_json(_text(path))
     report, columns = _report(arguments, path, say)
     n_rows = len(columns["y_score"]) if columns else report.n_rows
-    named = {name: getattr(arguments, name) for name in (*COLUMNS, "overlapping", "by")}
-    given = [f"{name} {column}" for name, column in named.items() if column is not None]
+    named = given(arguments, (*COLUMNS, "overlapping", "by"))
     provenance = {
         "file": path,
-        "columns": ", ".join(given),
+        "columns": ", ".join(f"{name} {column}" for name, column in named.items()),
         "rows": f"{n_rows:,}",
         **_made(arguments),
     }
@@ -147,19 +152,22 @@ class Answer:
         return self.text
 
 
-def _audit(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
+def _conditions(arguments: argparse.Namespace) -> list[Any]:
+    """Return the conditions of --fail-if; impact ratios are then measured."""
     conditions = parsed_conditions(arguments.fail_if)
     if any(c.metric == "impact_ratio" for c in conditions):
         arguments.impact_ratio = True
+    return conditions
+
+
+def _audit(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
+    conditions = _conditions(arguments)
     return _checked(_audited(arguments, arguments.file, say), conditions)
 
 
 def _compare(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
-    conditions = parsed_conditions(arguments.fail_if)
-    if arguments.before.endswith(".json"):  # as --json has written it
-        before = AuditReport.from_json(_text(arguments.before))
-    else:
-        before = _audited(arguments, arguments.before, say)
+    conditions = _conditions(arguments)
+    before = _audited(arguments, arguments.before, say)
     now = _audited(arguments, arguments.file, say)
     if before.task != now.task:
         raise InputError(
@@ -168,9 +176,19 @@ def _compare(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]
         )
     title = arguments.title or "What has changed"
     change = now.changes_since(before, paired=arguments.paired, title=title)
-    files = {"before": arguments.before, "rows before": f"{before.n_rows:,}"}
-    change = replace(change, provenance={**files, **now.provenance})
+    files = {"before": arguments.before, **now.provenance, "file": arguments.file}
+    change = replace(change, provenance={**files, **_made(arguments)})
     return _checked(change, conditions)
+
+
+def _are_stored(arguments: argparse.Namespace) -> bool:
+    """Return whether two reports are compared; they have taken the options of rows."""
+    paths = [getattr(arguments, name, "") for name in ("before", "file")]
+    stored = all(map(_is_stored, paths))
+    if stored and (named := given(arguments, _OF_ROWS)):
+        what = option(next(iter(named)))
+        raise InputError(f"{what} is for rows, and both files are reports; drop it.")
+    return stored
 
 
 def _text(path: str) -> str:
@@ -247,7 +265,7 @@ def _correlation(
     """
     if not arguments.returning or arguments.cluster is None or not columns:
         return 1.0
-    options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
+    options = given(arguments, _PASSED)
     alone = audit(**{**columns, "cluster": None}, **{**options, "metrics": name})
     queries = alone.results[name].as_gap()
     effect = (result.as_gap().standard_error / queries.standard_error) ** 2
@@ -317,24 +335,22 @@ def _opened(arguments: argparse.Namespace) -> Monitor:
 
     Settings are given when the store is created, and only then.
     """
-    names = ("metric", "task", *COLUMNS, *_SETTINGS)
-    given = {name: getattr(arguments, name) for name in names}
-    given = {name: value for name, value in given.items() if value is not None}
+    named = given(arguments, (*_MEASURING, *_SETTINGS))
     path = Path(arguments.store)
     if path.exists():
-        if given:
+        if named:
             raise InputError(
-                f"{option(next(iter(given)))} is given when the store is made, and "
+                f"{option(next(iter(named)))} is given when the store is made, and "
                 f"{arguments.store} is there already; leave it out."
             )
         return Monitor.open(path)
     if arguments.add is None:
         raise InputError(f"there is no store {arguments.store}; --add makes it.")
-    missing = [option(name) for name in _NEEDED if name not in given]
-    if missing and not _is_result(arguments.add):
+    missing = [option(name) for name in _NEEDED if name not in named]
+    if missing and not _is_stored(arguments.add):
         raise InputError(f"a new store needs {', '.join(missing)}.")
-    settings = {name: given.pop(name) for name in _SETTINGS if name in given}
-    return Monitor(path, **settings, spec=given or None)
+    settings = {name: named.pop(name) for name in _SETTINGS if name in named}
+    return Monitor(path, **settings, spec=named or None)
 
 
 def _add(monitor: Monitor, arguments: argparse.Namespace, say: Any) -> None:
@@ -343,11 +359,11 @@ def _add(monitor: Monitor, arguments: argparse.Namespace, say: Any) -> None:
     if when in monitor.when and not arguments.replace:
         raise InputError(f"{when} is there already; --replace replaces it.")
     spec = monitor.settings.spec
-    if _is_result(arguments.add):
+    if _is_stored(arguments.add):
         result = GroupEstimates.from_json(_text(arguments.add))
     elif spec and "metric" in spec:
-        given = {**dict.fromkeys(COLUMNS), "task": None, **spec}
-        of_day = argparse.Namespace(**given, metrics=[spec["metric"]])
+        names = {**dict.fromkeys(_MEASURING), **spec, "metrics": [spec["metric"]]}
+        of_day = argparse.Namespace(**names)
         report, _ = _report(of_day, arguments.add, say)
         (result,) = report.results.values()
     else:
@@ -358,8 +374,8 @@ def _add(monitor: Monitor, arguments: argparse.Namespace, say: Any) -> None:
     monitor.update(result, when, replace=arguments.replace)
 
 
-def _is_result(path: str) -> bool:
-    """Return whether a file is a result, by its name and its beginning."""
+def _is_stored(path: str) -> bool:
+    """Return whether a file is a result or report, by its name and its beginning."""
     return path.endswith(".json") and _text(path).startswith("{")
 
 
@@ -384,7 +400,7 @@ def run(arguments: argparse.Namespace) -> int:
     files cannot be written.
     """
     outputs = _outputs(arguments)
-    if "by" in arguments:
+    if "by" in arguments and not _are_stored(arguments):
         _settle_groups(arguments)
     try:
         _check_outputs(arguments)

@@ -5,6 +5,7 @@ The values of the columns are checked by `audit`, whose errors name argument and
 
 from __future__ import annotations
 
+import argparse
 import io
 import lzma
 import sys
@@ -50,6 +51,12 @@ _Table: TypeAlias = tuple[pd.DataFrame, dict[str, list[str]]]
 def option(argument: str) -> str:
     """Return the option of the command line for an argument of `audit`."""
     return "--" + argument.replace("_", "-")
+
+
+def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return the options of these names that somebody has given."""
+    values = {name: getattr(arguments, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def read_arguments(

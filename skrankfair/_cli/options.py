@@ -56,6 +56,16 @@ def _character(text: str) -> str:
     return character
 
 
+def _number(text: str) -> float:
+    """Return a number, which is written with a decimal point."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"it must be a number, such as 0.75 with a decimal point; got {text!r}"
+        ) from None
+
+
 def _metrics(text: str) -> str | list[str]:
     """Return names of metrics, or "all"."""
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -65,9 +75,9 @@ def _metrics(text: str) -> str | list[str]:
 def _margin(text: str) -> float | dict[str, float]:
     """Return one margin, or margins by the name of the metric."""
     if "=" not in text:
-        return float(text)
-    margins = (margin.split("=") for margin in text.split(","))
-    return {name.strip(): float(size) for name, size in margins}
+        return _number(text)
+    margins = (margin.partition("=") for margin in text.split(","))
+    return {name.strip(): _number(size) for name, _, size in margins}
 
 
 def _baseline(text: str) -> int | str:
@@ -84,7 +94,8 @@ def parser(version: str) -> Parser:
     )
     whole.add_argument("--version", action="version", version=version)
     commands = whole.add_subparsers(title="commands", dest="command", required=True)
-    file, judging, outputs = _file(), _judging(), _outputs()
+    reading, judging, outputs = _reading(), _judging(), _outputs()
+    file = _file(reading)
 
     audit = commands.add_parser(
         "audit",
@@ -96,14 +107,15 @@ def parser(version: str) -> Parser:
     _add_audit(audit)
 
     before = Parser(add_help=False)
-    text = f"{_FILE} before, or a report as --json wrote it (.json)"
+    text = f"{_FILE}; or a report as audit --json wrote it (.json)"
     before.add_argument("before", metavar="BEFORE", help=text)
     compare = commands.add_parser(
         "compare",
-        parents=[before, file, judging, outputs],
+        parents=[before, _file(reading, text, required=False), judging, outputs],
         help="say what has changed from one file to another",
         description="Audit two files, such as of last week and of this one, or of two "
-        "markets, and say what differs beyond chance.",
+        "markets, and say what differs beyond chance. Two stored reports (.json) need "
+        "no columns.",
     )
     text = "the files are of the same queries under two scores, not of two samples"
     compare.add_argument("--paired", action="store_true", help=text)
@@ -119,6 +131,7 @@ def parser(version: str) -> Parser:
 
     monitor = commands.add_parser(
         "monitor",
+        parents=[reading],
         help="keep the results of days, and say whether a gap has changed",
         description="Add the file of a day to a store of results, and raise an alarm "
         "(status 3) if a gap is beyond the margin or has changed since the baseline. "
@@ -156,19 +169,39 @@ def _add_columns(to: Any, names: Iterable[str], **more: Any) -> None:
         _add(to, name.replace("_", "-"), "C", f"column of the {COLUMNS[name]}", **more)
 
 
-def _add_task(to: Any) -> None:
+def _reading() -> Parser:
+    """Return the options that say how files of rows are read."""
+    it = Parser(add_help=False)
     text = (
         "what the scores are for (default: ranking with --qid, decision where all are "
         "0 or 1, else risk)"
     )
-    _add(to, "task", None, text, choices=list(table()["tasks"]))
+    _add(it, "task", None, text, choices=list(table()["tasks"]))
+    _add(it, "positive", "X", "outcome that counts as 1, such as hired (others: 0)")
+    text = "separator of a CSV file (default: recognised)"
+    _add(it, "sep", "X", text, type=_character)
+    text = "decimal mark of a CSV file (default: recognised)"
+    _add(it, "decimal", "X", text, type=_character)
+    text = "refuse more distinct groups (default: 1000)"
+    _add(it, "max-groups", "N", text, type=int)
+    text = (
+        "rows without outcome, score or group: refuse them, drop them, or (those "
+        "without a group) make them a group (default: raise)"
+    )
+    _add(it, "missing", None, text, choices=["raise", "drop", "group"])
+    text = "risk scores from it on are the decision 1, whose rates then are measured"
+    _add(it, "threshold", "T", text, type=_number)
+    return it
 
 
-def _file() -> Parser:
-    """Return the options of an input file: its path, columns and format."""
-    it = Parser(add_help=False)
-    it.add_argument("file", metavar="FILE", help=_FILE)
-    _add_columns(it, ["y_true", "y_score"], required=True)
+def _file(reading: Parser, text: str = _FILE, *, required: bool = True) -> Parser:
+    """Return the options of an input file: its path, columns and format.
+
+    A file that may be a stored report requires no columns.
+    """
+    it = Parser(add_help=False, parents=[reading])
+    it.add_argument("file", metavar="FILE", help=text)
+    _add_columns(it, ["y_true", "y_score"], required=required)
     _add_columns(it, ["sensitive_features"])
     text = (
         "column of groups; more of them are groupings of their own. With "
@@ -178,14 +211,6 @@ def _file() -> Parser:
     text = "columns of True and False, each a group of its own"
     _add(it, "overlapping", "C,C", text)
     _add_columns(it, list(COLUMNS)[3:])
-    _add_task(it)
-    _add(it, "positive", "X", "outcome that counts as 1, such as hired (others: 0)")
-    text = "separator of a CSV file (default: recognised)"
-    _add(it, "sep", "X", text, type=_character)
-    text = "decimal mark of a CSV file (default: recognised)"
-    _add(it, "decimal", "X", text, type=_character)
-    text = "refuse more distinct groups (default: 1000)"
-    _add(it, "max-groups", "N", text, type=int)
     text = (
         f"compute only these metrics, out of {', '.join(table()['metrics'])}; all adds "
         "to those of the task what a ranking has on request"
@@ -195,7 +220,7 @@ def _file() -> Parser:
 
 
 def _judging() -> Parser:
-    """Return the options that change the words and verdicts of a report."""
+    """Return the options that say how files are judged, and what a report shows."""
     it = Parser(add_help=False)
     text = (
         "which end of the score is good for the person that it is about (default: high "
@@ -205,17 +230,26 @@ def _judging() -> Parser:
     text = "only the first K places of a query count (default: all)"
     _add(it, "k", "K", text, type=int)
     text = "confidence level of the intervals and verdicts (default: 0.95)"
-    _add(it, "confidence-level", "P", text, type=float, default=0.95)
+    _add(it, "confidence-level", "P", text, type=_number)
     text = (
         "for the number of groups: holm (hardly ever names any group by mistake) or "
         "fdr_bh (few of those named are; for hundreds of groups; default: holm)"
     )
-    _add(it, "correction", None, text, choices=["holm", "fdr_bh"], default="holm")
+    _add(it, "correction", None, text, choices=["holm", "fdr_bh"])
     text = (
-        "rows without outcome, score or group: refuse them, drop them, or (those "
-        "without a group) make them a group (default: raise)"
+        "largest difference from fair (of compare: change) that does not matter, such "
+        "as 0.02 for two points, or NAME=M,NAME=M by metric: who is shown to be in it?"
     )
-    _add(it, "missing", None, text, choices=["raise", "drop", "group"], default="raise")
+    _add(it, "margin", "M", text, type=_margin)
+    text = "also cross the columns of --by, or show those of --sensitive-features alone"
+    it.add_argument("--cross", action="store_true", default=None, help=text)
+    text = (
+        "compare each group with this one and not with the rest, such as white, or "
+        "race=white,sex=m of several groupings"
+    )
+    _add(it, "reference", "G", text)
+    text = "add the impact ratios of the four-fifths rule, by category and crossed"
+    it.add_argument("--impact-ratio", action="store_true", default=None, help=text)
     text = (
         "end with status 4 if this is so beyond chance, such as 'impact_ratio<0.8' or "
         "'inter_group_accuracy[f]<0.7'; commas and repetition add more"
@@ -234,25 +268,9 @@ def _outputs() -> Parser:
 
 
 def _add_audit(to: Parser) -> None:
-    """Add the options of `audit` alone: thresholds, margins, and files in parts."""
-    text = "risk scores from it on are the decision 1, whose rates the report then has"
-    _add(to, "threshold", "T", text, type=float)
-    text = (
-        "largest difference from fair that does not matter, such as 0.02 for two "
-        "points, or NAME=M,NAME=M by metric: who is shown to be within it?"
-    )
-    _add(to, "margin", "M", text, type=_margin)
-    text = "also cross the columns of --by, or show those of --sensitive-features alone"
-    to.add_argument("--cross", action="store_true", help=text)
-    text = (
-        "compare each group with this one and not with the rest, such as white, or "
-        "race=white,sex=m of several groupings"
-    )
-    _add(to, "reference", "G", text)
+    """Add the options of `audit` alone: what is held fixed, and files in parts."""
     text = "column that is held fixed: adds the gaps within its levels"
     _add(to, "within", "C", text)
-    text = "add the impact ratios of the four-fifths rule, by category and crossed"
-    to.add_argument("--impact-ratio", action="store_true", help=text)
     text = (
         "audit part by part within this much memory, such as 2GB; a pattern such as "
         "'log/*.parquet' and a file too large for memory are always audited so"
@@ -268,22 +286,23 @@ def _add_plan(to: Parser) -> None:
         "true difference from fair that shall be found, in units of the metric, such "
         "as 0.02 for two points"
     )
-    _add(to, "gap", "G", text, type=float, required=True)
-    _add(to, "power", "P", "chance to find it (default: 0.8)", type=float, default=0.8)
+    _add(to, "gap", "G", text, type=_number, required=True)
+    text = "chance to find it (default: 0.8)"
+    _add(to, "power", "P", text, type=_number, default=0.8)
     text = "level of the tests, divided by the number of groups (default: 0.05)"
-    _add(to, "alpha", "A", text, type=float, default=0.05)
+    _add(to, "alpha", "A", text, type=_number, default=0.05)
     text = (
         "--gap is a change of the gap between two equal parts of the data: two arms of "
         "an experiment, or before and after a release"
     )
     to.add_argument("--change", action="store_true", help=text)
     text = "clusters (such as users) of a week: says how many weeks it takes"
-    _add(to, "per-week", "N", text, type=float)
+    _add(to, "per-week", "N", text, type=_number)
     text = (
         "share of the clusters of a week that were there before (default: 0); what "
         "they add follows from the pilot's --cluster, and is nothing without it"
     )
-    _add(to, "returning", "P", text, type=float, default=0.0)
+    _add(to, "returning", "P", text, type=_number, default=0.0)
     _add(to, "json", "F", _JSON)
 
 
@@ -298,13 +317,12 @@ def _add_monitor(to: Parser) -> None:
     text = "metric of a new store, as of audit --metrics"
     _add(to, "metric", "NAME", text, choices=tested)
     _add_columns(to, COLUMNS)
-    _add_task(to)
     text = "gap that does not matter; an alarm says that it is larger"
-    _add(to, "margin", "M", text, type=float)
+    _add(to, "margin", "M", text, type=_number)
     text = "change of a gap that does not matter (default: 0)"
-    _add(to, "tolerance", "X", text, type=float)
+    _add(to, "tolerance", "X", text, type=_number)
     text = "chance of any false alarm ever (default: 0.05)"
-    _add(to, "alpha", "A", text, type=float)
+    _add(to, "alpha", "A", text, type=_number)
     text = "the first updates, by number or last day, that changes are measured from"
     _add(to, "baseline", "X", text, type=_baseline)
     _add(to, "json", "F", "write alarms and sequences")

@@ -19,7 +19,7 @@ from .._reports.catalog import chosen_metrics, not_named, without_unfit
 from ..distributed import measure
 from ..distributed._plan import MeasurePlan, make_plan
 from ..distributed._sources import duckdb_source, reading, sql_name
-from .input import STANDARD_INPUT, option
+from .input import STANDARD_INPUT, given, option
 from .options import COLUMNS
 from .terminal import InputError
 
@@ -59,7 +59,7 @@ def streamed(
     ways = [name.strip() for name in (columns["cluster"] or "").split(",")]
     if len(ways) > 1:
         columns["cluster"] = ways
-    options = {n: getattr(arguments, n) for n in _PASSED if n in arguments}
+    options = given(arguments, _PASSED)
     chosen = chosen_metrics(arguments.metrics, "ranking", getattr(arguments, "k", None))
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)
     plan = make_plan({metric.name: metric.on_columns for metric in chosen}, columns)
@@ -140,15 +140,16 @@ def _counted(
 
 def _needing_memory(arguments: argparse.Namespace) -> list[str]:
     """Return the options, given or missing, that need all rows in memory."""
-    given = [name for name in _REFUSED if getattr(arguments, name, None)]
+    refused = [name for name in _REFUSED if getattr(arguments, name, None)]
     if arguments.task not in (None, "ranking"):
-        given.append("task")
+        refused.append("task")
     if (cross := getattr(arguments, "cross", True)) is not True:
-        given.append("cross" if cross else "by")
-    if getattr(arguments, "missing", "raise") != "raise":
-        given.append("missing")
-    lacking = [n for n in ("sensitive_features", "qid") if not getattr(arguments, n)]
-    return [option(name) for name in given] + [f"no {option(n)}" for n in lacking]
+        refused.append("cross" if cross else "by")
+    if getattr(arguments, "missing", None) not in (None, "raise"):
+        refused.append("missing")
+    needed = ("y_true", "y_score", "sensitive_features", "qid")
+    lacking = [name for name in needed if not getattr(arguments, name)]
+    return [option(name) for name in refused] + [f"no {option(n)}" for n in lacking]
 
 
 def _check(arguments: argparse.Namespace, path: str) -> None:

@@ -239,14 +239,16 @@ class AuditReport(exports.Formats):
             the fair value, or from the rest; NaN where nothing is tested), side
             ("worse" or "better", "lower" or "higher" where neither is known to be bad,
             "" if nothing is shown) and verdict, the same in words ("" where there is no
-            test).
+            test). Of a change also before and now, whose difference the estimate is.
         """
         margins = ("pvalue_margin", "pvalue_margin_corrected") if self.margin else ()
         columns = ["metric", "group", "estimate", "standard_error", "ci_low", "ci_high"]
         columns += ["support", "pvalue", "pvalue_corrected", *margins]
         columns += ["difference", "side", "verdict"]
+        columns[2:2] = ["before", "now"] if self.texts == "change" else []
         rows = [
             {**vars(row), "metric": f.metric.name, "verdict": f.verdict_on(row)}
+            | f.values_then(row)
             for f in self.findings
             for row in f.rows
         ]
@@ -582,8 +584,10 @@ class AuditReport(exports.Formats):
         -------
         ChangeReport
             A report like this one of the changes, by metric and group, and of the
-            differences of groups from the rest. p-values are corrected over the groups
-            of a metric, and in the headline also over the metrics.
+            differences of groups from the rest, or from the reference of this audit.
+            p-values are corrected over the groups of a metric, and in the headline also
+            over the metrics. The margin of this audit is then the largest change that
+            does not matter.
 
         Raises
         ------
@@ -597,9 +601,9 @@ class AuditReport(exports.Formats):
 
         Notes
         -----
-        A metric that cannot be compared, such as matched pairs with other options, is
-        left out with a note. Groups are matched by label, and one that is in only one
-        of the audits has no change.
+        A metric that cannot be compared, such as matched pairs with other options, or
+        that only one of the audits has, is left out with a note. Groups are matched by
+        label, and one that is in only one of the audits has no change.
         """
         from .changes import changes_of
 

@@ -12,8 +12,8 @@ from .._inputs.validation import collected_warnings
 from ..inference import compare, compare_independent
 from ..metrics import GroupEstimates
 from .audit import AuditReport
-from .catalog import AuditMetric, note
-from .findings import CHANGES, FairnessDistances, MetricFinding, unchanged
+from .catalog import AuditMetric, note, table
+from .findings import CHANGES, BeforeAndNow, MetricFinding, unchanged
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,8 +21,9 @@ class ChangeReport(AuditReport):
     """What has changed since another audit: from `AuditReport.changes_since`.
 
     A report like that of an audit, whose numbers are now minus before. Beside each
-    metric by group there is the change of the difference of the group from the rest
-    (``..._gap``), where that is what the audit tests.
+    metric by group there is the change of the difference of the group from the rest, or
+    from the reference (``..._gap``), where that is what the audit tests. The margin of
+    the audit is the largest change that does not matter.
 
     Attributes
     ----------
@@ -30,20 +31,20 @@ class ChangeReport(AuditReport):
         The other audit.
     paired : bool
         Whether both are of the same clusters.
-    distances : dict of str to FairnessDistances
-        How far the groups were from fair before, and are now, by name of a result.
+    before_and_now : dict of str to BeforeAndNow
+        The values of the groups before and now, by name of a result.
     """
 
     before: AuditReport = field(kw_only=True)
     paired: bool = False
-    distances: Mapping[str, FairnessDistances] = field(default_factory=dict)
+    before_and_now: Mapping[str, BeforeAndNow] = field(default_factory=dict)
     texts: ClassVar[str] = "change"
 
     @cached_property
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
         return tuple(
-            replace(finding, distances=self.distances.get(finding.metric.name))
+            replace(finding, before_and_now=self.before_and_now[finding.metric.name])
             for finding in super().findings
         )
 
@@ -95,7 +96,10 @@ def _titles(findings: list[MetricFinding]) -> str:
 def changes_of(
     now: AuditReport, before: AuditReport, *, paired: bool, title: str
 ) -> ChangeReport:
-    """Return what has changed from one audit to another."""
+    """Return what has changed from one audit to another.
+
+    Gaps are those from the rest, or from the references of the audit of now.
+    """
     for name, report in (("the report", now), ("before", before)):
         if not isinstance(report, AuditReport) or isinstance(report, ChangeReport):
             raise ValueError(
@@ -105,13 +109,13 @@ def changes_of(
     difference = compare if paired else compare_independent
     changes: dict[str, GroupEstimates] = {}
     words: dict[str, AuditMetric] = {}
-    distances: dict[str, FairnessDistances] = {}
-    notes = [f"Before: {before.counts}.", *(f"Before: {n}" for n in before.notes)]
-    for finding in now.findings:
+    before_and_now: dict[str, BeforeAndNow] = {}
+    margin: dict[str, float] = {}
+    notes = [f"Before: {before.counts}."]
+    notes += [f"Before: {text}" for text in before.notes if text not in now.notes]
+    notes += [*_only_in("now", now, before), *_only_in("before", before, now)]
+    for finding in (f for f in now.findings if f.metric.name in before.results):
         metric, result = finding.metric, finding.result
-        if metric.name not in before.results:
-            notes.append(f"{metric.title} is only in one of the two audits.")
-            continue
         old = before.results[metric.name]
         if result.metric.slope is not None:
             result, old = result.as_gap(), old.as_gap()
@@ -119,31 +123,51 @@ def changes_of(
             with collected_warnings():  # the table says which groups one sample lacks
                 pairs = [(_words(metric, result.fair_value is not None), result, old)]
                 if finding.against_rest and old.metric.against_rest is not None:
-                    rests = result.against_rest(), old.against_rest()
-                    pairs.append((_words(metric, True, gap=True), *rests))
+                    rests = result, old
+                    if not now.references:
+                        rests = result.against_rest(), old.against_rest()
+                    of_gap = _words(metric, not now.references, finding.compared_with)
+                    pairs.append((of_gap, *rests))
                 changed = [difference(a, b) for _, a, b in pairs]
         except ValueError as error:
             notes.append(f"{metric.title} is left out: {error}")
             continue
         for change, (said, a, b) in zip(changed, pairs, strict=True):
             changes[said.name], words[said.name] = change, said
-            if said.bad is not None:
-                distances[said.name] = FairnessDistances.of_change(change, a, b)
-    absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
-    new = [group for group in now.group_rows if group not in before.group_rows]
-    for name, groups in (("only_before", absent), ("only_now", new)):
-        if groups:
-            notes.append(note(name, groups=fmt.some_groups(groups)))
+            before_and_now[said.name] = BeforeAndNow.of_change(change, a, b)
+            if finding.margin is not None:
+                margin[said.name] = finding.margin
     parts = {f.name: getattr(now, f.name) for f in fields(AuditReport)}
-    parts |= {"results": changes, "made": words, "title": title, "sections": ()}
-    # Gaps are those from the rest, whatever the references of the audits.
-    parts |= {"group_rows": {**now.group_rows, **absent}, "references": {}}
-    parts |= {"notes": (*now.notes, *notes), "margin": {}, "recorded": None}
-    return ChangeReport(**parts, before=before, paired=paired, distances=distances)
+    # The names of sections are not kept.
+    impact = table()["sections"]["impact"]["title"].partition("{")[0]
+    parts["sections"] = tuple(
+        replace(section, title=f"{when}: {section.title}", answer="")
+        for when, report in (("Before", before), ("Now", now))
+        for section in report.sections
+        if section.title.startswith(impact)
+    )
+    parts |= {"results": changes, "made": words, "title": title, "margin": margin}
+    absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
+    parts |= {"group_rows": {**now.group_rows, **absent}, "recorded": None}
+    parts["notes"] = *now.notes, *notes
+    return ChangeReport(
+        **parts, before=before, paired=paired, before_and_now=before_and_now
+    )
 
 
-def _words(metric: AuditMetric, says_fair: bool, *, gap: bool = False) -> AuditMetric:
-    """Return the words for the change of a metric, or of its gap."""
+def _only_in(when: str, report: AuditReport, other: AuditReport) -> list[str]:
+    """Return notes on the metrics and groups that the other audit lacks."""
+    metrics = [f for f in report.findings if f.metric.name not in other.results]
+    groups = [group for group in report.group_rows if group not in other.group_rows]
+    named = {"metrics": _titles(metrics), "groups": fmt.some_groups(groups)}
+    return [note(f"{what}_{when}", names=of) for what, of in named.items() if of]
+
+
+def _words(metric: AuditMetric, says_fair: bool, gap: str = "") -> AuditMetric:
+    """Return the words for the change of a metric, or of its gap from `gap`.
+
+    Which gap is closer to fair is not computed for gaps from references.
+    """
     directed = says_fair and metric.merit
     unknown = ", and not shown to be closer or further" if directed else ""
     sides = {side: f"{side} than before{unknown}" for side in ("lower", "higher")}
@@ -152,12 +176,13 @@ def _words(metric: AuditMetric, says_fair: bool, *, gap: bool = False) -> AuditM
     return replace(
         metric,
         name=f"{metric.name}_gap" if gap else metric.name,
-        title=f"{metric.title} against the rest" if gap else metric.title,
+        title=f"{metric.title} against {gap}" if gap else metric.title,
         short=f"{metric.short} gap" if gap else metric.short,
         measures=f"Now minus before: {metric.measures}",
-        reading=note(f"change_of_{of_what}"),
+        reading=note(f"change_of_{of_what}", rest=gap),
         bad="low" if directed else None,
         sides=sides,
         untested="",
         is_change=True,
+        of_gaps=bool(gap),
     )

@@ -84,32 +84,36 @@ class GroupFinding:
         return self.side or ("within" if self.within else "")
 
 
-class FairnessDistances(NamedTuple):
-    """How far groups are from fair, each of shape (G,)."""
+class BeforeAndNow(NamedTuple):
+    """Values of groups in two audits, each of shape (G,), and what is fair, or 0."""
 
     before: Array
     now: Array
     error: Array  # standard error of the sum of both
+    fair: float
 
     @classmethod
     def of_change(
         cls, change: GroupEstimates, now: GroupEstimates, before: GroupEstimates
-    ) -> FairnessDistances:
-        """Return the distances of two results, in the order of their change.
+    ) -> BeforeAndNow:
+        """Return the values of two results, in the order of their change.
 
-        They are those from 0 where no value is fair. The variance of the sum is
-        ``2 V_before + 2 V_now - V_change``.
+        The variance of the sum is ``2 V_before + 2 V_now - V_change``.
         """
-        fair = now.fair_value or 0.0
         values, variance = [], -(change.standard_error**2)
         for result in (before, now):
             number = {group: i for i, group in enumerate(result.groups)}
             index = np.array([number.get(group, -1) for group in change.groups])
-            values.append(np.where(index < 0, np.nan, result.estimate[index] - fair))
+            values.append(np.where(index < 0, np.nan, result.estimate[index]))
             error = np.where(index < 0, np.nan, result.standard_error[index])
             variance = variance + 2 * error**2
         error = np.sqrt(np.maximum(variance, 0.0))
-        return read_only(cls(values[0], values[1], error))
+        return read_only(cls(values[0], values[1], error, now.fair_value or 0.0))
+
+    @property
+    def distances(self) -> tuple[Array, Array]:
+        """How far the groups were from fair, and are now, with the sign."""
+        return self.before - self.fair, self.now - self.fair
 
     def pvalues(self, change: GroupEstimates) -> Array:
         """Return one-sided p-values that groups are not closer, or not further.
@@ -119,7 +123,7 @@ class FairnessDistances(NamedTuple):
         intersection-union test). Each of both verdicts is false at most at this rate.
         """
         with np.errstate(invalid="ignore"):
-            total = PlainScale(self.before + self.now, self.error)
+            total = PlainScale(np.add(*self.distances), self.error)
         return np.maximum(change.pvalue, total.test(0.0, change.df)[1]) / 2
 
 
@@ -136,8 +140,8 @@ class MetricFinding:
     group_name: str = "group"  # the head of the column of groups
     #: The rows as they were computed when the report was stored; None computes them.
     recorded: tuple[GroupFinding, ...] | None = None
-    #: Of a change, how far groups were from fair and are now; None if no value is fair.
-    distances: FairnessDistances | None = None
+    #: Of a change, the values of which it is the difference.
+    before_and_now: BeforeAndNow | None = None
     #: By group the one that it is compared with, where that is not the rest.
     references: Mapping[Hashable, Hashable] = field(default_factory=dict)
 
@@ -153,7 +157,12 @@ class MetricFinding:
 
     @property
     def against_rest(self) -> bool:
-        """Whether fair is the value of the rest, or of a reference."""
+        """Whether fair is the value of the rest, or of a reference.
+
+        A change has references only where it is that of the gaps from them.
+        """
+        if self.metric.is_change:
+            return self.metric.of_gaps and bool(self.references)
         return self.result.fair_value is None and self.tested
 
     @cached_read_only
@@ -261,9 +270,9 @@ class MetricFinding:
         known = np.array([not missing for missing in self._missing])
         shown = self.tested & known & (pvalue < alpha) & (difference != 0)
         sides = np.where(difference < 0, "lower", "higher")
-        if self.distances is not None:
-            before, now, _ = np.abs(self.distances)
-            clear = corrected_pvalues(self.distances.pvalues(self.result)) < alpha
+        if self.before_and_now is not None and self.metric.bad is not None:
+            before, now = np.abs(self.before_and_now.distances)
+            clear = corrected_pvalues(self.before_and_now.pvalues(self.result)) < alpha
             sides = np.where(clear, np.where(now < before, "better", "worse"), sides)
         elif self.metric.bad is not None:
             worse = (difference < 0) == (self.metric.bad == "low")
@@ -438,6 +447,7 @@ class MetricFinding:
         """The margin in words."""
         scale = 100 if self.metric.share else 1
         fair = self.compared_with if self.against_rest else "fair"
+        fair = "before" if self.metric.is_change else fair
         return f"within {scale * (self.margin or 0.0):.4g}{self.points} of {fair}"
 
     @property
@@ -467,12 +477,26 @@ class MetricFinding:
             verdicts.append("within the margin")
         return ", ".join(verdicts) or "cannot tell"
 
+    def values_then(self, row: GroupFinding) -> dict[str, float]:
+        """Return the values of a group before and now; none unless it is a change."""
+        if self.before_and_now is None:
+            return {}
+        place, values = self.result.groups.index(row.group), self.before_and_now
+        return {"before": values.before.item(place), "now": values.now.item(place)}
+
+    def texts_then(self, row: GroupFinding) -> list[str]:
+        """Return `values_then` as text, shares in percent."""
+        text = "{:.1%}" if self.metric.share else f"{{:.{self._decimals}f}}"
+        values = self.values_then(row).values()
+        return ["–" if np.isnan(value) else text.format(value) for value in values]
+
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of a table of text."""
         level = f"{100 * self.confidence_level:g}% interval"
-        header = [self.group_name, "estimate", level, self.result.metric.unit]
+        names = ["before", "now", "change"] if self.metric.is_change else ["estimate"]
+        header = [self.group_name, *names, level, self.result.metric.unit]
         if self.compared_with:
-            header.insert(3, f"vs {self.compared_with.removeprefix('the ')}")
+            header.insert(-1, f"vs {self.compared_with.removeprefix('the ')}")
         if self.tested:
             header += ["p", f"p ({CORRECTION_NAMES[self.correction]})"]
             header += ["verdict"] if self.margin is not None else []
@@ -480,7 +504,8 @@ class MetricFinding:
         for row in self.shown:
             interval = fmt.interval(row.ci_low, row.ci_high)
             estimate = row.estimate if np.isfinite(row.estimate) else np.nan
-            cells = [row.label, fmt.number(estimate), row.missing or interval]
+            values = map(fmt.number, (*self.values_then(row).values(), estimate))
+            cells = [row.label, *values, row.missing or interval]
             if self.compared_with:
                 cells.append(fmt.number(row.difference))
             cells.append(fmt.count(row.support))
@@ -492,8 +517,13 @@ class MetricFinding:
         return header, table
 
     def effect(self, row: GroupFinding) -> str:
-        """Return how far a group is from fair, with the interval."""
-        return f"{self.gap_text(row.difference)} {self.interval(row)}"
+        """Return how far a group is from fair, with the interval.
+
+        Of a change the values before and now come first.
+        """
+        size = f"{self.gap_text(row.difference)} {self.interval(row)}"
+        values = "" if self.against_rest else " → ".join(self.texts_then(row))
+        return f"{values}, {size}" if values else size
 
     def gap_text(self, value: float) -> str:
         """Return a difference with its sign and its unit; a dash for NaN."""
@@ -539,7 +569,9 @@ class MetricFinding:
             "parameters": jsonable(result.parameters),
             "first_pass": jsonable(result.first_pass),
             "unit": result.metric.unit,
-            "groups": [jsonable(vars(row)) for row in self.rows],
+            "groups": [
+                jsonable({**vars(row), **self.values_then(row)}) for row in self.rows
+            ],
         }
 
 

@@ -114,7 +114,9 @@ class TestAudit:
             (["--qid", ""], "no column '' (--qid)"),
             (["--metrics", "auc"], "metrics must be among pairwise_accuracy"),
             (["--confidence-level", "95"], "confidence_level must be"),
-            (["--margin", "small"], "invalid _margin value: 'small'"),
+            (["--margin", "small"], "such as 0.75 with a decimal point; got 'small'"),
+            (["--threshold", "0,75"], "such as 0.75 with a decimal point; got '0,75'"),
+            (["--margin", "ndcg=0,2"], "such as 0.75 with a decimal point; got ''"),
             (["--margin", "0"], "margin must hold 0 inside its bounds"),
             (["--sep", ";;"], "--sep: it must be one character; got ';;'"),
             (["--nothing", "x"], "unrecognized arguments"),
@@ -173,13 +175,17 @@ class TestCompare:
         assert "closer to fair: NA, south" in out
         assert "\nbefore: " in out
 
-    def test_a_stored_report_does_as_well(self, files, tmp_path, capsys):
-        stored = str(tmp_path / "old.json")
-        assert main(["audit", files[0], *FAST, "--json", stored]) == 0
-        capsys.readouterr()
-        assert main(["compare", stored, files[1], *FAST]) == 0
+    def test_stored_reports_do_as_well(self, files, tmp_path, capsys):
+        stored = [str(tmp_path / name) for name in ("old.json", "new.json")]
+        for file, path in zip(files, stored, strict=True):
+            assert main(["audit", file, *FAST, "--json", path]) == 0
         from_rows = report_of(files[1]).changes_since(report_of(files[0]))
-        assert from_rows.headline in capsys.readouterr().out
+        for command in ([stored[0], files[1], *FAST], stored):
+            capsys.readouterr()
+            assert main(["compare", *command]) == 0
+            assert from_rows.headline in capsys.readouterr().out
+        line = complaint(["compare", *stored, "--k", "3"], capsys)
+        assert "--k is for rows, and both files are reports; drop it" in line
 
     def test_two_scores_of_the_same_queries(self, files, capsys):
         assert main(["compare", files[0], files[0], *FAST, "--paired"]) == 0

@@ -84,9 +84,33 @@ class TestWords:
         assert {*rows.loc[INTER].side} == {"higher", "lower"}
         assert {*rows.loc["pairwise_exposure"].side} == {"higher", "lower"}
 
+    def test_have_both_values(self, mended):
+        before, now, change = mended
+        finding = by_name(change)[INTER]
+        values = [report.results[INTER].estimate for report in (before, now)]
+        rows = change.to_frame().set_index("metric").loc[INTER]
+        np.testing.assert_array_equal(rows[["before", "now"]].T, values)
+        of_first = [f"{value[0]:.1%}" for value in values]
+        assert f"f ({' → '.join(of_first)}, " in finding.verdict
+        assert finding.cells()[0][1:4] == ["before", "now", "change"]
+        assert finding.to_dict()["groups"][1]["now"] == values[1][1]
+
+    def test_of_a_reference_margins_and_impact_ratios(self, tmp_path):
+        options = {"reference": "m", "margin": 0.9, "impact_ratio": True}
+        before, now = (week(seed, groups="fmx", **options) for seed in (0, 1))
+        change = now.changes_since(before)
+        both = [report.results[INTER] for report in (now, before)]
+        one, other = (result.contrast("f", "m") for result in both)
+        gap = by_name(change)[f"{INTER}_gap"]
+        assert gap.rows[0].difference == pytest.approx(one.estimate - other.estimate)
+        assert gap.metric.title.endswith(" against m")
+        assert "shown to be within 90 points of before" in gap.verdict
+        titles = [section.title.partition(" (")[0] for section in change.sections]
+        assert titles == ["Before: Impact ratios", "Now: Impact ratios"]
+        change.to_html(tmp_path / "c.html")
+
     def test_silence_where_nothing_has_changed(self):
-        change = week(2, bias=0.5, reference="f").changes_since(week(3, bias=0.5))
-        assert "compared with" not in change.reading  # the gaps are from the rest
+        change = week(2, bias=0.5).changes_since(week(3, bias=0.5))
         assert change.headline.startswith("The data do not show a change.")
         assert "do not show a change (smallest" in repr(change)
 
@@ -125,7 +149,9 @@ def test_what_cannot_be_compared_is_a_note():
     listed = week(0, k=3)
     change = listed.changes_since(week(0))
     assert any("left out: Only two results" in note for note in change.notes)
-    assert any("only in one of the two" in note for note in change.notes)
+    assert any(text.startswith("Only the audit now has Re") for text in change.notes)
+    lacking = week(0, metrics="ndcg").changes_since(week(0, metrics=["ndcg", INTER]))
+    assert "Only the audit before has" in lacking.notes[-1]
     for before in (None, change):
         with pytest.raises(ValueError, match="before must be the report of an audit"):
             listed.changes_since(before)
