@@ -74,6 +74,8 @@ def _settle_groups(arguments: argparse.Namespace) -> None:
     arguments.by = by[0] if by and overlapping else None
     if arguments.named_by:
         arguments.sensitive_features = ",".join(by)
+    if any("impact_ratio" in text for text in getattr(arguments, "fail_if", [])):
+        arguments.impact_ratio = True
     crossed = len(by) < 2 or overlapping
     arguments.cross = "both" if getattr(arguments, "cross", False) else crossed
     reference = getattr(arguments, "reference", None)
@@ -152,21 +154,13 @@ class Answer:
         return self.text
 
 
-def _conditions(arguments: argparse.Namespace) -> list[Any]:
-    """Return the conditions of --fail-if; impact ratios are then measured."""
-    conditions = parsed_conditions(arguments.fail_if)
-    if any(c.metric == "impact_ratio" for c in conditions):
-        arguments.impact_ratio = True
-    return conditions
-
-
 def _audit(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
-    conditions = _conditions(arguments)
+    conditions = parsed_conditions(arguments.fail_if)
     return _checked(_audited(arguments, arguments.file, say), conditions)
 
 
 def _compare(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
-    conditions = _conditions(arguments)
+    conditions = parsed_conditions(arguments.fail_if)
     before = _audited(arguments, arguments.before, say)
     now = _audited(arguments, arguments.file, say)
     if before.task != now.task:
@@ -407,9 +401,7 @@ def run(arguments: argparse.Namespace) -> int:
         with progress() as say:
             answer, status = COMMANDS[arguments.command](arguments, say)
     except (ImportError, ValueError) as error:
-        from_0 = " Rows count from 0, below the header."
-        named = re.search(r"\brow \d", str(error))
-        raise InputError(f"{error}{from_0 if named else ''}") from None
+        raise InputError(_in_options(str(error), arguments)) from None
     try:
         for name, path in outputs.items():
             getattr(answer, f"to_{name}")(path)
@@ -424,6 +416,19 @@ def run(arguments: argparse.Namespace) -> int:
         for path in outputs.values():
             print("Written:", fmt.label(path))
     return status
+
+
+def _in_options(error: str, arguments: argparse.Namespace) -> str:
+    """Return an error of `audit` with the column and the options that it is about."""
+    name, text = (
+        error.partition(" ")[0],
+        re.sub(r"missing='(\w+)'", r"--missing \1", error),
+    )
+    if name in COLUMNS and name in arguments:
+        column = getattr(arguments, name) or ""
+        text = f"{option(name)} {column}".strip() + f": {text}"
+    from_0 = " Rows count from 0, below the header."
+    return text + (from_0 if re.search(r"\brow \d", error) else "")
 
 
 def _outputs(arguments: argparse.Namespace) -> dict[str, str]:

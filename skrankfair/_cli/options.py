@@ -6,6 +6,7 @@ This file imports nothing that is slow to import, so that help is fast.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -45,7 +46,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error and where to read more, and exit."""
-        raise InputError(f"{message}; see {self.prog} --help")
+        point = re.sub(r".*?(\d*),(\d+)'$", r"; write \1.\2", message)
+        hint = point if point != message else ""
+        raise InputError(f"{message}{hint}; see {self.prog} --help")
 
 
 def _character(text: str) -> str:
@@ -54,16 +57,6 @@ def _character(text: str) -> str:
     if len(character) != 1:
         raise argparse.ArgumentTypeError(f"it must be one character; got {text!r}")
     return character
-
-
-def _number(text: str) -> float:
-    """Return a number, which is written with a decimal point."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"it must be a number, such as 0.75 with a decimal point; got {text!r}"
-        ) from None
 
 
 def _metrics(text: str) -> str | list[str]:
@@ -75,9 +68,9 @@ def _metrics(text: str) -> str | list[str]:
 def _margin(text: str) -> float | dict[str, float]:
     """Return one margin, or margins by the name of the metric."""
     if "=" not in text:
-        return _number(text)
-    margins = (margin.partition("=") for margin in text.split(","))
-    return {name.strip(): _number(size) for name, _, size in margins}
+        return float(text)
+    margins = (margin.split("=") for margin in text.split(","))
+    return {name.strip(): float(size) for name, size in margins}
 
 
 def _baseline(text: str) -> int | str:
@@ -190,7 +183,7 @@ def _reading() -> Parser:
     )
     _add(it, "missing", None, text, choices=["raise", "drop", "group"])
     text = "risk scores from it on are the decision 1, whose rates then are measured"
-    _add(it, "threshold", "T", text, type=_number)
+    _add(it, "threshold", "T", text, type=float)
     return it
 
 
@@ -230,7 +223,7 @@ def _judging() -> Parser:
     text = "only the first K places of a query count (default: all)"
     _add(it, "k", "K", text, type=int)
     text = "confidence level of the intervals and verdicts (default: 0.95)"
-    _add(it, "confidence-level", "P", text, type=_number)
+    _add(it, "confidence-level", "P", text, type=float)
     text = (
         "for the number of groups: holm (hardly ever names any group by mistake) or "
         "fdr_bh (few of those named are; for hundreds of groups; default: holm)"
@@ -286,23 +279,22 @@ def _add_plan(to: Parser) -> None:
         "true difference from fair that shall be found, in units of the metric, such "
         "as 0.02 for two points"
     )
-    _add(to, "gap", "G", text, type=_number, required=True)
-    text = "chance to find it (default: 0.8)"
-    _add(to, "power", "P", text, type=_number, default=0.8)
+    _add(to, "gap", "G", text, type=float, required=True)
+    _add(to, "power", "P", "chance to find it (default: 0.8)", type=float, default=0.8)
     text = "level of the tests, divided by the number of groups (default: 0.05)"
-    _add(to, "alpha", "A", text, type=_number, default=0.05)
+    _add(to, "alpha", "A", text, type=float, default=0.05)
     text = (
         "--gap is a change of the gap between two equal parts of the data: two arms of "
         "an experiment, or before and after a release"
     )
     to.add_argument("--change", action="store_true", help=text)
     text = "clusters (such as users) of a week: says how many weeks it takes"
-    _add(to, "per-week", "N", text, type=_number)
+    _add(to, "per-week", "N", text, type=float)
     text = (
         "share of the clusters of a week that were there before (default: 0); what "
         "they add follows from the pilot's --cluster, and is nothing without it"
     )
-    _add(to, "returning", "P", text, type=_number, default=0.0)
+    _add(to, "returning", "P", text, type=float, default=0.0)
     _add(to, "json", "F", _JSON)
 
 
@@ -318,11 +310,11 @@ def _add_monitor(to: Parser) -> None:
     _add(to, "metric", "NAME", text, choices=tested)
     _add_columns(to, COLUMNS)
     text = "gap that does not matter; an alarm says that it is larger"
-    _add(to, "margin", "M", text, type=_number)
+    _add(to, "margin", "M", text, type=float)
     text = "change of a gap that does not matter (default: 0)"
-    _add(to, "tolerance", "X", text, type=_number)
+    _add(to, "tolerance", "X", text, type=float)
     text = "chance of any false alarm ever (default: 0.05)"
-    _add(to, "alpha", "A", text, type=_number)
+    _add(to, "alpha", "A", text, type=float)
     text = "the first updates, by number or last day, that changes are measured from"
     _add(to, "baseline", "X", text, type=_baseline)
     _add(to, "json", "F", "write alarms and sequences")

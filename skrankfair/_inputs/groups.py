@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-from .validation import PLAIN, Array, check_vector, to_numpy, warn_user
+from .validation import PLAIN, Array, check_vector, remedy, to_numpy, warn_user
 
 
 def _sort_key(label: Any) -> tuple[int, str, Any]:
@@ -190,8 +190,8 @@ def encode(values: Any, name: str) -> Codes:
     if (missing := codes < 0).any():
         raise ValueError(
             f"{name} must not have missing labels; row {int(np.argmax(missing))} "
-            f"is {array[np.argmax(missing)]!r} ({missing.sum():,} of "
-            f"{missing.size:,} rows)."
+            f"is {array[np.argmax(missing)]} ({missing.sum():,} of "
+            f"{missing.size:,} rows).{remedy(name)}"
         )
     return Codes(codes.astype(np.int64, copy=False), np.asarray(labels))
 

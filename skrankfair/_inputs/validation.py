@@ -224,8 +224,15 @@ def as_numbers(values: Any, name: str, *, allow_nan: bool = False) -> Array:
         raise ValueError(
             f"{name} must be {what}; got {array[first]} in row {first} "
             f"({count} such value{'s' if count > 1 else ''})."
+            f"{remedy(name) if np.isnan(array[first]) else ''}"
         )
     return array
+
+
+def remedy(name: str) -> str:
+    """Return how rows without a value of a column are left out, or nothing."""
+    left_out = name in ("y_true", "y_score", "sensitive_features")
+    return " Leave such rows out, as missing='drop' does." if left_out else ""
 
 
 def check_exact(integers: Iterable[int], rows: Iterable[Any], name: str) -> None:

@@ -13,7 +13,7 @@ from ..inference import compare, compare_independent
 from ..metrics import GroupEstimates
 from .audit import AuditReport
 from .catalog import AuditMetric, note, table
-from .findings import CHANGES, BeforeAndNow, MetricFinding, unchanged
+from .findings import CHANGES, FairnessDistances, MetricFinding, unchanged
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,20 +31,20 @@ class ChangeReport(AuditReport):
         The other audit.
     paired : bool
         Whether both are of the same clusters.
-    before_and_now : dict of str to BeforeAndNow
-        The values of the groups before and now, by name of a result.
+    distances : dict of str to FairnessDistances
+        How far the groups were from fair before, and are now, by name of a result.
     """
 
     before: AuditReport = field(kw_only=True)
     paired: bool = False
-    before_and_now: Mapping[str, BeforeAndNow] = field(default_factory=dict)
+    distances: Mapping[str, FairnessDistances] = field(default_factory=dict)
     texts: ClassVar[str] = "change"
 
     @cached_property
     def findings(self) -> tuple[MetricFinding, ...]:
         """Numbers and words for each metric."""
         return tuple(
-            replace(finding, before_and_now=self.before_and_now[finding.metric.name])
+            replace(finding, distances=self.distances[finding.metric.name])
             for finding in super().findings
         )
 
@@ -98,7 +98,7 @@ def changes_of(
 ) -> ChangeReport:
     """Return what has changed from one audit to another.
 
-    Gaps are those from the rest, or from the references of the audit of now.
+    Gaps are those from the rest, or from the references of the second audit.
     """
     for name, report in (("the report", now), ("before", before)):
         if not isinstance(report, AuditReport) or isinstance(report, ChangeReport):
@@ -109,7 +109,7 @@ def changes_of(
     difference = compare if paired else compare_independent
     changes: dict[str, GroupEstimates] = {}
     words: dict[str, AuditMetric] = {}
-    before_and_now: dict[str, BeforeAndNow] = {}
+    distances: dict[str, FairnessDistances] = {}
     margin: dict[str, float] = {}
     notes = [f"Before: {before.counts}."]
     notes += [f"Before: {text}" for text in before.notes if text not in now.notes]
@@ -134,7 +134,7 @@ def changes_of(
             continue
         for change, (said, a, b) in zip(changed, pairs, strict=True):
             changes[said.name], words[said.name] = change, said
-            before_and_now[said.name] = BeforeAndNow.of_change(change, a, b)
+            distances[said.name] = FairnessDistances.of_change(change, a, b)
             if finding.margin is not None:
                 margin[said.name] = finding.margin
     parts = {f.name: getattr(now, f.name) for f in fields(AuditReport)}
@@ -150,9 +150,7 @@ def changes_of(
     absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
     parts |= {"group_rows": {**now.group_rows, **absent}, "recorded": None}
     parts["notes"] = *now.notes, *notes
-    return ChangeReport(
-        **parts, before=before, paired=paired, before_and_now=before_and_now
-    )
+    return ChangeReport(**parts, before=before, paired=paired, distances=distances)
 
 
 def _only_in(when: str, report: AuditReport, other: AuditReport) -> list[str]:

@@ -84,36 +84,33 @@ class GroupFinding:
         return self.side or ("within" if self.within else "")
 
 
-class BeforeAndNow(NamedTuple):
-    """Values of groups in two audits, each of shape (G,), and what is fair, or 0."""
+class FairnessDistances(NamedTuple):
+    """How far groups are from fair, each of shape (G,)."""
 
     before: Array
     now: Array
     error: Array  # standard error of the sum of both
-    fair: float
+    fair: float  # the value that they are the distances from
 
     @classmethod
     def of_change(
         cls, change: GroupEstimates, now: GroupEstimates, before: GroupEstimates
-    ) -> BeforeAndNow:
-        """Return the values of two results, in the order of their change.
+    ) -> FairnessDistances:
+        """Return the distances of two results, in the order of their change.
 
-        The variance of the sum is ``2 V_before + 2 V_now - V_change``.
+        They are those from 0 where no value is fair. The variance of the sum is
+        ``2 V_before + 2 V_now - V_change``.
         """
+        fair = now.fair_value or 0.0
         values, variance = [], -(change.standard_error**2)
         for result in (before, now):
             number = {group: i for i, group in enumerate(result.groups)}
             index = np.array([number.get(group, -1) for group in change.groups])
-            values.append(np.where(index < 0, np.nan, result.estimate[index]))
+            values.append(np.where(index < 0, np.nan, result.estimate[index] - fair))
             error = np.where(index < 0, np.nan, result.standard_error[index])
             variance = variance + 2 * error**2
         error = np.sqrt(np.maximum(variance, 0.0))
-        return read_only(cls(values[0], values[1], error, now.fair_value or 0.0))
-
-    @property
-    def distances(self) -> tuple[Array, Array]:
-        """How far the groups were from fair, and are now, with the sign."""
-        return self.before - self.fair, self.now - self.fair
+        return read_only(cls(values[0], values[1], error, fair))
 
     def pvalues(self, change: GroupEstimates) -> Array:
         """Return one-sided p-values that groups are not closer, or not further.
@@ -123,7 +120,7 @@ class BeforeAndNow(NamedTuple):
         intersection-union test). Each of both verdicts is false at most at this rate.
         """
         with np.errstate(invalid="ignore"):
-            total = PlainScale(np.add(*self.distances), self.error)
+            total = PlainScale(self.before + self.now, self.error)
         return np.maximum(change.pvalue, total.test(0.0, change.df)[1]) / 2
 
 
@@ -140,8 +137,8 @@ class MetricFinding:
     group_name: str = "group"  # the head of the column of groups
     #: The rows as they were computed when the report was stored; None computes them.
     recorded: tuple[GroupFinding, ...] | None = None
-    #: Of a change, the values of which it is the difference.
-    before_and_now: BeforeAndNow | None = None
+    #: Of a change, how far groups were from fair (or from 0) and are now.
+    distances: FairnessDistances | None = None
     #: By group the one that it is compared with, where that is not the rest.
     references: Mapping[Hashable, Hashable] = field(default_factory=dict)
 
@@ -270,9 +267,9 @@ class MetricFinding:
         known = np.array([not missing for missing in self._missing])
         shown = self.tested & known & (pvalue < alpha) & (difference != 0)
         sides = np.where(difference < 0, "lower", "higher")
-        if self.before_and_now is not None and self.metric.bad is not None:
-            before, now = np.abs(self.before_and_now.distances)
-            clear = corrected_pvalues(self.before_and_now.pvalues(self.result)) < alpha
+        if self.distances is not None and self.metric.bad is not None:
+            before, now = map(np.abs, self.distances[:2])
+            clear = corrected_pvalues(self.distances.pvalues(self.result)) < alpha
             sides = np.where(clear, np.where(now < before, "better", "worse"), sides)
         elif self.metric.bad is not None:
             worse = (difference < 0) == (self.metric.bad == "low")
@@ -479,16 +476,11 @@ class MetricFinding:
 
     def values_then(self, row: GroupFinding) -> dict[str, float]:
         """Return the values of a group before and now; none unless it is a change."""
-        if self.before_and_now is None:
+        place, values = self.result.groups.index(row.group), self.distances
+        if values is None:
             return {}
-        place, values = self.result.groups.index(row.group), self.before_and_now
-        return {"before": values.before.item(place), "now": values.now.item(place)}
-
-    def texts_then(self, row: GroupFinding) -> list[str]:
-        """Return `values_then` as text, shares in percent."""
-        text = "{:.1%}" if self.metric.share else f"{{:.{self._decimals}f}}"
-        values = self.values_then(row).values()
-        return ["–" if np.isnan(value) else text.format(value) for value in values]
+        both = {"before": values.before, "now": values.now}
+        return {name: values.fair + of[place].item() for name, of in both.items()}
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of a table of text."""
@@ -522,8 +514,10 @@ class MetricFinding:
         Of a change the values before and now come first.
         """
         size = f"{self.gap_text(row.difference)} {self.interval(row)}"
-        values = "" if self.against_rest else " → ".join(self.texts_then(row))
-        return f"{values}, {size}" if values else size
+        if self.against_rest or self.distances is None:
+            return size
+        text = "{:.1%}" if self.metric.share else f"{{:.{self._decimals}f}}"
+        return f"{' → '.join(map(text.format, self.values_then(row).values()))}, {size}"
 
     def gap_text(self, value: float) -> str:
         """Return a difference with its sign and its unit; a dash for NaN."""

@@ -29,7 +29,7 @@ from ..smoothing._bandwidth import check_bandwidth
 from .audit import AuditReport, audit, of_users_alone
 from .catalog import catalog, chosen_metrics, not_named, note, table
 from .exports import Formats
-from .findings import BeforeAndNow
+from .findings import FairnessDistances
 from .html import ForestPlot
 from .sections import ReportSection
 
@@ -92,7 +92,7 @@ class MitigationReport(Formats):
         frames, alpha = [], 1 - self.confidence_level
         for kind, changes in (("disparity", self.disparities), ("cost", self.costs)):
             for name, (first, second, change) in changes.items():
-                values = BeforeAndNow.of_change(change, second, first)
+                distances = FairnessDistances.of_change(change, second, first)
                 low, high = change.ends(t_quantile(self.confidence_level, change.df))
                 # Of two groups, each the rest of the other, the first says all.
                 row, estimate = np.arange(len(change.groups)), change.estimate
@@ -101,8 +101,8 @@ class MitigationReport(Formats):
                     "kind": kind,
                     "metric": name,
                     "group": pd.Series([*change.groups], dtype=object),
-                    "before": values.before - values.fair,
-                    "after": values.now - values.fair,
+                    "before": distances.before,
+                    "after": distances.now,
                     "change": estimate,
                     "standard_error": change.standard_error,
                     "ci_low": low,
@@ -112,7 +112,7 @@ class MitigationReport(Formats):
                     "verdict": "",
                     "pvalue_before": corrected_pvalues(first.pvalue),
                     "pvalue_after": corrected_pvalues(second.pvalue),
-                    "pvalue_distance": values.pvalues(change),
+                    "pvalue_distance": distances.pvalues(change),
                     "again": opposite & one_test(change.pvalue) & (row == 1),
                 }
                 frames.append(pd.DataFrame(columns))
