@@ -179,9 +179,8 @@ def _are_stored(arguments: argparse.Namespace) -> bool:
     """Return whether two reports are compared; they have taken the options of rows."""
     paths = [getattr(arguments, name, "") for name in ("before", "file")]
     stored = all(map(_is_stored, paths))
-    if stored and (named := given(arguments, _OF_ROWS)):
-        what = option(next(iter(named)))
-        raise InputError(f"{what} is for rows, and both files are reports; drop it.")
+    if stored and (named := [*map(option, given(arguments, _OF_ROWS))]):
+        raise InputError(f"{named[0]} is for rows, and both files are reports.")
     return stored
 
 
@@ -425,25 +424,23 @@ def _in_options(error: str, arguments: argparse.Namespace) -> str:
         re.sub(r"missing='(\w+)'", r"--missing \1", error),
     )
     if name in COLUMNS and name in arguments:
-        column = getattr(arguments, name) or ""
-        text = f"{option(name)} {column}".strip() + f": {text}"
+        text = f"{option(name)} {getattr(arguments, name) or '(none)'}: {text}"
     from_0 = " Rows count from 0, below the header."
     return text + (from_0 if re.search(r"\brow \d", error) else "")
 
 
 def _outputs(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the files that are to be written, by the name of their option."""
-    paths = {name: getattr(arguments, name, None) for name in ("html", "json")}
-    if paths["json"] == "-":  # standard output
+    paths = given(arguments, ("html", "json"))
+    if paths.get("json") == "-":  # standard output
         del paths["json"]
-    return {name: path for name, path in paths.items() if path is not None}
+    return paths
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
     """Raise an error for outputs that cannot be written, before any work is done."""
-    names = ("before", "file", "data", "store", "add")
-    given = [getattr(arguments, name, None) for name in names]
-    taken = {Path(path).resolve(): "the input" for path in given if path is not None}
+    inputs = given(arguments, ("before", "file", "data", "store", "add")).values()
+    taken = {Path(path).resolve(): "the input" for path in inputs}
     for name, path in _outputs(arguments).items():
         what, real = f"--{name} {path!r}", Path(path).resolve()
         if path == "-" or real.is_dir() or not real.parent.is_dir():

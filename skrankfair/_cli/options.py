@@ -236,11 +236,6 @@ def _judging() -> Parser:
     _add(it, "margin", "M", text, type=_margin)
     text = "also cross the columns of --by, or show those of --sensitive-features alone"
     it.add_argument("--cross", action="store_true", default=None, help=text)
-    text = (
-        "compare each group with this one and not with the rest, such as white, or "
-        "race=white,sex=m of several groupings"
-    )
-    _add(it, "reference", "G", text)
     text = "add the impact ratios of the four-fifths rule, by category and crossed"
     it.add_argument("--impact-ratio", action="store_true", default=None, help=text)
     text = (
@@ -261,7 +256,12 @@ def _outputs() -> Parser:
 
 
 def _add_audit(to: Parser) -> None:
-    """Add the options of `audit` alone: what is held fixed, and files in parts."""
+    """Add the options of `audit` alone: of its gaps, and of files in parts."""
+    text = (
+        "compare each group with this one and not with the rest, such as white, or "
+        "race=white,sex=m of several groupings"
+    )
+    _add(to, "reference", "G", text)
     text = "column that is held fixed: adds the gaps within its levels"
     _add(to, "within", "C", text)
     text = (

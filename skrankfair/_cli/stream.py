@@ -147,8 +147,8 @@ def _needing_memory(arguments: argparse.Namespace) -> list[str]:
         refused.append("cross" if cross else "by")
     if getattr(arguments, "missing", None) not in (None, "raise"):
         refused.append("missing")
-    needed = ("y_true", "y_score", "sensitive_features", "qid")
-    lacking = [name for name in needed if not getattr(arguments, name)]
+    # Outcome, score, groups and queries.
+    lacking = [name for name in [*COLUMNS][:4] if not getattr(arguments, name)]
     return [option(name) for name in refused] + [f"no {option(n)}" for n in lacking]
 
 

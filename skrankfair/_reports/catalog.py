@@ -76,7 +76,6 @@ class AuditMetric:
     task: str = "ranking"  # in whose words it is read
     favorable: str | None = None  # the end of the score that is good, as it is read
     is_change: bool = False  # whether the values are differences of two audits
-    of_gaps: bool = False  # of a change: whether it is that of gaps between groups
 
     @property
     def question(self) -> str:

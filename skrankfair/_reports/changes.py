@@ -12,7 +12,7 @@ from .._inputs.validation import collected_warnings
 from ..inference import compare, compare_independent
 from ..metrics import GroupEstimates
 from .audit import AuditReport
-from .catalog import AuditMetric, note, table
+from .catalog import AuditMetric, note
 from .findings import CHANGES, FairnessDistances, MetricFinding, unchanged
 
 
@@ -21,9 +21,9 @@ class ChangeReport(AuditReport):
     """What has changed since another audit: from `AuditReport.changes_since`.
 
     A report like that of an audit, whose numbers are now minus before. Beside each
-    metric by group there is the change of the difference of the group from the rest, or
-    from the reference (``..._gap``), where that is what the audit tests. The margin of
-    the audit is the largest change that does not matter.
+    metric by group there is the change of the difference of the group from the rest
+    (``..._gap``), where that is what the audit tests. The margin of the audit is the
+    largest change that does not matter.
 
     Attributes
     ----------
@@ -96,10 +96,7 @@ def _titles(findings: list[MetricFinding]) -> str:
 def changes_of(
     now: AuditReport, before: AuditReport, *, paired: bool, title: str
 ) -> ChangeReport:
-    """Return what has changed from one audit to another.
-
-    Gaps are those from the rest, or from the references of the second audit.
-    """
+    """Return what has changed from one audit to another."""
     for name, report in (("the report", now), ("before", before)):
         if not isinstance(report, AuditReport) or isinstance(report, ChangeReport):
             raise ValueError(
@@ -123,11 +120,8 @@ def changes_of(
             with collected_warnings():  # the table says which groups one sample lacks
                 pairs = [(_words(metric, result.fair_value is not None), result, old)]
                 if finding.against_rest and old.metric.against_rest is not None:
-                    rests = result, old
-                    if not now.references:
-                        rests = result.against_rest(), old.against_rest()
-                    of_gap = _words(metric, not now.references, finding.compared_with)
-                    pairs.append((of_gap, *rests))
+                    rests = result.against_rest(), old.against_rest()
+                    pairs.append((_words(metric, True, gap=True), *rests))
                 changed = [difference(a, b) for _, a, b in pairs]
         except ValueError as error:
             notes.append(f"{metric.title} is left out: {error}")
@@ -135,21 +129,19 @@ def changes_of(
         for change, (said, a, b) in zip(changed, pairs, strict=True):
             changes[said.name], words[said.name] = change, said
             distances[said.name] = FairnessDistances.of_change(change, a, b)
-            if finding.margin is not None:
-                margin[said.name] = finding.margin
+            margin |= {} if finding.margin is None else {said.name: finding.margin}
     parts = {f.name: getattr(now, f.name) for f in fields(AuditReport)}
-    # The names of sections are not kept.
-    impact = table()["sections"]["impact"]["title"].partition("{")[0]
     parts["sections"] = tuple(
-        replace(section, title=f"{when}: {section.title}", answer="")
+        replace(section, title=f"{when}: {section.title}")
         for when, report in (("Before", before), ("Now", now))
         for section in report.sections
-        if section.title.startswith(impact)
+        if section.title.startswith("Impact ratios")
     )
     parts |= {"results": changes, "made": words, "title": title, "margin": margin}
     absent = {group: 0 for group in before.group_rows if group not in now.group_rows}
-    parts |= {"group_rows": {**now.group_rows, **absent}, "recorded": None}
-    parts["notes"] = *now.notes, *notes
+    # Gaps are those from the rest, whatever the references of the audits.
+    parts |= {"group_rows": {**now.group_rows, **absent}, "references": {}}
+    parts |= {"notes": (*now.notes, *notes), "recorded": None}
     return ChangeReport(**parts, before=before, paired=paired, distances=distances)
 
 
@@ -161,11 +153,8 @@ def _only_in(when: str, report: AuditReport, other: AuditReport) -> list[str]:
     return [note(f"{what}_{when}", names=of) for what, of in named.items() if of]
 
 
-def _words(metric: AuditMetric, says_fair: bool, gap: str = "") -> AuditMetric:
-    """Return the words for the change of a metric, or of its gap from `gap`.
-
-    Which gap is closer to fair is not computed for gaps from references.
-    """
+def _words(metric: AuditMetric, says_fair: bool, *, gap: bool = False) -> AuditMetric:
+    """Return the words for the change of a metric, or of its gap."""
     directed = says_fair and metric.merit
     unknown = ", and not shown to be closer or further" if directed else ""
     sides = {side: f"{side} than before{unknown}" for side in ("lower", "higher")}
@@ -174,13 +163,12 @@ def _words(metric: AuditMetric, says_fair: bool, gap: str = "") -> AuditMetric:
     return replace(
         metric,
         name=f"{metric.name}_gap" if gap else metric.name,
-        title=f"{metric.title} against {gap}" if gap else metric.title,
+        title=f"{metric.title} against the rest" if gap else metric.title,
         short=f"{metric.short} gap" if gap else metric.short,
         measures=f"Now minus before: {metric.measures}",
-        reading=note(f"change_of_{of_what}", rest=gap),
+        reading=note(f"change_of_{of_what}"),
         bad="low" if directed else None,
         sides=sides,
         untested="",
         is_change=True,
-        of_gaps=bool(gap),
     )

@@ -154,12 +154,7 @@ class MetricFinding:
 
     @property
     def against_rest(self) -> bool:
-        """Whether fair is the value of the rest, or of a reference.
-
-        A change has references only where it is that of the gaps from them.
-        """
-        if self.metric.is_change:
-            return self.metric.of_gaps and bool(self.references)
+        """Whether fair is the value of the rest, or of a reference."""
         return self.result.fair_value is None and self.tested
 
     @cached_read_only
@@ -443,8 +438,8 @@ class MetricFinding:
     def margin_words(self) -> str:
         """The margin in words."""
         scale = 100 if self.metric.share else 1
-        fair = self.compared_with if self.against_rest else "fair"
-        fair = "before" if self.metric.is_change else fair
+        fair = "before" if self.metric.is_change else "fair"
+        fair = self.compared_with if self.against_rest else fair
         return f"within {scale * (self.margin or 0.0):.4g}{self.points} of {fair}"
 
     @property
@@ -514,10 +509,9 @@ class MetricFinding:
         Of a change the values before and now come first.
         """
         size = f"{self.gap_text(row.difference)} {self.interval(row)}"
-        if self.against_rest or self.distances is None:
-            return size
         text = "{:.1%}" if self.metric.share else f"{{:.{self._decimals}f}}"
-        return f"{' → '.join(map(text.format, self.values_then(row).values()))}, {size}"
+        values = " → ".join(map(text.format, self.values_then(row).values()))
+        return f"{values}, {size}" if values else size
 
     def gap_text(self, value: float) -> str:
         """Return a difference with its sign and its unit; a dash for NaN."""
@@ -564,7 +558,7 @@ class MetricFinding:
             "first_pass": jsonable(result.first_pass),
             "unit": result.metric.unit,
             "groups": [
-                jsonable({**vars(row), **self.values_then(row)}) for row in self.rows
+                jsonable(vars(row) | self.values_then(row)) for row in self.rows
             ],
         }
 
