@@ -55,8 +55,7 @@ def option(argument: str) -> str:
 
 def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """Return the options of these names that somebody has given."""
-    values = {name: getattr(arguments, name, None) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
+    return {n: v for n in names if (v := getattr(arguments, n, None)) is not None}
 
 
 def read_arguments(
@@ -92,9 +91,12 @@ def read_arguments(
     except ImportError as error:
         raise InputError(f"{path} needs a package to be read: {error}") from None
     except _UNREADABLE as error:
+        coded = isinstance(error, UnicodeDecodeError)
+        hint = (
+            "convert it, such as by iconv -f cp1252 -t utf-8" if coded else "see --sep"
+        )
         raise InputError(
-            f"{path} cannot be read as CSV (UTF-8; see --sep), Parquet or Excel: "
-            f"{error}"
+            f"{path} cannot be read as CSV (UTF-8; {hint}), Parquet or Excel: {error}"
         ) from None
     if not len(frame):
         raise InputError(f"{path} has no rows below its header; give it some.")
@@ -187,12 +189,9 @@ def _read_csv(
     decimal: str | None,
 ) -> _Table:
     """Return columns of a CSV file, in which labels are text as written."""
-    settings: dict[str, Any] = {
-        "compression": _COMPRESSIONS.get(Path(path).suffix.lower()),
-        "encoding": "utf-8-sig",
-        "index_col": False,
-        "low_memory": False,
-    }
+    settings: dict[str, Any] = {"encoding": "utf-8-sig", "index_col": False}
+    settings["compression"] = _COMPRESSIONS.get(Path(path).suffix.lower())
+    settings["low_memory"] = False
 
     def read(**options: Any) -> pd.DataFrame:
         file.seek(0)

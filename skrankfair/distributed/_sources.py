@@ -486,7 +486,8 @@ def typed(
                 check_exact([int(wrong)], [None], numbers[name])
             raise ValueError(
                 f"{numbers[name]} must hold numbers, or only yes and no (true and "
-                f"false); it has {wrong!r}."
+                f"false); it has {wrong!r}. Write labels as "
+                "1 and 0 (--positive does so with outcomes)."
             )
     return frame.with_columns(*values) if values else frame
 
