@@ -29,11 +29,12 @@ from .._estimates.group_estimates import GroupEstimates
 from .._estimates.leverage import degrees_of_freedom
 from .._estimates.storage import SCHEMA_VERSION, check_schema
 from .._inputs.validation import Array, check_number
+from .._reports.catalog import note
 from .._reports.exports import write_text
 from .._reports.html import ForestPlot
 from .._reports.sections import ReportSection
 from ..display import _style as style
-from ._sequences import Blocks, Scan, betting_sequence, change_point
+from ._sequences import ENOUGH, Blocks, Scan, betting_sequence, change_point
 
 if TYPE_CHECKING:
     from ..display._curves import MonitorDisplay
@@ -139,6 +140,8 @@ class Alarm:
         change = "has shrunk" if self.direction == "better" else worse
         what = change if self.kind == "change" else "is beyond the margin"
         size = f"{self.estimate:+.4g} [{self.low:+.4g}, {self.high:+.4g}]"
+        if self.low < 0 < self.high:
+            size += f" ({note('of_window')})"
         text = f"{fmt.label(self.group)}: the gap {what}, {size} since {self.since}"
         if self.began is not None:
             day, first, last = self.began
@@ -735,6 +738,8 @@ class Monitor(Shown):
             "that one may look after every update: the chance of any false alarm ever "
             f"is {100 * settings.alpha:g}%."
         )
+        if len(days) < ENOUGH:
+            paragraphs.append(note("few_days", number=ENOUGH))
         if waiting := [fmt.label(group) for group in self.groups if group not in looks]:
             paragraphs.append(
                 f"Not looked at yet: {fmt.some(waiting)}. A look needs "

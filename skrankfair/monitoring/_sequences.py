@@ -31,7 +31,7 @@ from .._inputs.validation import Array
 BEST_AFTER = 30.0
 # From this number of blocks on, variances are multiplied by a factor from their spread,
 # as days may vary more than their errors say. Before, errors count three times.
-_ENOUGH, _CAUTION = 8, 3.0**2
+ENOUGH, _CAUTION = 8, 3.0**2
 # A change point is in the 95% interval if its log-likelihood is less than this below
 # the largest: the larger of two exponential variables is below it with probability
 # 0.95.
@@ -150,7 +150,7 @@ class Blocks(NamedTuple):
         before = np.append(self.variance[:1], self.variance[:-1])
         step = np.diff(self.value, prepend=self.value[:1])
         mean = np.cumsum(step**2 / (before + self.variance)) / np.maximum(count, 1)
-        late = count >= _ENOUGH - 1
+        late = count >= ENOUGH - 1
         df = np.where(late & (mean > 1), 2 * count / 3, np.inf)
         return np.where(late, np.maximum(1.0, mean), _CAUTION), df
 

@@ -4,7 +4,7 @@ import datetime as dt
 import functools
 import itertools
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html import escape
 from unittest.mock import Mock
 
@@ -180,7 +180,12 @@ class TestAlarms:
         assert kinds == [("f", "gap"), ("m", "gap")]
         assert monitor.alarms[0].began is None
         assert monitored([0.2] * 12, margin=0.3).alarms == monitored([0.2]).alarms == ()
-        assert "No alarm." in repr(monitored([0.2] * 2))
+        assert "No alarm.\n2 updates" in repr(monitored([0.2] * 2))
+        for number, few in ((7, True), (8, False)):
+            said = "With fewer than 8 updates" in repr(monitored([0.2] * number))
+            assert said is few
+        window = replace(monitor.alarms[0], low=-0.1, high=0.1)
+        assert "the interval of this window alone" in str(window)
         waiting = monitored([0.2] * 2, start=500)
         last = repr(waiting).splitlines()[-1]
         assert last.startswith("Not looked at yet: f, m. A look needs 500 effective")
