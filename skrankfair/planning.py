@@ -174,8 +174,9 @@ class Plan(PlannedTests, ReadOnlyArrays):
         Raises
         ------
         ValueError
-            For a gap that is not positive, or unless ``0 < alpha < power < 1``.
+            Unless ``0 < gap <= 1``, as of two shares, and ``0 < alpha < power < 1``.
         """
+        check_number(gap, "gap of two shares", 0, 1, inclusive=(False, True))
         least = float(self._needed(gap, power, alpha, _LEAST, MOST_DATA))
         return float(np.ceil(least - 1e-6))
 

@@ -117,6 +117,8 @@ class TestPlan:
         plan = plan_rates(0.5, share=0.5, n_items=10_000)
         assert plan.required(0.9) == 3
         assert plan_rates(0.5, share=0.5).required(1e-9) == np.inf
+        with pytest.raises(ValueError, match=r"gap of two shares must .* in \(0, 1\]"):
+            plan.required(2)
         assert "with 1,000" in repr(plan)
 
     @pytest.mark.parametrize(
