@@ -169,9 +169,7 @@ class AuditReport(exports.Formats):
             MetricFinding(
                 self.made.get(name)
                 or catalog()[name].read_as(self.task, self.favorable),
-                result,
-                self.confidence_level,
-                self.correction,
+                *(result, self.confidence_level, self.correction),
                 self.margin.get(name),
                 self.by or "group",
                 rows.get(name),
@@ -210,6 +208,8 @@ class AuditReport(exports.Formats):
             what += note("first_place" if self.k == 1 else "first_places", k=self.k)
         known = "end" if self.favorable else "no_end"
         said = note(known, end=self.favorable, what=what)
+        if "columns" in self.provenance:
+            said += f" Columns: {self.provenance['columns']}."
         names = sorted(set(map(fmt.label, self.references.values())))
         return said + (note("compared", names=fmt.some(names)) if names else "")
 
@@ -584,10 +584,10 @@ class AuditReport(exports.Formats):
         -------
         ChangeReport
             A report like this one of the changes, by metric and group, and of the
-            differences of groups from the rest, or from the reference of this audit.
-            p-values are corrected over the groups of a metric, and in the headline also
-            over the metrics. The margin of this audit is then the largest change that
-            does not matter.
+            differences of groups from the rest, whatever the reference. p-values are
+            corrected over the groups of a metric, and in the headline also over the
+            metrics. The margin of this audit is then the largest change that does not
+            matter.
 
         Raises
         ------
@@ -612,7 +612,7 @@ class AuditReport(exports.Formats):
     @property
     def cluster_unit(self) -> str:
         """What is independent: clusters, items of one list, or users (and items)."""
-        alone = self.n_queries == 1 and self.n_clusters == self.n_rows
+        alone = self.n_queries in (1, None) and self.n_clusters == self.n_rows
         if self.n_items is not None:
             return "user"
         return "independent item" if alone else "cluster"
@@ -948,6 +948,9 @@ def audit_of_rows(
         check_taken("threshold", options.threshold, "rates of decisions", chosen)
     chosen, unfit = rows.fitting(chosen, may_leave_out)
     notes = [*notes, *unfit]
+    in_lists, ranking = may_leave_out and options.task == "ranking", rows.data.ranking
+    if in_lists and 1 < ranking.n_queries == ranking.n_rows:
+        notes.append(note("one_row", number=ranking.n_rows))
     if rows.data.ranking.n_queries > 1 and not rows.are_of_models:
         rows.data.clusters_of_queries()  # raises for a query of several clusters
     if may_leave_out and options.task == "risk" and options.threshold is None:

@@ -262,7 +262,9 @@ def audit_cv(
         notes += _catalogue(X, columns)
     with progress_shown(progress) as say:
         report = audit_of_rows(audited, options, [*notes, *said], lacking, say)
-    return replace(report, title="Cross-validated fairness audit")
+    lists = None if audited.are_of_models else report.n_queries  # folds are no queries
+    title = "Cross-validated fairness audit"
+    return replace(report, title=title, n_queries=lists)
 
 
 def _parameters_of_fit(
