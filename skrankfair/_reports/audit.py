@@ -239,16 +239,14 @@ class AuditReport(exports.Formats):
             the fair value, or from the rest; NaN where nothing is tested), side
             ("worse" or "better", "lower" or "higher" where neither is known to be bad,
             "" if nothing is shown) and verdict, the same in words ("" where there is no
-            test). Of a change also before and now, whose difference the estimate is.
+            test).
         """
         margins = ("pvalue_margin", "pvalue_margin_corrected") if self.margin else ()
         columns = ["metric", "group", "estimate", "standard_error", "ci_low", "ci_high"]
         columns += ["support", "pvalue", "pvalue_corrected", *margins]
         columns += ["difference", "side", "verdict"]
-        columns[2:2] = ["before", "now"] if self.texts == "change" else []
         rows = [
             {**vars(row), "metric": f.metric.name, "verdict": f.verdict_on(row)}
-            | f.values_then(row)
             for f in self.findings
             for row in f.rows
         ]
