@@ -245,10 +245,7 @@ HEADER = b"clicked,score,region,session\n"
         (written(HEADER + b"1,2,a,1\n1,2\n"), "must not have missing labels; row 1"),
         (changed(score="abc"), "; it has 'abc'. Write labels as 1 and 0 (--positive"),
         (changed(score=np.nan), "--y-score score: y_score must be finite (no NaN, no"),
-        (
-            changed(score=np.nan),
-            "Leave such rows out, as --missing drop does. Rows cou",
-        ),
+        (changed(score=np.nan), "rows out, as --missing drop does. Rows count from"),
         (changed(score="inf"), "in row 5 (1 such value). Rows count from 0, below"),
         (changed(session=""), "qid must not have missing labels; row 5"),
     ],
