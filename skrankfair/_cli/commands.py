@@ -74,8 +74,6 @@ def _settle_groups(arguments: argparse.Namespace) -> None:
     arguments.by = by[0] if by and overlapping else None
     if arguments.named_by:
         arguments.sensitive_features = ",".join(by)
-    if any("impact_ratio" in text for text in getattr(arguments, "fail_if", [])):
-        arguments.impact_ratio = True
     crossed = len(by) < 2 or overlapping
     arguments.cross = "both" if getattr(arguments, "cross", False) else crossed
     reference = getattr(arguments, "reference", None)
@@ -154,13 +152,21 @@ class Answer:
         return self.text
 
 
-def _audit(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
+def _conditions(arguments: argparse.Namespace) -> list[Any]:
+    """Return the conditions of --fail-if, and ask for the impact ratios of one."""
     conditions = parsed_conditions(arguments.fail_if)
+    if any(condition.metric == "impact_ratio" for condition in conditions):
+        arguments.impact_ratio = True
+    return conditions
+
+
+def _audit(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
+    conditions = _conditions(arguments)
     return _checked(_audited(arguments, arguments.file, say), conditions)
 
 
 def _compare(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:
-    conditions = parsed_conditions(arguments.fail_if)
+    conditions = _conditions(arguments)
     before = _audited(arguments, arguments.before, say)
     now = _audited(arguments, arguments.file, say)
     if before.task != now.task:
@@ -419,10 +425,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _in_options(error: str, arguments: argparse.Namespace) -> str:
     """Return an error of `audit` with the column and the options that it is about."""
-    name, text = (
-        error.partition(" ")[0],
-        re.sub(r"missing='(\w+)'", r"--missing \1", error),
-    )
+    name, _, _ = error.partition(" ")
+    text = re.sub(r"missing='(\w+)'", r"--missing \1", error)
     if name in COLUMNS and name in arguments:
         text = f"{option(name)} {getattr(arguments, name) or '(none)'}: {text}"
     from_0 = " Rows count from 0, below the header."

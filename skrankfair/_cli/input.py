@@ -189,9 +189,12 @@ def _read_csv(
     decimal: str | None,
 ) -> _Table:
     """Return columns of a CSV file, in which labels are text as written."""
-    settings: dict[str, Any] = {"encoding": "utf-8-sig", "index_col": False}
-    settings["compression"] = _COMPRESSIONS.get(Path(path).suffix.lower())
-    settings["low_memory"] = False
+    settings: dict[str, Any] = {
+        "compression": _COMPRESSIONS.get(Path(path).suffix.lower()),
+        "encoding": "utf-8-sig",
+        "index_col": False,
+        "low_memory": False,
+    }
 
     def read(**options: Any) -> pd.DataFrame:
         file.seek(0)

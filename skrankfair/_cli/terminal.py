@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 # Exit statuses. 0 is success, and 128 + n the end by signal n.
 FAILED, UNUSABLE, ALARMED, BEYOND, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 130, 141
 
-_STYLES = {"worse": "bold dark_orange3", "better": "bold deep_sky_blue3"}
-_STYLES |= {"lower": "bold", "higher": "bold", "within": "green", "": ""}
+_STYLES = {
+    "worse": "bold dark_orange3",
+    "better": "bold deep_sky_blue3",
+    "lower": "bold",
+    "higher": "bold",
+    "within": "green",
+    "": "",
+}
 
 
 #: Requirements of these extras are left out of a bug report.

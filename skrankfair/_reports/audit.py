@@ -169,7 +169,9 @@ class AuditReport(exports.Formats):
             MetricFinding(
                 self.made.get(name)
                 or catalog()[name].read_as(self.task, self.favorable),
-                *(result, self.confidence_level, self.correction),
+                result,
+                self.confidence_level,
+                self.correction,
                 self.margin.get(name),
                 self.by or "group",
                 rows.get(name),

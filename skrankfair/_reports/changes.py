@@ -129,7 +129,8 @@ def changes_of(
         for change, (said, a, b) in zip(changed, pairs, strict=True):
             changes[said.name], words[said.name] = change, said
             distances[said.name] = FairnessDistances.of_change(change, a, b)
-            margin |= {} if finding.margin is None else {said.name: finding.margin}
+            if finding.margin is not None:
+                margin[said.name] = finding.margin
     parts = {f.name: getattr(now, f.name) for f in fields(AuditReport)}
     parts["sections"] = tuple(
         replace(section, title=f"{when}: {section.title}")

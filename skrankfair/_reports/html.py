@@ -44,8 +44,14 @@ if TYPE_CHECKING:
 
     from .audit import AuditReport
 
-_COLORS = {"worse": look.WORSE, "better": look.BETTER, "within": look.WITHIN}
-_COLORS |= {"lower": look.DIFFERENT, "higher": look.DIFFERENT, "": look.UNCLEAR}
+_COLORS = {
+    "worse": look.WORSE,
+    "better": look.BETTER,
+    "lower": look.DIFFERENT,
+    "higher": look.DIFFERENT,
+    "within": look.WITHIN,
+    "": look.UNCLEAR,
+}
 _MINUS = re.compile(r"(?<!\w)-(?=\d)")
 _WIDTH, _ROW, _TOP, _BOTTOM, _FONT = 400.0, 22.0, 8.0, 44.0, 11.0
 _WIDEST_LABEL = 0.5 * _WIDTH
