@@ -389,12 +389,13 @@ class GroupEstimates(AddsUp, PilotData):
         A share is on the scale of the logit, and has the error of a number of trials.
         If fewer than 15 of these are events (or fail to be), the end on their side is
         at least that of Jeffreys' interval, so that high levels hold, too. A share
-        that lacks events which as few other clusters would show reaches at least as far
-        as one without events: ``1 - α^(1/n)``, α the probability beyond the end. n are
-        the effective clusters; of a group with events, their geometric mean with the
-        trials that these events show, or those of others in as many clusters or rows,
-        if they are fewer. In one list the members of a small
-        group vary at least as much as a sample of as many other items does.
+        that lacks events which as few other clusters would show (fewer than ten of
+        them, or it has fewer than two itself) reaches at least as far as one without
+        events: ``1 - α^(1/n)``, α the probability beyond the end. n are the effective
+        clusters; of a group with events, their geometric mean with the trials that
+        these events show, or those of others in as many clusters or rows, if they are
+        fewer. In one list the members of a small group vary at least as much as a
+        sample of as many other items does.
         """
         warn_small(self)
         if method != "t" and self.metric.noise is not None:

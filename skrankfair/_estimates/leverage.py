@@ -25,9 +25,10 @@ errors are wide, have to be more uneven.
 What a group lacks is added where the scale of its estimate needs it. Means of rows, and
 differences of means, get the variance (`unseen_of`), and their tests of margins the
 skewness of such events (`skewness_of`). A share over clusters is as uncertain as one of
-so many trials without any event (`lack_events`), a share of pairs of one list gets the
-variance that the items of the other side show (`unseen_of_items`), and a share of the
-first places has as many trials as items are due there (`trials_due`).
+so many trials without any event (`lack_events`): here events are counted, as weights
+alone make influences uneven. A share of pairs of one list gets the variance that the
+items of the other side show (`unseen_of_items`), and a share of the first places has as
+many trials as items are due there (`trials_due`).
 
 Each row of a sample of one in t rows moves the mean t times as far: its sums ``Σ u²``,
 ``Σ u³`` and ``Σ u⁴`` are t, t² and t³ times as large as those of all rows.
@@ -64,6 +65,8 @@ _PRODUCTS = tuple(map(tuple, ("dd", "de", "ed", "vu", "uv", "vv", "uu")))
 FEW_EVENTS = 10_000
 # An error is uneven if most of it is of fewer clusters than this: see docs/decide.md.
 _FEW_BEHIND = 10
+# With fewer events a share has shown one, which may be a light one.
+_SINGLE = 2
 # Few rows count as few, whatever their values, if another side has more than this many
 # times as many.
 _FEWER = 2
@@ -332,25 +335,29 @@ def lack_events(
 
     They are that of a group and of its rest, or of some groups and of others, by
     number. The first lacks events if as few clusters of the second would show more
-    variance, and the second if as few of the first would. A cluster is the geometric
+    variance, and these have fewer than ten events, or it has fewer than two itself,
+    among the trials that have this variance; and the second if as few of the first
+    would. A cluster is the geometric
     mean of one trial and of as many as the events of its side show, and as the other
     side has in a cluster or in so many rows, if these are fewer: a group of bursts may
     show none.
     """
     if not (degrees_of_freedom(sums, shares[0])[1] < FEW_EVENTS).any():
         return [np.zeros((2, 1), dtype=bool), np.zeros((2, 1))]
-    pairs, sides = list(zip(shares, groups, strict=True)), []
-    for of, some in pairs:
-        sides.append(Arm(*(part[..., some] for part in Arm.of_metric(sums, of))))
-    lacking = np.stack([added[0] > 0 for added in unseen(*sides, of_as_many=True)])
-    number = np.stack([side.n_effective for side in sides])
-    variance = np.stack([side.moments[0] for side in sides])
-    share = np.stack([np.clip(sums.estimate(of)[some], 0, 1) for of, some in pairs])
-    supports = ((sums.supports[needs_of(of)[0]], some) for of, some in pairs)
-    sizes = np.stack([size(*sums.totals)[some] for size, some in supports])
+    sides = []
+    for of, some in zip(shares, groups, strict=True):
+        size = sums.supports[needs_of(of)[0]](*sums.totals)
+        number = degrees_of_freedom(sums, of)[1]
+        share = np.clip(sums.estimate(of), 0, 1)
+        sides.append(np.stack([number, size, share, sums.variance(of)])[:, some])
+    number, sizes, share, variance = np.stack(sides, axis=1)
     trials = quotient(share * (1 - share), variance)
-    alike = np.fmin(quotient(number, number[::-1]), quotient(sizes, sizes[::-1]))
+    rows = quotient(number, number[::-1])
+    events = trials * np.minimum(share, 1 - share)
+    few = (events[::-1] * rows < _FEW_BEHIND) | (events < _SINGLE)
+    lacking = few & (variance[::-1] > _MORE * variance * rows)
     seen = np.where(variance > 0, trials, number)
+    alike = np.fmin(rows, quotient(sizes, sizes[::-1]))
     most = np.fmin(seen, trials[::-1] * alike)
     return [lacking, np.fmax(number, np.sqrt(number * most))]
 
