@@ -103,8 +103,8 @@ def _audited(arguments: argparse.Namespace, path: str, say: Any) -> AuditReport:
 
     Of the files that are compared it may be the report itself.
     """
-    if "before" in arguments and _is_stored(path):
-        return AuditReport.from_json(_text(path))
+    if "before" in arguments and (text := _stored(path)):
+        return AuditReport.from_json(text)
     report, columns = _report(arguments, path, say)
     n_rows = len(columns["y_score"]) if columns else report.n_rows
     named = given(arguments, (*COLUMNS, "overlapping", "by"))
@@ -184,19 +184,20 @@ def _compare(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]
 def _are_stored(arguments: argparse.Namespace) -> bool:
     """Return whether two reports are compared; they have taken the options of rows."""
     paths = [getattr(arguments, name, "") for name in ("before", "file")]
-    stored = all(map(_is_stored, paths))
+    stored = all(map(_stored, paths))
     if stored and (named := [*map(option, given(arguments, _OF_ROWS))]):
         raise InputError(f"{named[0]} is for rows, and both files are reports.")
     return stored
 
 
-def _text(path: str) -> str:
-    """Return the text of a file, or raise an InputError."""
+def _stored(path: str) -> str:
+    """Return the text of a stored result or report; none of any other file."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8") if path.endswith(".json") else ""
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InputError(f"{path} cannot be read: {why}.") from None
+    return text if text.startswith("{") else ""
 
 
 def _checked(report: AuditReport, conditions: list[Any]) -> tuple[AuditReport, int]:
@@ -346,7 +347,7 @@ def _opened(arguments: argparse.Namespace) -> Monitor:
     if arguments.add is None:
         raise InputError(f"there is no store {arguments.store}; --add makes it.")
     missing = [option(name) for name in _NEEDED if name not in named]
-    if missing and not _is_stored(arguments.add):
+    if missing and not _stored(arguments.add):
         raise InputError(f"a new store needs {', '.join(missing)}.")
     settings = {name: named.pop(name) for name in _SETTINGS if name in named}
     return Monitor(path, **settings, spec=named or None)
@@ -358,8 +359,8 @@ def _add(monitor: Monitor, arguments: argparse.Namespace, say: Any) -> None:
     if when in monitor.when and not arguments.replace:
         raise InputError(f"{when} is there already; --replace replaces it.")
     spec = monitor.settings.spec
-    if _is_stored(arguments.add):
-        result = GroupEstimates.from_json(_text(arguments.add))
+    if text := _stored(arguments.add):
+        result = GroupEstimates.from_json(text)
     elif spec and "metric" in spec:
         names = {**dict.fromkeys(_MEASURING), **spec, "metrics": [spec["metric"]]}
         of_day = argparse.Namespace(**names)
@@ -371,11 +372,6 @@ def _add(monitor: Monitor, arguments: argparse.Namespace, say: Any) -> None:
             "writes it."
         )
     monitor.update(result, when, replace=arguments.replace)
-
-
-def _is_stored(path: str) -> bool:
-    """Return whether a file is a result or report, by its name and its beginning."""
-    return path.endswith(".json") and _text(path).startswith("{")
 
 
 def _demo(arguments: argparse.Namespace, say: Any) -> tuple[AuditReport, int]:

@@ -126,31 +126,22 @@ def show_versions() -> None:
     --------
     >>> from skrankfair import show_versions
     >>> show_versions()  # doctest: +ELLIPSIS
-    <BLANKLINE>
-    System:
-        python: 3...
+             python: 3...
     """
-    tables = {
-        "System": {
-            "python": sys.version.replace("\n", " "),
-            "executable": sys.executable,
-            "machine": platform.platform(),
-        },
-        "Python dependencies": {"skrankfair": "", "pip": ""},
-        "Optional dependencies": {},
+    lines = {
+        "python": sys.version.replace("\n", " "),
+        "executable": sys.executable,
+        "machine": platform.platform(),
     }
-    _, needed, optional = tables.values()
-    for text in requires("skrankfair") or ():
-        (name,) = re.findall(r"^[\w.-]+", text)
-        if name not in needed and not text.endswith(_TOOLS):
-            (optional if "extra == " in text else needed)[name] = ""
-    for names in (needed, optional):
-        for name in names:
-            try:
-                names[name] = version(name)
-            except PackageNotFoundError:
-                names[name] = "None"
-    for title, values in tables.items():
-        width = max(map(len, values))
-        lines = [f"{name:>{width}}: {values[name]}\n" for name in values]
-        sys.stdout.write("".join([f"\n{title}:\n", *lines]))
+    used = [text for text in requires("skrankfair") or () if not text.endswith(_TOOLS)]
+    for name in (
+        "skrankfair",
+        "pip",
+        *re.findall(r"^[\w.-]+", "\n".join(used), re.MULTILINE),
+    ):
+        try:
+            lines[name] = version(name)
+        except PackageNotFoundError:
+            lines[name] = "None"
+    width = max(map(len, lines))
+    print(*(f"{name:>{width}}: {text}" for name, text in lines.items()), sep="\n")
