@@ -134,11 +134,7 @@ def show_versions() -> None:
         "machine": platform.platform(),
     }
     used = [text for text in requires("skrankfair") or () if not text.endswith(_TOOLS)]
-    for name in (
-        "skrankfair",
-        "pip",
-        *re.findall(r"^[\w.-]+", "\n".join(used), re.MULTILINE),
-    ):
+    for name in ("skrankfair", "pip", *(re.split(r"[^\w.-]", of)[0] for of in used)):
         try:
             lines[name] = version(name)
         except PackageNotFoundError:
