@@ -310,8 +310,7 @@ class MetricFinding:
         """
         limit = (1 - self.confidence_level) / n_metrics
         rows = self.ordered if side in ("worse", "lower") else reversed(self.ordered)
-        found = (row for row in rows if row.side == side)
-        return tuple(row for row in found if row.pvalue_corrected < limit)
+        return tuple(r for r in rows if r.side == side and r.pvalue_corrected < limit)
 
     @cached_property
     def conclusions(self) -> tuple[tuple[str, str, tuple[GroupFinding, ...]], ...]:
@@ -461,12 +460,11 @@ class MetricFinding:
         """Return the verdict on a group in a few words; empty without enough data."""
         if row.missing or not self.tested:
             return ""
-        words = CHANGES if self.metric.is_change else VERDICTS
-        verdicts = [words.get(row.side, row.side)] if row.side else []
         if self.against_rest and row.group in self.references.values():
             return "the reference"
-        if row.within:
-            verdicts.append("within the margin")
+        words = CHANGES if self.metric.is_change else VERDICTS
+        verdicts = [words.get(row.side, row.side)] if row.side else []
+        verdicts += ["within the margin"] if row.within else []
         return ", ".join(verdicts) or "cannot tell"
 
     def values_then(self, row: GroupFinding) -> dict[str, float]:
