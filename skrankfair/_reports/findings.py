@@ -644,9 +644,10 @@ def _margin_headline(tested: Iterable[MetricFinding]) -> str:
     by_all = "by every metric of outcomes" if len(looked_at) > 1 else "by its metric"
     if all(f.all_within for f in looked_at):
         return f"Every group is shown to be within the margin {by_all}."
-    groups = [row.group for row in looked_at[0].rows]
-    pvalues = [{row.group: row.pvalue_margin for row in f.rows} for f in looked_at]
-    largest = np.max([[p.get(g, np.nan) for g in groups] for p in pvalues], axis=0)
+    rows = [compress(f.rows, f._not_references) for f in looked_at]
+    pvalues = [{row.group: row.pvalue_margin for row in of} for of in rows]
+    groups = [group for group in pvalues[0] if all(group in of for of in pvalues)]
+    largest = np.max([[of[group] for group in groups] for of in pvalues], axis=0)
     alpha, corrected = 1 - looked_at[0].confidence_level, correct(largest, "holm")
     labels = [fmt.label(g) for g, p in zip(groups, corrected, strict=True) if p < alpha]
     if not labels:
