@@ -217,12 +217,5 @@ def conditions_section(numbers: Sequence[Checked]) -> ReportSection:
         value, ends = fmt.number(number.value), fmt.interval(number.low, number.high)
         rows.append((number.condition.text, number.name or "all", value, ends, verdict))
     said = [table()["sections"]["conditions"]["unknown"]] if unknown else []
-    return made_section(
-        "conditions",
-        rows,
-        shown=failed > 0,
-        paragraphs=said,
-        failed=failed,
-        unknown=unknown,
-        number=len(numbers),
-    )
+    counts = {"failed": failed, "unknown": unknown, "number": len(numbers)}
+    return made_section("conditions", rows, shown=failed > 0, paragraphs=said, **counts)

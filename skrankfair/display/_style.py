@@ -83,13 +83,12 @@ def axes_for(ax: Axes | None, n_rows: int | None = None) -> Axes:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def new_panels(mosaic: list[Any], heights: list[float], **options: Any) -> list[Axes]:
-    """Return the axes of a new figure, from the left to the right and downwards."""
+def new_panels(heights: list[float], **options: Any) -> list[Axes]:
+    """Return the axes of a new figure, a panel of each height, from the top down."""
     import matplotlib.pyplot as plt
 
-    figure = plt.figure(figsize=_size(heights), layout="constrained")
-    axes = figure.subplot_mosaic(mosaic, height_ratios=heights, **options)
-    return list(axes.values())
+    options |= {"figsize": _size(heights), "layout": "constrained"}
+    return list(plt.subplots(len(heights), height_ratios=heights, **options)[1])
 
 
 def _size(heights: list[float]) -> tuple[float, float]:
