@@ -175,9 +175,7 @@ class GroupEstimatesDisplay:
         """
         frame = result.to_frame(confidence_level)
         difference = None
-        metric = result.metric
-        other = metric.against_rest is not None or metric.slope is not None
-        if result.says_fair and other:
+        if result.says_fair:
             difference = result.as_gap().estimate - (result.fair_value or 0.0)
         name = result.name.replace("_", " ")
         if (comparison := result.parameters.get("comparison", "all")) != "all":
