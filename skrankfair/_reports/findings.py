@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
+from math import isclose
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -563,9 +564,8 @@ class MetricFinding:
 
 def is_rest(row: GroupFinding, other: GroupFinding) -> bool:
     """Return whether a group is the rest of another, so that both have one test."""
-    gap, p = row.difference, row.pvalue
-    pairs = (gap, -other.difference), (p, other.pvalue)
-    return all(abs(a - b) <= 1e-6 * abs(b) for a, b in pairs)
+    same = partial(isclose, rel_tol=1e-6)
+    return same(row.difference, -other.difference) and same(row.pvalue, other.pvalue)
 
 
 def unchanged(rows: Iterable[GroupFinding]) -> bool:
