@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from .._estimates import formatting as fmt
 from .._estimates.group_estimates import GroupEstimates
@@ -284,17 +283,13 @@ def _sizes(
     """
     power, alpha, halves = arguments.power, arguments.alpha, 1 + arguments.change
     sizes = result.required(arguments.gap / halves, power, alpha)
-    columns = {
-        "group": pd.Series([*sizes.groups], dtype=object),
-        "minimum_detectable": halves * result.minimum_detectable(power, alpha),
-        "factor": sizes.factor,
-        "n_clusters": sizes.n_clusters,
-        "promised": sizes.promised,
-    }
+    frame = sizes.to_frame().drop(columns="n_effective").reset_index()
+    found = halves * result.minimum_detectable(power, alpha)
+    frame.insert(1, "minimum_detectable", found)
     if arguments.per_week is not None:
         weeks = sizes.weeks(arguments.per_week, arguments.returning, correlation)
-        columns["weeks"] = weeks
-    return pd.DataFrame(columns).to_dict("records")
+        frame["weeks"] = weeks
+    return frame.to_dict("records")
 
 
 def _table_of_sizes(rows: list[dict[Hashable, Any]], largest: float, unit: str) -> str:

@@ -64,8 +64,8 @@ def streamed(
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)
     plan = make_plan({metric.name: metric.on_columns for metric in chosen}, columns)
     with duckdb_source(path, plan, memory, folder) as source, reading():
-        counts, outcomes = _counted(source.data, columns)
-    facts = {**outcomes, "weighed": columns["item_weight"] is not None}
+        counts, facts = _counted(source.data, columns)
+    facts["weighed"] = columns["item_weight"] is not None
     chosen, notes = without_unfit(chosen, not_named(arguments.metrics), **facts)
     alone = [m for m in chosen if len(ways) > 1 and not _takes_items(plan, m.name)]
     if alone:

@@ -79,11 +79,10 @@ def _print_rich(report: AuditReport) -> None:
     console.print(Text(report.reading))
     console.print(Text(report.headline, style="bold"))
     for finding in report.findings:
-        header, rows = finding.cells()
         styles = [_STYLES[row.kind] for row in finding.shown]
         console.print()
         console.print(Text(finding.metric.title, style="bold"), finding.metric.measures)
-        console.print(_table(header, rows, styles))
+        console.print(_table(*finding.cells(), styles))
         console.print(Text(finding.verdict, style="italic"))
     for section in report.sections:
         console.print()
@@ -91,9 +90,8 @@ def _print_rich(report: AuditReport) -> None:
         for text in section.paragraphs:
             console.print(Text(text))
         console.print(_table(section.header, section.rows))
-    for note in report.all_notes:
-        console.print(Text(f"Note: {note}", style="dim"))
-    for line in report.provenance_lines:
+    notes = [f"Note: {note}" for note in report.all_notes]
+    for line in notes + report.provenance_lines:
         console.print(Text(line, style="dim"))
 
 
@@ -134,7 +132,8 @@ def show_versions() -> None:
         "machine": platform.platform(),
     }
     used = [text for text in requires("skrankfair") or () if not text.endswith(_TOOLS)]
-    for name in ("skrankfair", "pip", *(re.split(r"[^\w.-]", of)[0] for of in used)):
+    names = [re.split(r"[^\w.-]", text)[0] for text in used]
+    for name in ("skrankfair", "pip", *names):
         try:
             lines[name] = version(name)
         except PackageNotFoundError:

@@ -211,7 +211,9 @@ def _footer(result: GroupEstimates) -> str:
         return f"{text}; fair value {result.fair_value:g} plus slope"
     if result.fair_value is not None:
         return f"{text}; fair value {result.fair_value:g}"
-    return f"{text}; fair: equal to the rest" if result.says_fair else text
+    if result.says_fair and not np.isnan(result.as_gap().estimate).all():
+        return f"{text}; fair: equal to the rest"
+    return text
 
 
 def described_estimates(result: GroupEstimates) -> tuple[str, ...]:

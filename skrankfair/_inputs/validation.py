@@ -350,13 +350,8 @@ def check_magnitude(**columns: Array) -> None:
 
 def unique_rows(rows: Array) -> tuple[Array, Array]:
     """Return the distinct rows in order, and the place of each row among them."""
-    place = np.zeros(len(rows), dtype=np.int64)
-    for column in rows.T:
-        distinct, code = np.unique(column, return_inverse=True)
-        place = np.unique(place * distinct.size + code, return_inverse=True)[1]
-    row = np.empty(int(place.max(initial=-1)) + 1, dtype=np.int64)
-    row[place] = np.arange(len(rows))
-    return rows[row], place
+    groups = pd.DataFrame(rows).groupby(list(range(rows.shape[1])))
+    return groups.size().index.to_frame().to_numpy(), groups.ngroup().to_numpy()
 
 
 def weighted_quantile(values: Array, levels: Any, weight: Array | None) -> Array:
@@ -366,10 +361,8 @@ def weighted_quantile(values: Array, levels: Any, weight: Array | None) -> Array
     least this share of the weight lies. Rounding of the shares decides nothing, so
     neither the order of the rows nor the unit of the weights does.
     """
-    if weight is None:
-        return np.asarray(np.quantile(values, levels, method="inverted_cdf"))
     order = np.argsort(values)
-    share = np.cumsum(weight[order])
+    share = np.cumsum(np.ones(order.size) if weight is None else weight[order])
     share /= share[-1]
     place = np.searchsorted(share, np.asarray(levels) - 1e-12)
     return np.asarray(values[order[np.minimum(place, order.size - 1)]])

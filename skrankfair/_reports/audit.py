@@ -402,10 +402,8 @@ class AuditReport(exports.Formats):
                 f"{', '.join(results)}."
             )
         options = with_task(replace(options, task=task or shared[0]), None, np.empty(0))
-        by_group = [
-            results[metric.name].groups for metric in metrics if metric.by_group
-        ]
-        counted = {**dict.fromkeys(chain(*by_group)), **(group_rows or {})}
+        groups = chain(*(results[m.name].groups for m in metrics if m.by_group))
+        counted = {**dict.fromkeys(groups), **(group_rows or {})}
         lacking = (result.missing for result in results.values())
         missing = missing_said(max(lacking, key=lambda rows: rows.get("dropped", 0)))
         samples = [

@@ -18,8 +18,6 @@ FAVORABLE = ("high", "low")
 #: What a metric asks for that is named and does not fit, by the note that says why.
 _MUST = {"no_items": "item_weight must be None", "of_queries": "qid must be given"}
 MISTAKES, EQUAL_SCORES = "mistakes", "equal scores"  # topics
-#: What asks for all metrics of the task, also those that an audit has on request.
-ALL = "all"
 
 
 @cache
@@ -211,8 +209,11 @@ def without_unfit(
 
 
 def not_named(metrics: Any) -> bool:
-    """Return whether metrics are those of the task, and nobody named them."""
-    return metrics is None or (isinstance(metrics, str) and metrics == ALL)
+    """Return whether metrics are those of the task, and nobody named them.
+
+    None asks for them, and "all" also for those that an audit has on request.
+    """
+    return metrics is None or (isinstance(metrics, str) and metrics == "all")
 
 
 def chosen_metrics(

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -217,12 +217,6 @@ def conditions_section(numbers: Sequence[Checked]) -> ReportSection:
         value, ends = fmt.number(number.value), fmt.interval(number.low, number.high)
         rows.append((number.condition.text, number.name or "all", value, ends, verdict))
     said = [table()["sections"]["conditions"]["unknown"]] if unknown else []
-    return made_section(
-        "conditions",
-        rows,
-        shown=failed > 0,
-        paragraphs=said,
-        failed=failed,
-        unknown=unknown,
-        number=len(numbers),
-    )
+    counts: dict[str, Any] = {"failed": failed, "unknown": unknown}
+    counts |= {"number": len(numbers), "shown": failed > 0}
+    return made_section("conditions", rows, paragraphs=said, **counts)

@@ -318,6 +318,7 @@ def _catalogue(X: Any, columns: Mapping[str, Any]) -> list[str]:
     labels = as_columns(columns["sensitive_features"], "sensitive_features")[0]
     rows = pd.DataFrame({"group": pd.MultiIndex.from_arrays(labels).factorize()[0]})
     rows["user"] = pd.factorize(to_numpy(users, "cluster"))[0]
+    n_groups = rows["group"].nunique()
     if rows.groupby("user")["group"].nunique().max() < 2:
         return []
     sizes = {}
@@ -325,9 +326,7 @@ def _catalogue(X: Any, columns: Mapping[str, Any]) -> list[str]:
         values = to_numpy(column, "X")
         if values.dtype.kind in "iuOU":
             number = rows.groupby(pd.factorize(values)[0]).nunique()
-            recurs = (
-                number["user"].mean() >= 2 and len(number) > rows["group"].nunique()
-            )
+            recurs = number["user"].mean() >= 2 and len(number) > n_groups
             if recurs and number["group"].max() == 1:
                 sizes[name] = len(number)
     return [note("recurring", name=max(sizes, key=sizes.__getitem__))] if sizes else []

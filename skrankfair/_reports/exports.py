@@ -291,11 +291,11 @@ def _replace(path: Path, content: bytes) -> None:
     try:
         for left in path.parent.glob(".skrankfair-*.tmp"):  # by processes now dead
             with suppress(OSError), left.open("rb") as file:
-                if _locked(file, wait=False) and left.stat().st_size:
+                if locked(file, wait=False) and left.stat().st_size:
                     left.unlink()
         with unfinished.open("xb") as file:
             # Locked while it is empty, it is never taken for one that was left.
-            _locked(file, wait=True)
+            locked(file, wait=True)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -312,8 +312,12 @@ def _replace(path: Path, content: bytes) -> None:
             unfinished.unlink()
 
 
-def _locked(file: Any, *, wait: bool) -> bool:
-    """Lock an open file, or return False where others have it or there are no locks."""
+def locked(file: Any, *, wait: bool) -> bool:
+    """Lock an open file or folder until it is closed; False if that is not possible.
+
+    It is not where others have the lock, or where the system or the file system has no
+    locks.
+    """
     with suppress(ImportError, OSError):
         import fcntl
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
+from math import isclose
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,8 +311,7 @@ class MetricFinding:
         """
         limit = (1 - self.confidence_level) / n_metrics
         rows = self.ordered if side in ("worse", "lower") else reversed(self.ordered)
-        found = (row for row in rows if row.side == side)
-        return tuple(row for row in found if row.pvalue_corrected < limit)
+        return tuple(r for r in rows if r.side == side and r.pvalue_corrected < limit)
 
     @cached_property
     def conclusions(self) -> tuple[tuple[str, str, tuple[GroupFinding, ...]], ...]:
@@ -461,12 +461,11 @@ class MetricFinding:
         """Return the verdict on a group in a few words; empty without enough data."""
         if row.missing or not self.tested:
             return ""
-        words = CHANGES if self.metric.is_change else VERDICTS
-        verdicts = [words.get(row.side, row.side)] if row.side else []
         if self.against_rest and row.group in self.references.values():
             return "the reference"
-        if row.within:
-            verdicts.append("within the margin")
+        words = CHANGES if self.metric.is_change else VERDICTS
+        verdicts = [words.get(row.side, row.side)] if row.side else []
+        verdicts += ["within the margin"] if row.within else []
         return ", ".join(verdicts) or "cannot tell"
 
     def values_then(self, row: GroupFinding) -> dict[str, float]:
@@ -565,9 +564,8 @@ class MetricFinding:
 
 def is_rest(row: GroupFinding, other: GroupFinding) -> bool:
     """Return whether a group is the rest of another, so that both have one test."""
-    gap, p = row.difference, row.pvalue
-    pairs = (gap, -other.difference), (p, other.pvalue)
-    return all(abs(a - b) <= 1e-6 * abs(b) for a, b in pairs)
+    same = partial(isclose, rel_tol=1e-6)
+    return same(row.difference, -other.difference) and same(row.pvalue, other.pvalue)
 
 
 def unchanged(rows: Iterable[GroupFinding]) -> bool:
@@ -646,9 +644,10 @@ def _margin_headline(tested: Iterable[MetricFinding]) -> str:
     by_all = "by every metric of outcomes" if len(looked_at) > 1 else "by its metric"
     if all(f.all_within for f in looked_at):
         return f"Every group is shown to be within the margin {by_all}."
-    groups = [row.group for row in looked_at[0].rows]
-    pvalues = [{row.group: row.pvalue_margin for row in f.rows} for f in looked_at]
-    largest = np.max([[p.get(g, np.nan) for g in groups] for p in pvalues], axis=0)
+    rows = [compress(f.rows, f._not_references) for f in looked_at]
+    pvalues = [{row.group: row.pvalue_margin for row in of} for of in rows]
+    groups = [group for group in pvalues[0] if all(group in of for of in pvalues)]
+    largest = np.max([[of[group] for group in groups] for of in pvalues], axis=0)
     alpha, corrected = 1 - looked_at[0].confidence_level, correct(largest, "holm")
     labels = [fmt.label(g) for g, p in zip(groups, corrected, strict=True) if p < alpha]
     if not labels:

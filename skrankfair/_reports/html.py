@@ -13,6 +13,7 @@ import re
 import sys
 import unicodedata
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -126,12 +127,11 @@ def _environment() -> jinja2.Environment:
 def _overview(tested: list[MetricFinding]) -> list[list[GroupFinding]]:
     """Return a row by metric for each group, those worse off by most metrics first."""
     rows: dict[Hashable, list[GroupFinding]] = {}
-    rank_sum: dict[Hashable, int] = {}
+    rank_sum = Counter[Hashable]()
     for finding in tested:
         for row in finding.rows:
             rows.setdefault(row.group, []).append(row)
-        for i, row in enumerate(finding.ordered):
-            rank_sum[row.group] = rank_sum.get(row.group, 0) + i
+        rank_sum.update({row.group: i for i, row in enumerate(finding.ordered)})
 
     def rank(group: Hashable) -> tuple[int, int]:
         sides = [row.side for row in rows[group]]

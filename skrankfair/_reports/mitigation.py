@@ -157,7 +157,7 @@ class MitigationReport(Formats):
         -------
         str
         """
-        return " ".join(self._sentences())
+        return " ".join(answer for _, answer in self._page.answers)
 
     @property
     def _tables(self) -> dict[str, pd.DataFrame]:
@@ -175,13 +175,10 @@ class MitigationReport(Formats):
             tables = {name: frame[aims], _COST: frame[costs], "What else moved": others}
         return {title: table for title, table in tables.items() if len(table)}
 
-    def _sentences(self) -> list[str]:
-        return [said for table in self._tables.items() for said in self._said(*table)]
-
-    def _said(self, title: str, rows: pd.DataFrame) -> list[str]:
+    def _said(self, title: str, rows: pd.DataFrame) -> str:
         """Return what the rows of one table say: of a goal, what became of all."""
         if title == _COST:
-            return [*self._parity(), f"Cost: {_in_words(rows)}."]
+            return " ".join([*self._parity(), f"Cost: {_in_words(rows)}."])
         moved = rows[~rows["again"]].groupby("verdict")
         named = (*_MOVES, *_STILL) if title.startswith("Goal") else _MOVES
         said = [
@@ -189,7 +186,7 @@ class MitigationReport(Formats):
             for move in named
             if move in moved.groups
         ] or ["No disparity moved beyond chance."]
-        return [f"{title}: {' '.join(said)}"] if self.goal else said
+        return " ".join([f"{title}:", *said] if self.goal else said)
 
     def _parity(self) -> list[str]:
         """Return what the tests of predictive parity say, if there are any."""
@@ -214,7 +211,7 @@ class MitigationReport(Formats):
             )
             names = [", ".join(cell[:2]) for cell in cells]
             plot = None if costs else _plot(names, rows)
-            answer = " ".join(self._said(name, rows))
+            answer = self._said(name, rows)
             sections.append(ReportSection(name, (), header, cells, plot, answer))
         return replace(
             self.audit_after,

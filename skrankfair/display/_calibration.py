@@ -410,11 +410,9 @@ class PredictiveParityDisplay:
         """
         check_choice(kind, "kind", ("simultaneous", "pointwise"))
         if axes is None:
-            mosaic = [["curves"], ["differences"]]
-            heights = [
-                share * draw.setting("figure.figsize")[1] for share in _PANEL_SHARES
-            ]
-            axes = draw.new_panels(mosaic, heights, sharex=True)
+            high = draw.setting("figure.figsize")[1]
+            heights = [share * high for share in _PANEL_SHARES]
+            axes = draw.new_panels(heights, sharex=True)
         self.axes_ = draw.check_axes(axes, ("the curves", "the differences"))
         self.figure_ = self.axes_[0].figure
         test = self.test

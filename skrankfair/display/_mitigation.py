@@ -102,8 +102,7 @@ class MitigationDisplay:
         moved, costs = self.disparities, self.costs
         if axes is None:
             high, cost = draw.heights_of(len(moved), len(costs))
-            panels = [["moved"], ["change"], ["cost"]]
-            axes = draw.new_panels(panels, [high, high, cost])
+            axes = draw.new_panels([high, high, cost])
         self.axes_ = draw.check_axes(
             axes, ("the disparities", "their changes", "the costs")
         )

@@ -175,9 +175,7 @@ class GroupEstimatesDisplay:
         """
         frame = result.to_frame(confidence_level)
         difference = None
-        metric = result.metric
-        other = metric.against_rest is not None or metric.slope is not None
-        if result.says_fair and other:
+        if result.says_fair:
             difference = result.as_gap().estimate - (result.fair_value or 0.0)
         name = result.name.replace("_", " ")
         if (comparison := result.parameters.get("comparison", "all")) != "all":
@@ -298,13 +296,12 @@ class GroupEstimatesDisplay:
     def _looks(self) -> dict[int, dict[str, Any]]:
         """Return the name, the colour and the marker of each side of fair."""
         limit = f"{self.pvalue_name} < {1 - self.confidence_level:.3g}"
-        default = "worse off", "better off"
-        if self.worse is None:
-            default = "lower", "higher"
+        known = self.worse is not None
+        default = ("worse off", "better off") if known else ("lower", "higher")
         first, second = (f"{words}, {limit}" for words in self.sides or default)
         below: dict[str, Any] = {"name": first, "color": draw.WORSE, "marker": "o"}
         above: dict[str, Any] = {"name": second, "color": draw.BETTER, "marker": "o"}
-        if self.worse is None:  # both sides have one colour
+        if not known:  # both sides have one colour
             below |= {"color": draw.DIFFERENT, "marker": "v"}
             above |= {"color": draw.DIFFERENT, "marker": "^"}
         elif self.worse == "above":

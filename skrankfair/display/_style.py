@@ -79,21 +79,21 @@ def axes_for(ax: Axes | None, n_rows: int | None = None) -> Axes:
         return ax
     import matplotlib.pyplot as plt
 
-    size = (
-        None if n_rows is None else (setting("figure.figsize")[0], *heights_of(n_rows))
-    )
+    size = None if n_rows is None else _size(heights_of(n_rows))
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def new_panels(mosaic: list[Any], heights: list[float], **options: Any) -> list[Axes]:
-    """Return the axes of a new figure, from the left to the right and downwards."""
+def new_panels(heights: list[float], **options: Any) -> list[Axes]:
+    """Return the axes of a new figure, a panel of each height, from the top down."""
     import matplotlib.pyplot as plt
 
-    figure = plt.figure(
-        figsize=(setting("figure.figsize")[0], sum(heights)), layout="constrained"
-    )
-    axes = figure.subplot_mosaic(mosaic, height_ratios=heights, **options)
-    return list(axes.values())
+    options |= {"figsize": _size(heights), "layout": "constrained"}
+    return list(plt.subplots(len(heights), height_ratios=heights, **options)[1])
+
+
+def _size(heights: list[float]) -> tuple[float, float]:
+    """Return the size of a new figure with panels of these heights, in inches."""
+    return setting("figure.figsize")[0], sum(heights)
 
 
 def _lay_out(ax: Axes) -> None:
@@ -114,10 +114,8 @@ def _room(ax: Any) -> tuple[float, float]:
     if spec is None or ax.figure.canvas.figure.get_layout_engine() is None:
         return ax.bbox.width, ax.bbox.height
     # Without a layout, margins take at least a fifth; with one, only what they need.
-    place = spec.get_position(ax.figure)
-    return 1.25 * place.width * ax.figure.bbox.width, (
-        1.25 * place.height * ax.figure.bbox.height
-    )
+    place, whole = spec.get_position(ax.figure), ax.figure.bbox
+    return 1.25 * place.width * whole.width, 1.25 * place.height * whole.height
 
 
 def _pixels(ax: Axes, points: float) -> float:

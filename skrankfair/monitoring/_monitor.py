@@ -30,7 +30,7 @@ from .._estimates.leverage import degrees_of_freedom
 from .._estimates.storage import SCHEMA_VERSION, check_schema
 from .._inputs.validation import Array, check_number
 from .._reports.catalog import note
-from .._reports.exports import write_text
+from .._reports.exports import locked, write_text
 from .._reports.html import ForestPlot
 from .._reports.sections import ReportSection
 from ..display import _style as style
@@ -477,7 +477,7 @@ class Monitor(Shown):
                 "day to day. Give results by users, or test result() for items."
             )
         text = result.to_json()
-        with nullcontext() if self.path is None else _locked(self.path):
+        with nullcontext() if self.path is None else _alone(self.path):
             self._load()
             days = self._with(day, text, replace)
             if self.path is not None:
@@ -892,20 +892,17 @@ def _write_store(path: Path, settings: Settings, days: Mapping[str, str]) -> Non
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _alone(path: Path) -> Iterator[None]:
     """Keep other processes from changing a store, where the system has locks.
 
     The lock is on the folder, which stays, and ends with the process.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows
+    if os.name == "nt":  # Windows opens no folders
         yield
         return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        with suppress(OSError):  # not every file system has locks
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        locked(folder, wait=True)
         yield
         with suppress(OSError):  # so that the new name survives a loss of power
             os.fsync(folder)

@@ -199,6 +199,8 @@ def test_latex_is_the_table_and_has_no_active_characters():
     lines = result.to_latex().splitlines()
     assert lines[0] == "% selection_rate()"
     assert lines[-1] == "% 100 clusters; fair: equal to the rest"
+    # Of all rows together there is no rest.
+    assert repr(selection_rate(None, [0, 1] * 50)).endswith("100 clusters")
     assert lines[5].startswith(r"50\% \& more & 0.0000 & [0.0000, 0.0")
     assert lines[6].startswith(r"a\_b & 1.0000 & ")
     assert lines[1] == r"\begin{tabular}{lrrr" + "r" * lines[3].count("& p") + "}"

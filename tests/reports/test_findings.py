@@ -296,6 +296,7 @@ class TestMargins:
         assert re.search(r"items less often: a \(-\d", finding.verdict)
         assert "Shown to be within 6 points of the rest: b, c, d." in finding.verdict
         assert "3 of 5 groups are shown to be within the margin" in within.headline
+        assert "3 of 4 groups are" in three(margin=0.06, reference="e").headline
         few = three(n_queries=40, bias=0.0, margin=0.06)
         assert "The data cannot tell for a, b, c, d, e." in few.findings[0].verdict
         nobody = "No group is shown to be within the margin by its metric."
