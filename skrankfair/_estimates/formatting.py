@@ -212,7 +212,7 @@ def _footer(result: GroupEstimates) -> str:
     if result.fair_value is not None:
         return f"{text}; fair value {result.fair_value:g}"
     if result.says_fair and not np.isnan(result.as_gap().estimate).all():
-        return f"{text}; fair: equal to the rest"
+        return f"{text}; tested: equality with the rest"
     return text
 
 

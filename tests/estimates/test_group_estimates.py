@@ -198,7 +198,7 @@ def test_latex_is_the_table_and_has_no_active_characters():
     result = selection_rate(None, [0, 1] * 50, sensitive_features=labels)
     lines = result.to_latex().splitlines()
     assert lines[0] == "% selection_rate()"
-    assert lines[-1] == "% 100 clusters; fair: equal to the rest"
+    assert lines[-1] == "% 100 clusters; tested: equality with the rest"
     # Of all rows together there is no rest.
     assert repr(selection_rate(None, [0, 1] * 50)).endswith("100 clusters")
     assert lines[5].startswith(r"50\% \& more & 0.0000 & [0.0000, 0.0")

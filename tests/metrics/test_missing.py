@@ -156,7 +156,7 @@ def test_counts_survive_sums_compact_and_json():
     assert whole.against_rest().missing == whole.missing
     assert whole.to_frame().attrs == {"missing": whole.missing}
     assert third.to_frame().attrs == {}
-    assert repr(whole).endswith("30 rows left out; fair: equal to the rest")
+    assert repr(whole).endswith("30 rows left out; tested: equality with the rest")
     assert "left out" not in repr(third)
 
 
