@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize, special
 
-from skrankfair._estimates.power import detectable, doubts, power_at
+from skrankfair._estimates.power import detectable, keeps_promise, power_at
 from skrankfair.exceptions import SmallSampleWarning, UndefinedMetricWarning
 from skrankfair.metrics import (
     GroupEstimates,
@@ -82,9 +82,7 @@ class Numbers(NamedTuple):
 
 def warned_of(result: GroupEstimates) -> Any:
     """Return of which groups plans warn."""
-    numbers = result.df, result.n_effective
-    few, uneven = doubts(result.sums, result.metric.finalize, *numbers)
-    return few | uneven
+    return ~keeps_promise(result.name, result.sums, result.metric.finalize)
 
 
 def accuracy_of(design: Design, rows: Rows) -> GroupEstimates:

@@ -207,10 +207,9 @@ def _footer(result: GroupEstimates) -> str:
         text += f"; fewer than {FEW_EFFECTIVE} effective {unit} in {some(few)}"
     if result.usual_test == "permutation":
         return f"{text}; test() shuffles the labels"
-    if result.metric.slope is not None:
-        return f"{text}; fair value {result.fair_value:g} plus slope"
     if result.fair_value is not None:
-        return f"{text}; fair value {result.fair_value:g}"
+        slope = "" if result.metric.slope is None else " plus slope"
+        return f"{text}; fair value {result.fair_value:g}{slope}"
     if result.says_fair and not np.isnan(result.as_gap().estimate).all():
         return f"{text}; tested: equality with the rest"
     return text

@@ -468,7 +468,8 @@ def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
     The error of those others says too little about the error of further data.
     """
     df, n_effective = degrees_of_freedom(sums, finalize)
-    few, uneven = doubts(sums, finalize, df, n_effective)
+    few = (n_effective < ENOUGH - 1e-9) & ~sums.undefined(finalize)
+    uneven = uneven_errors(sums.tails(finalize)[1], df) & ~few
     names, unit = [fmt.label(group) for group in sums.groups], fmt.units(sums)
     small = [f"{names[i]} ({n_effective[i]:.1f})" for i in np.flatnonzero(few)]
     extreme = [names[i] for i in np.flatnonzero(uneven)]
@@ -484,11 +485,3 @@ def keeps_promise(name: str, sums: ClusterSums, finalize: Finalize) -> Array:
                 SmallSampleWarning,
             )
     return ~(few | uneven)
-
-
-def doubts(
-    sums: ClusterSums, finalize: Finalize, df: Array, n_effective: Array
-) -> tuple[Array, Array]:
-    """Return the groups with few effective clusters, and those of uneven errors."""
-    few = (n_effective < ENOUGH - 1e-9) & ~sums.undefined(finalize)
-    return few, uneven_errors(sums.tails(finalize)[1], df) & ~few
