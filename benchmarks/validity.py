@@ -2042,6 +2042,10 @@ limit after 1000 data sets, more were drawn, 2,500 or 3,000 in all.
   its items. Where each item is in few pairs, as neighbours of one list are, tests
   reject 1% to 2% instead of 5%. Among all pairs of a list of 50 it makes the intervals
   of two equal groups up to 6% wider, those of ratios 9%, and of a list of 1000 1%.
+- **Shares near 0 or 1 over few clusters** are taken to lack the events that as few
+  clusters of others would show. Of 100 lists an inter-group accuracy of 0.99 beside one
+  of 0.92 is found in 23%, of 400 always. Student's t finds it in 68% of 100 lists, but
+  also a gap in up to 46% of equal groups of which one lacks a burst of events.
 - **Curves** take at least the variance of independent rows, and leave out points with
   fewer than five effective clusters.
 - **Tests of marginal outcomes** allow the gap to change with the score above the
