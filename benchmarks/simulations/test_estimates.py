@@ -8,7 +8,7 @@ from scipy import stats
 
 from benchmarks.decide import rates_of
 from benchmarks.simulations.common import coverage, quiet, tolerance
-from skrankfair._cli.demo import rank_with_svd
+from skrankfair._cli.demo import rank_with_svd, split_by_time
 from skrankfair._estimates.leverage import contrast_degrees, degrees_of_freedom
 from skrankfair._estimates.power import detectable
 from skrankfair._estimates.simultaneous import disparity, disparity_bound
@@ -82,10 +82,7 @@ def test_random_labels_of_movielens():
     ratings = fetch_movielens().ratings
     known = ratings["movie_id"].value_counts().index[:300]
     ratings = ratings[ratings["movie_id"].isin(known)].reset_index(drop=True)
-    ordered = ratings.sort_values(["user_id", "timestamp"])
-    of_user = ordered.groupby("user_id")["user_id"]
-    earlier = (of_user.cumcount() < of_user.transform("size") // 2).sort_index()
-    rows, score = rank_with_svd(ratings, earlier.to_numpy(), 8)
+    rows, score = rank_with_svd(ratings, split_by_time(ratings, 0.5), 8)
     held = ratings.iloc[rows]
     y, user = (held[name].to_numpy(float) for name in ("rating", "user_id"))
     film = known.get_indexer(held["movie_id"])

@@ -74,15 +74,16 @@ def recommender(
     return replace(report, title=title, notes=(*report.notes, said))
 
 
-def split_by_time(ratings: pd.DataFrame) -> Array:
-    """Return which ratings are among the earliest 80% of their user, to train on.
+def split_by_time(ratings: pd.DataFrame, train_share: float = 0.8) -> Array:
+    """Return which ratings are the earliest of their user, to train on.
 
-    Of n ratings of a user they are the first ``floor(0.8 n)``; ratings with the same
-    timestamp are taken in the order of the rows.
+    Of n ratings of a user they are the first ``floor(train_share * n)``; ratings with
+    the same timestamp are taken in the order of the rows.
     """
     ordered = ratings.reset_index(drop=True).sort_values(["user_id", "timestamp"])
     users = ordered.groupby("user_id")["user_id"]
-    n_train = 4 * users.transform("size") // 5
+    # Rounded first, as in floating point 0.29 * 100 is a little less than 29.
+    n_train = np.floor(np.round(train_share * users.transform("size"), 6))
     return (users.cumcount() < n_train).sort_index().to_numpy(copy=True)
 
 

@@ -110,13 +110,19 @@ def dense_scores(ratings, train, n_components):
 class TestRanker:
     """The recommender against plain loops and the dense SVD."""
 
-    def test_the_earliest_ratings_train(self):
+    @pytest.mark.parametrize("train_share", [0.01, 0.29, 0.8])
+    def test_the_earliest_ratings_train(self, train_share):
         ratings = make_ratings()
-        train = split_by_time(ratings)
+        train = split_by_time(ratings, train_share)
         for _, rated in ratings.reset_index(drop=True).groupby("user_id"):
             rows = rated.sort_values("timestamp", kind="stable").index
-            n_train = 8 * len(rows) // 10
+            n_train = int(round(train_share * len(rows), 6))
             assert train[rows].tolist() == [i < n_train for i in range(len(rows))]
+        # 0.29 * 100 is 28.999999999999996
+        user = np.repeat([0, 1], [5, 100])
+        ratings = pd.DataFrame({"user_id": user, "timestamp": np.arange(105)})
+        train = split_by_time(ratings, train_share)
+        assert train[user == 1].sum() == round(100 * train_share)
 
     @pytest.mark.parametrize("n_components", [1, 5, 64])
     @pytest.mark.parametrize("shape", [(60, 40), (12, 40), (40, 12)])
