@@ -105,6 +105,8 @@ class Entries:
         """The entries minus the product of low rank, 0 elsewhere, shape (Q, G)."""
         shape = len(self.left), len(self.right)
         value = self.value - self._low
-        if value.size == math.prod(shape):
-            return value.reshape(shape)
-        return sparse.csc_array((value, (self.row, self.group)), shape=shape)
+        if math.prod(shape) > 4 * value.size:
+            return sparse.csc_array((value, (self.row, self.group)), shape=shape)
+        values = np.zeros(shape)
+        values[self.row, self.group] = value
+        return values

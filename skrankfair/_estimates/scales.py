@@ -60,16 +60,12 @@ def t_quantile(confidence_level: float, df: Any) -> Array:
 
 def quantile_of(tail: Any, df: Any) -> Array:
     """Return the t above which Student's t has this probability; NaN without df."""
-    df = np.asarray(df, dtype=float)
-    return np.where(df > 0, -special.stdtrit(np.where(df > 0, df, 1.0), tail), np.nan)
+    return np.asarray(-special.stdtrit(df, tail))
 
 
 def tail_of(t: Array, df: Any) -> Array:
     """Return the probability that Student's t is above ``|t|``; NaN without df."""
-    df = np.asarray(df, dtype=float)
-    with np.errstate(invalid="ignore"):
-        tail = special.stdtr(np.where(df > 0, df, 1.0), -np.abs(t))
-    return np.where(df > 0, tail, np.nan)
+    return np.asarray(special.stdtr(df, -np.abs(t)))
 
 
 #: The low and the high ends of intervals.
@@ -263,7 +259,7 @@ class ShareScale(PlainScale):
     lacking: Array
     link = axis = LOGIT
 
-    @property
+    @cached_read_only
     def regular(self) -> Array:
         """Whether the shares are inside (0, 1), and clusters show all events."""
         return super().regular & ~self.lacking
@@ -311,6 +307,8 @@ class ShareScale(PlainScale):
             special.betaincinv(yes, no, tail, where=few[0], out=first)
             special.betaincinv(no, yes, tail, where=few[1], out=last)
             low, high = np.fmin(low, first), np.fmax(high, 1 - last)
+        if (self.regular & np.isfinite(self._logit_error)).all():  # as most are
+            return low, high
         unknown = np.isnan(self.standard_error) | np.isnan(estimate)
         above = estimate > 0.5
         low = np.where(self.lacking & above, np.fmin(low, far), low)
