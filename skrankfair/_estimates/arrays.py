@@ -55,8 +55,7 @@ def cached_by_key(function: Callable[[Any, K], T]) -> Callable[[Any, K], T]:
         place = function.__qualname__, key
         if place not in values:
             values[place] = read_only(function(result, key))
-        found: T = values[place]
-        return found
+        return values[place]
 
     return computed
 

@@ -360,12 +360,11 @@ class Estimate(Shown, PilotData):
     def __repr__(self) -> str:
         """Return the contrast, its 95% interval and p-value on one line."""
         low, high = self.confidence_interval()
+        value = f"{self.name}: {self.estimate:.4g}"
         if np.isnan(low) and np.isnan(high):
-            return f"{self.name}: {self.estimate:.4g} (no interval)"
-        text = f"{self.name}: {self.estimate:.4g} (95% interval {low:.4g} to {high:.4g}"
-        return (
-            f"{text})" if self.null_value is None else f"{text}, p = {self.pvalue:.3g})"
-        )
+            return f"{value} (no interval)"
+        test = "" if self.null_value is None else f", p = {self.pvalue:.3g}"
+        return f"{value} (95% interval {low:.4g} to {high:.4g}{test})"
 
 
 def estimates_of(result: GroupEstimates) -> Estimates:
@@ -409,7 +408,10 @@ def estimates_of(result: GroupEstimates) -> Estimates:
 def _scale_of_share(
     sums: ClusterSums, share: Finalize, df: Array | None = None
 ) -> ShareScale | DifferenceScale:
-    """Return a share, or the mean or difference of two; None: `df` of the share."""
+    """Return the scale of a share, or of the mean or the difference of two shares.
+
+    `df` are the degrees of freedom of each share as a side; None: its own.
+    """
     estimate, error = sums.estimate(share), np.sqrt(sums.variance(share))
     if isinstance(share, PairedDifference):
         a, b = (_scale_of_share(sums, part, df) for part in share.parts)
@@ -431,10 +433,10 @@ def _with_unseen(
     shares: Sequence[Finalize],
     groups: Sequence[Any] = (slice(None),) * 2,
 ) -> Sequence[Any]:
-    """Return the scales of a value and maybe its rest, with what each share lacks.
+    """Return the scales of one or two shares, wider for events that only one shows.
 
-    `shares` are the functions of both, and `groups` the numbers of theirs. A share
-    lacks events that the other shows, and so does each of the two of a mean or a gap,
+    `shares` are the functions of both, of a value and its rest or of two sides, and
+    `groups` the numbers of their groups. Each of the two shares of a mean or a gap is
     compared with the same one of the other: balanced accuracy has two values and two
     rests.
     """
@@ -446,12 +448,12 @@ def _with_unseen(
         return [replace(side, first=a, second=b) for side, a, b in of_sides]
     if sums.kind != "item":
         of_sides = zip(sides, *lack_events(sums, shares, groups), strict=False)
-        found = []
+        widened = []
         for side, lacking, trials in of_sides:
             fewest = np.where(side.lacking, np.fmin(side.n_effective, trials), trials)
             n = np.where(lacking, fewest, side.n_effective)
-            found.append(replace(side, lacking=side.lacking | lacking, n_effective=n))
-        return found
+            widened.append(replace(side, lacking=side.lacking | lacking, n_effective=n))
+        return widened
     of_items = zip(sides, unseen_of_items(sums, shares), strict=False)
     return [
         replace(side, standard_error=np.sqrt(side.standard_error**2 + more))

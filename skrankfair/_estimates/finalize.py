@@ -25,7 +25,7 @@ Finalize = Callable[[Array, Array], Array]
 
 
 def needs_of(finalize: Finalize) -> tuple[int, ...]:
-    """Return the numbers of the supports that a metric needs; 0 without names."""
+    """Return the places of the supports that a metric needs; the first if unsaid."""
     return tuple(getattr(finalize, "needs", (0,)))
 
 

@@ -198,9 +198,9 @@ def sample_words(sample: Mapping[str, Any]) -> str:
 
 def _footer(result: GroupEstimates) -> str:
     text, unit = counted_units(result), units(result.sums)
-    for number, what in (("dropped", "rows left out"), ("labelled", "without a label")):
-        if result.missing.get(number):
-            text += f"; {result.missing[number]:,} {what}"
+    for key, what in (("dropped", "rows left out"), ("labelled", "without a label")):
+        if result.missing.get(key):
+            text += f"; {result.missing[key]:,} {what}"
     if sample := result.first_pass.get("sample"):
         text += f"; {sample_words(sample)}"
     if few := small_groups(result):
@@ -229,7 +229,7 @@ def estimates_latex(result: GroupEstimates) -> str:
 def estimates_text(result: GroupEstimates) -> str:
     """Return a result as a small table of text."""
     lines = _caption(result), text_table(*_cells(result)), _footer(result)
-    return "\n".join((*lines, *filter(None, [result.hidden_gaps])))
+    return "\n".join(filter(None, (*lines, result.hidden_gaps)))
 
 
 def estimates_html(result: GroupEstimates) -> str:

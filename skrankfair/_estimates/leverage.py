@@ -132,19 +132,20 @@ def _traces(
 
     A sample is a support that the metric needs, in a stratum, and M is the sum over
     samples of the matrices of a group. The shapes are (C, G), (m,) and (m,): the last
-    is of pairs of groups, or without `pairs` of each group with itself. Only then is
-    the second the trace of each group.
+    is of pairs of groups, or without `pairs` of each group with itself. The second is
+    then the trace of each group; with `pairs` it means nothing.
     """
-    supports = [sums.sizes_of_support(k).total for k in needs_of(finalize)]
+    needs = needs_of(finalize)
+    supports = [sums.sizes_of_support(k).total for k in needs]
     n_strata, n_groups = supports[0].shape
-    samples = [(k, s) for k in needs_of(finalize) for s in range(n_strata)]
+    samples = [(k, s) for k in needs for s in range(n_strata)]
     total = np.concatenate(supports)
     scale = np.where(total > 0, 1 / total, 0.0)
     first, second = (np.arange(n_groups),) * 2 if pairs is None else pairs
     square, own = np.zeros(total.shape), range(len(samples))
     sums_of = np.zeros((7, len(samples), len(samples), first.size))
     for rows in sums.exact_rows.blocks():
-        leverages = _leverages(rows, sums, samples, scale)
+        leverages = _leverages(rows, [sums.supports[k] for k in needs], scale)
         for i, a in enumerate(leverages):
             square[i] += a["h"].products(a["h"])
             for j, b in enumerate(leverages):
@@ -159,30 +160,27 @@ def _traces(
     c, c_other = square[:, None, first], square[None, :, second]
     products = (1 + c + c_other) * dd - 2 * (de + ed) + 2 * (vu * uv + vv * uu)
     products += c * c_other * vv**2 - 2 * vv * (c_other * uv + c * vu)
-    if sums.remainder is not None:
-        remainder = sums.remainder
-        more = np.concatenate(remainder.supports[2, needs_of(finalize), :, :-1])
+    if (remainder := sums.remainder) is not None:
+        more = np.concatenate(remainder.supports[2, needs, :, :-1]) * scale**2
         chosen = np.array([k * n_strata + s for k, s in samples])
         fourth = remainder.quartic_products(pairs)[chosen[:, None], chosen]
         left, right = scale[:, None, first], scale[None, :, second]
-        more *= scale**2
         square, trace = square + more, trace + more[:, first]
         products = products + fourth * left**2 * right**2
     return square, trace.sum(axis=0), products.sum(axis=(0, 1))
 
 
 def _leverages(
-    rows: Rows, sums: ClusterSums, samples: list[tuple[int, int]], scale: Array
+    rows: Rows, supports: Sequence[Finalize], scale: Array
 ) -> list[dict[str, Entries]]:
     """Return functions of the leverages h of rows, their shares of the data, by sample.
 
     They are ``v = h / (1 - h)``, ``u = v h``, ``d = v²`` and ``e = d h``: exactly at
     the entries, and elsewhere h, h², h² and h³, as leverages are small there.
     """
-    supports = {k: rows.support_by_stratum(sums.supports[k]) for k, _ in samples}
+    sizes = [size for support in supports for size in rows.support_by_stratum(support)]
     leverages = []
-    for (k, s), factor in zip(samples, scale, strict=True):
-        size = supports[k][s]
+    for size, factor in zip(sizes, scale, strict=True):
         h = size.value * factor[size.group]
         h = np.where(1 - h > _ROUNDING, np.minimum(h, _LARGEST_SHARE), h)
         v = h / np.where(1 - h > _ROUNDING, 1 - h, np.nan)
@@ -218,8 +216,8 @@ class Arm(NamedTuple):
     def of_metric(cls, sums: ClusterSums, finalize: Finalize) -> Arm:
         """Return the side that has the values of a metric."""
         df, n_effective = degrees_of_freedom(sums, finalize)
-        variance = sums.variance(finalize)
-        return cls.of(variance, n_effective, df, sums.tails(finalize, variance))
+        variance, tails = sums.variance(finalize), sums.tails(finalize)
+        return cls.of(variance, n_effective, df, tails)
 
 
 def uneven_errors(concentration: Array, df: Array) -> Array:
@@ -236,12 +234,13 @@ def uneven_errors(concentration: Array, df: Array) -> Array:
 def unseen(
     *sides: Arm, of_items: bool = False, of_as_many: bool = False
 ) -> list[Array]:
-    """Return the variance that each side lacks, compared with the others.
+    """Return how much larger the variance of each side should be, by other sides.
 
-    A side lacks variance if as few rows of another side, of more rows unless this is
-    `of_as_many`, would show more, and few rows would make most of it. The result has
-    for each side the lacking variance, and ``Σ u³`` and ``Σ u⁴`` of the influences of
-    these rows, or of the side itself if it lacks nothing; its shape is (3, G).
+    It should be that of as few rows of another side, where this is larger and made
+    mostly by a few of those rows. Other sides count only if they have more rows, unless
+    `of_as_many`. The result has for each side this difference, 0 if there is none, and
+    ``Σ u³`` and ``Σ u⁴`` of the influences of the rows of the other side, or of the
+    side itself if the difference is 0; its shape is (3, G).
     """
     added = []
     for i, side in enumerate(sides):
@@ -331,16 +330,16 @@ def unseen_of_items(sums: ClusterSums, shares: Sequence[Finalize]) -> Array:
 def lack_events(
     sums: ClusterSums, shares: Sequence[Finalize], groups: Sequence[Any]
 ) -> list[Array]:
-    """Return whether two shares lack events, and how many trials they are, (2, m).
+    """Return whether each of two shares lacks events that the other one shows.
 
-    They are that of a group and of its rest, or of some groups and of others, by
+    The shares are of a group and of its rest, or of some groups and of others, by
     number. The first lacks events if as few clusters of the second would show more
-    variance, and these have fewer than ten events, or it has fewer than two itself,
-    among the trials that have this variance; and the second if as few of the first
-    would. A cluster is the geometric
-    mean of one trial and of as many as the events of its side show, and as the other
-    side has in a cluster or in so many rows, if these are fewer: a group of bursts may
-    show none.
+    variance, and these would have fewer than ten events, or the first has fewer than
+    two itself, among the trials that have this variance; the second lacks them likewise
+    by the first. The other result is the number of trials that the interval of each
+    share may then rest on. A cluster is the geometric mean of one trial and of as many
+    as the events of its side show, or as the other side has in a cluster or in so many
+    rows, if these are fewer: a group of bursts may show none. Both are of shape (2, m).
     """
     if not (degrees_of_freedom(sums, shares[0])[1] < FEW_EVENTS).any():
         return [np.zeros((2, 1), dtype=bool), np.zeros((2, 1))]
@@ -365,8 +364,9 @@ def lack_events(
 def trials_due(
     finalize: Finalize, by_group: Array, shared: Array
 ) -> tuple[Array | float, Array]:
-    """Return how many trials put items into the first places, and which lack one, (G,).
+    """Return how many trials a share of the first places is worth, infinite for others.
 
+    The other result is whether a side has too few items there; both are by group, (G,).
     In fair rankings ``N = (Σ d)² / Σ d b`` items are due there, d the number of pairs
     that they bring in a cluster and b that of one item. None is there with probability
     ``exp(-N)``, as of ``N / log(1 + D / E)`` trials of the fair share ``D / (D + E)``,

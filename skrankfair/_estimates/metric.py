@@ -257,21 +257,16 @@ def warn_undefined(
     lacking = result.metric.unit if lacking is None else lacking
     name = result.name
     few = "pairs" if result.variance == "item" else fmt.units(result.sums)
-    undefined = np.isnan(result.estimate)
+    empty = result.support == 0
+    undefined = np.isnan(result.estimate) & (result.support > 0)
     unsure = np.isnan(result.standard_error) if unsure is None else unsure
     unsure = unsure & np.isfinite(result.estimate)
     if result.permutation is not None and result.n_clusters == 1:
         # One list is tested by permutation: it is no accident that there is no error.
         unsure[:] = False
     for message, concerned in (
-        (
-            f"{name} is undefined (NaN) for groups without {lacking}",
-            result.support == 0,
-        ),
-        (
-            f"{name} is undefined (NaN), for too few different {lacking}, in",
-            undefined & (result.support > 0),
-        ),
+        (f"{name} is undefined (NaN) for groups without {lacking}", empty),
+        (f"{name} is undefined (NaN), for too few different {lacking}, in", undefined),
         (f"{name} is infinite, and has no error, in", np.isinf(result.estimate)),
         (f"{name} has no standard error (NaN), for too few {few}, in", unsure),
     ):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .._inputs.validation import Array
 from .entries import GroupPairs
@@ -60,8 +61,6 @@ class Gram:
 
         Those of two groups are left out if there are more than `most` products.
         """
-        from scipy import sparse
-
         n_groups, n_shared = rows.n_groups, rows.shared.shape[1]
         numbers = rows.n_columns * np.diff(rows.starts).astype(float) + n_shared
         size = n_groups * rows.n_columns + n_shared
@@ -121,8 +120,6 @@ class Gram:
 
     def renumbered(self, to: Layout) -> Gram:
         """Return the products with groups and columns renumbered."""
-        from scipy import sparse
-
         if to.kept.size > to.n_groups:
             self._check_complete()
         size = to.n_groups * to.n_columns
@@ -148,8 +145,6 @@ class Gram:
 
     def of_each_group(self) -> Gram:
         """Return the products within each group, and with the shared columns."""
-        from scipy import sparse
-
         entries = sparse.coo_array(self.matrix)
         n_columns, size = max(1, self.n_columns), entries.shape[0] - self.n_shared
         alike = entries.row // n_columns == entries.col // n_columns
@@ -243,11 +238,10 @@ class Remainder:
 
         Those of two supports in two strata, for pairs of groups, or for each group.
         """
-        size, products = self.quartic.n_shared, []
+        size, products_of = self.quartic.n_shared, self.quartic.products
         # The square of a group is the sum of its own column and the shared one.
         slopes = np.tile(np.eye(size), 2)[:, None].repeat(self.quartic.n_groups, 1)
-        for one, other in itertools.product(slopes, slopes):
-            products.append(self.quartic.products(one, other, pairs))
+        products = [products_of(a, b, pairs) for a in slopes for b in slopes]
         return np.reshape(products, (size, size, -1))
 
     def renumbered(self, to: Layout) -> Remainder:
@@ -294,8 +288,6 @@ class Remainder:
 
         The sums of squares are upper bounds, which all groups reach in the same rows.
         """
-        from scipy import sparse
-
         active, support, square = self.supports[..., :-1]
         pooled = np.stack(
             [active.max(-1), support.sum(-1), np.sqrt(square).sum(-1) ** 2]

@@ -121,16 +121,18 @@ class Replicates:
                 "n_replicates must be 0 for calibration_error, as resamples would "
                 "count its noise twice."
             )
-        hashes, first, totals = label_hashes(table.labels), 0, []
-        for size in table.chunks(n_replicates):
-            counts = poisson_counts(hashes, int(seed), first, first + size)
+        hashes, totals = label_hashes(table.labels), []
+        for first, last in table.chunks(n_replicates):
+            counts = poisson_counts(hashes, int(seed), first, last)
             totals.append(sums.drawn(counts))
-            first += size
         by_group, shared = map(np.concatenate, zip(*totals, strict=True))
         return cls(int(seed), int(hashes.sum(dtype=np.uint64)), by_group, shared)
 
     def drawn_from(self, sums: ClusterSums) -> Replicates | None:
-        """Return those of `sums`, drawn alike if it has a table but none yet."""
+        """Return the replicates of `sums`, drawn as these are if it has none yet.
+
+        It is None if there is no table to draw from either.
+        """
         if sums.replicates is None and not sums.compacted:
             return Replicates.draw(sums, self.size, self.seed)
         return sums.replicates

@@ -13,6 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
 from .._inputs.groups import encode, rows_of_ranges, stable_order, starts_of_runs
 from .._inputs.score_rows import Sample, ScoreRows
@@ -267,13 +269,9 @@ class Rows:
 
     def with_zeros_at(self, row: Array, group: Array) -> Rows:
         """Return the table with more entries, of zeros, at these rows and groups."""
-        zeros = replace(
-            self,
-            row=row,
-            group=group,
-            values=np.broadcast_to(0.0, (row.size, self.n_columns)),
-            member=None if self.member is None else np.zeros(row.size, dtype=bool),
-        )
+        values = np.broadcast_to(0.0, (row.size, self.n_columns))
+        member = np.zeros(row.size, dtype=bool)
+        zeros = replace(self, row=row, group=group, values=values, member=member)
         return self._with_entries_of(zeros)
 
     def completed(self) -> Rows:
@@ -332,8 +330,6 @@ class Rows:
 
     def by_label(self) -> Rows:
         """Return the table in which the rows of one label are added."""
-        import pandas as pd
-
         code, labels = pd.factorize(self.labels)
         shared = sum_rows(self.shared, code, len(labels))
         return replace(self, row=code[self.row], shared=shared, labels=labels).summed()
@@ -346,8 +342,6 @@ class Rows:
     @cached_property
     def flat(self) -> Any:
         """The columns of all groups of each row, (Q, G * C); sparse if many are 0."""
-        from scipy import sparse
-
         if self.complete:
             return self.values.reshape(self.n_rows, -1)
         few, width = sparse.csr_array(self.values), self.n_columns
@@ -363,17 +357,17 @@ class Rows:
         shape = len(counts), self.n_groups, self.n_columns
         return (counts @ self.flat).reshape(shape), counts @ self.shared
 
-    def chunks(self, n_resamples: int) -> Iterator[int]:
-        """Yield how many resamples to draw at once, few where each is large."""
+    def chunks(self, n_resamples: int) -> Iterator[tuple[int, int]]:
+        """Yield the first resample of each chunk, and the one after its last."""
         numbers = self.n_rows + self.n_groups * self.n_columns
         step = min(_CHUNK, max(_FEWEST, _MOST_COUNTS // max(1, numbers)))
-        for start in range(0, n_resamples, step):
-            yield min(step, n_resamples - start)
+        for first in range(0, n_resamples, step):
+            yield first, min(first + step, n_resamples)
 
     def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[Array]:
         """Yield how often each row is drawn, for b resamples at a time, (b, Q)."""
-        for size in self.chunks(n_resamples):
-            counts, n_rows = np.empty((size, self.n_rows)), self.n_rows
+        for first, last in self.chunks(n_resamples):
+            counts, n_rows = np.empty((last - first, self.n_rows)), self.n_rows
             for times in counts:
                 times[:] = np.bincount(rng.integers(0, n_rows, n_rows), None, n_rows)
             yield counts
@@ -445,8 +439,6 @@ def sum_rows(rows: Any, codes: Array, size: int) -> Array:
 
     `codes`, of shape (n,), are below `size`. `rows` may be a sparse array.
     """
-    from scipy import sparse
-
     n, starts = codes.size, small_codes(np.arange(codes.size + 1))[0]
     of_code = sparse.csc_array((np.ones(n), codes, starts), shape=(size, n))
     if not isinstance(rows, np.ndarray):
@@ -468,8 +460,6 @@ def small_codes(*codes: Array) -> list[Array]:
 
 def matching_rows(a: Rows, b: Rows) -> Array:
     """Return the numbers of the rows of `b` in the order of the clusters of `a`."""
-    import pandas as pd
-
     one, other = (pd.Index(rows.labels, tupleize_cols=False) for rows in (a, b))
     if not one.is_unique:
         raise ValueError(

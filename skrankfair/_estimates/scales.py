@@ -523,7 +523,7 @@ def crossing(
 def errors_of_tests(
     scale: PlainScale, null_value: float, df: Array, *, logarithm: bool
 ) -> Array:
-    """Return the errors that tests take, in units of the standard errors.
+    """Return how many times as large as the standard errors the errors of tests are.
 
     A test of shares looks at the sides of their intervals that are nearer to the null
     value, where the errors are others than at the estimates. How much larger or smaller

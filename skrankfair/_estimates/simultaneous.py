@@ -112,9 +112,8 @@ def simultaneous(
     for block in blocks:
         np.fill_diagonal(block, variance)
     alone = np.stack([np.arange(variance.size), np.full(variance.size, -1)], axis=1)
-    estimate = np.where(np.isnan(variance), np.nan, 1.0)
     return Simultaneous(
-        estimate=estimate,
+        estimate=np.where(np.isnan(variance), np.nan, 1.0),
         standard_error=np.sqrt(np.maximum(variance, 0.0)),
         df=df,
         covariance=blocks,

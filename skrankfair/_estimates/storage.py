@@ -113,9 +113,8 @@ def _not_strict(constant: str) -> None:
 
 def _encode(value: Any, where: str) -> Any:
     """Return a value in terms of JSON; `where` is the part of the result it is in."""
-    if value is None or type(value) in (bool, str, int):
-        return value
-    if type(value) is float and math.isfinite(value):
+    plain = value is None or type(value) in (bool, str, int)
+    if plain or (type(value) is float and math.isfinite(value)):
         return value
     if isinstance(value, np.ndarray | np.generic):
         kind = "array" if isinstance(value, np.ndarray) else "scalar"
@@ -134,9 +133,9 @@ def _encode(value: Any, where: str) -> Any:
             parts = {each.name: getattr(value, each.name) for each in fields(value)}
             encoded = {k: _encode(part, f"{where}.{k}") for k, part in parts.items()}
             return {"object": name, "fields": encoded}
-    for name, (type_of, parts_of, _) in _TYPES.items():
+    for name, (type_of, split, _) in _TYPES.items():
         if isinstance(value, type_of):
-            return {name: [_encode(part, where) for part in parts_of(value)]}
+            return {name: [_encode(part, where) for part in split(value)]}
     advice = " Use strings for labels."
     if callable(value):
         advice = " Functions of yours are not stored; weights can be an array."

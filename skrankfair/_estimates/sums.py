@@ -7,7 +7,6 @@ of two parts of the data, without a line in any metric.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
@@ -49,7 +48,7 @@ Refit = Callable[[Array], Array]
 
 
 class SupportSizes(NamedTuple):
-    """What rows have of one support, by stratum and group, each of shape (M, G)."""
+    """How much data rows have, by stratum and group: arrays of shape (M, G)."""
 
     n_rows: Array  # that have any
     total: Array
@@ -243,7 +242,7 @@ class ClusterSums:
         return sums.products(finalize, pairs)
 
     def of_pairs(self, first: Array, second: Array) -> tuple[Self, GroupPairs]:
-        """Return the sums of the groups in these pairs, and their numbers in them."""
+        """Return the sums of the groups in these pairs, and pairs of new numbers."""
         used, place = np.unique(np.concatenate([first, second]), return_inverse=True)
         a, b = np.split(place, 2)
         return self.of_groups(used), (a, b)
@@ -275,18 +274,16 @@ class ClusterSums:
 
         The influences u are of rows with an entry for the group, by stratum.
         """
-        shape = 3, self.rows.n_strata, len(self.groups)
-        moments = np.zeros((3, math.prod(shape[1:])))
+        moments = np.zeros((3, self.rows.n_strata, len(self.groups)))
         blocks = zip(self.exact_rows.blocks(), self.influence(finalize), strict=True)
         for rows, influence in blocks:
             power = value = influence.value
-            for moment in moments:
+            for moment in moments.reshape(3, -1):
                 power = power * value
                 moment += np.bincount(rows.cell, power, moment.size)
-        if self.remainder is None:
-            return moments.reshape(shape)
-        slopes = self._slopes_of_remainder(finalize)
-        return moments.reshape(shape) + self.remainder.moments(slopes)
+        if self.remainder is not None:
+            moments += self.remainder.moments(self._slopes_of_remainder(finalize))
+        return moments
 
     def tails(self, finalize: Finalize, variance: Array | None = None) -> Array:
         """Return ``Σ u³ / (Σ u²)^1.5`` and ``Σ u⁴ / (Σ u²)²`` of influences, (2, G).
@@ -585,8 +582,7 @@ class ClusterSums:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which cannot fit a curve anew."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**given, "refit": None}
+        return vars(replace(self, refit=None))
 
 
 def _large_rows(share: Array) -> Array:

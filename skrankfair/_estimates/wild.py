@@ -122,9 +122,8 @@ def wild_scale(scale: PlainScale, df: Array, origin: Origin) -> PlainScale:
         )
     if not chosen.size:
         return scale
-    axis, values = scale.axis, sums.estimate(finalize)[groups[chosen]]
-    weight = origin.slopes_of(values)
-    weight = weight * axis.slope(scale.estimate[chosen])[:, None]
+    weight = origin.slopes_of(sums.estimate(finalize)[groups[chosen]])
+    weight = weight * scale.axis.slope(scale.estimate[chosen])[:, None]
     unit, curves = np.empty(chosen.size), np.empty((2, chosen.size, _REACHES.size))
     for start in range(0, chosen.size, _TOGETHER):
         some = slice(start, start + _TOGETHER)
