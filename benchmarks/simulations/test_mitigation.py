@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit, logit
 from scipy.stats import binom
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -156,6 +157,24 @@ def test_small_groups_gain_by_shrinkage(method, spread, n, gain):
     error = found.std(ddof=1) / np.sqrt(found.size)
     assert found.mean() + 2 * error < 0
     assert method == "platt" or found.mean() < -gain
+
+
+def test_crossed_groups_shrink_towards_their_margins():
+    rng = np.random.default_rng(0)
+    n = 1600
+    X = pd.DataFrame({"score": rng.uniform(0.05, 0.95, n)})
+    X["a"], X["b"] = rng.integers(0, 8, n), rng.integers(0, 8, n)
+    shifts = rng.normal(0, 1, (2, 8))
+    level = logit(X["score"]) + shifts[0][X["a"]] + shifts[1][X["b"]]
+    y = (rng.random(n) < expit(level)).astype(float)
+    errors = []
+    X["ab"] = X["a"].astype(str) + X["b"].astype(str)
+    for names in (["a", "b"], "ab"):
+        columns = X[["score", *np.atleast_1d(names)]]
+        model = GroupCalibrator("platt", sensitive_features=names, min_group_size=2)
+        found = model.fit(columns, y).transform(columns)[:, 0]
+        errors.append(np.mean((found - expit(level)) ** 2))
+    assert errors[0] < 0.7 * errors[1]
 
 
 @pytest.mark.parametrize(

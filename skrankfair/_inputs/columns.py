@@ -162,7 +162,7 @@ def without_missing(
     left = dict.fromkeys(columns)
     for name, (arrays, names) in tables.items():
         left[name] = _table([array[placed] for array in arrays], names)
-        if (title := getattr(given[name], "name", None)) is not None:
+        if names is None and (title := getattr(given[name], "name", None)) is not None:
             left[name] = pd.Series(left[name], name=title)
     return left, missing_said(counts, n_rows), counts
 

@@ -226,8 +226,7 @@ class Groups:
         """Return the groups of labels, in the order of `sort_labels`."""
         labels = [_as_scalar(label) for label in column.labels]
         order = sorted(range(column.size), key=lambda i: _sort_key(labels[i]))
-        place = np.empty(column.size, dtype=np.int32)
-        place[order] = np.arange(column.size)
+        place = np.argsort(order).astype(np.int32)
         return cls(tuple(labels[i] for i in order), place[column.codes])
 
     def __len__(self) -> int:

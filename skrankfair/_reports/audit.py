@@ -393,6 +393,13 @@ class AuditReport(exports.Formats):
         rest, 50.0%).
         """
         metrics = chosen_metrics([*results], k=1)  # some are chosen with a k alone
+        for metric in metrics:
+            made_by = getattr(results[metric.name], "name", None)
+            if made_by != metric.function.__name__:
+                raise ValueError(
+                    f"results must have a result of {metric.function.__name__} by the "
+                    f"name {metric.name!r}; got {made_by or results[metric.name]!r}."
+                )
         options = AuditOptions(task, favorable, confidence_level, correction)
         given = [(m, results[m.name].parameters.get("threshold")) for m in metrics]
         shared = [t for t in table()["tasks"] if all(m.is_of(t, at) for m, at in given)]

@@ -250,7 +250,7 @@ def chosen_metrics(
     chosen: dict[str, AuditMetric] = {}
     for asked in names or ["none"]:
         # A function of `skrankfair.metrics` stands for its name.
-        plain = getattr(library, getattr(asked, "__name__", ""), None) is asked
+        plain = vars(library).get(getattr(asked, "__name__", ""), library) is asked
         name = asked.__name__ if plain else asked
         if isinstance(name, str) and name in known:
             chosen[name] = known[name].at(k, threshold)

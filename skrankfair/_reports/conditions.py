@@ -135,7 +135,7 @@ def checked(report: AuditReport, conditions: Sequence[Condition]) -> list[Checke
                     f"{condition.metric!r}."
                 )
             if condition.kind in ("ratio", "difference"):
-                numbers += _disparities(condition, result, report.sides, level)
+                numbers += _disparities(condition, result, report, level)
             else:
                 numbers += _of_groups(condition, findings[condition.metric], level)
     return numbers
@@ -144,7 +144,7 @@ def checked(report: AuditReport, conditions: Sequence[Condition]) -> list[Checke
 def _disparities(
     condition: Condition,
     result: GroupEstimates,
-    sides: Sequence[Sequence[Hashable]],
+    report: AuditReport,
     level: float,
 ) -> list[Checked]:
     """Return by grouping the smallest value over the largest, or their difference.
@@ -152,15 +152,18 @@ def _disparities(
     Of impact ratios rows without a category are left out, and small categories are
     never the highest, as of their tables.
     """
+    sides, of_impact = report.sides, condition.metric == IMPACT_RATIO
     level, numbers = 1 - (1 - level) / max(1, len(sides)), []
-    counted = list(result.groups)
-    if condition.metric == IMPACT_RATIO:
-        counted = [g for g in counted if _has_category(g, bool(sides))]
+    counted = [
+        not of_impact or _has_category(group, bool(sides)) for group in result.groups
+    ]
+    # A row of overlapping groups is in several supports.
+    most = (report.overlapping and report.n_rows) or np.inf
     for names in sides or [result.groups]:
         side = np.array([g in names for g in result.groups])
-        chosen = side & [g in counted for g in result.groups]
-        if condition.metric == IMPACT_RATIO:
-            share = result.support / max(result.support[side].sum(), 1)
+        chosen = side & counted
+        if of_impact:
+            share = result.support / max(min(result.support[side].sum(), most), 1)
             large = large_ones(chosen & ~np.isnan(result.estimate), share)
             chosen &= ~(result.estimate > result.estimate[large].max(initial=-np.inf))
         part = replace(result, sums=result.sums.of_groups(np.flatnonzero(chosen)))

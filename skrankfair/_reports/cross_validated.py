@@ -217,7 +217,7 @@ def audit_cv(
         raise ValueError(f"k must be None without qid, which has places; got {k}.")
     may_lack(missing)
     margins_of(margin, catalog().values(), confidence_level)
-    check_given(y=y, sensitive_features=sensitive_features)
+    check_given(X=X, y=y, sensitive_features=sensitive_features)
     outcome = to_vector(y, "y")
     y = outcome if np.ndim(y) > 1 else y
     # Which of them the task has is known with the scores.

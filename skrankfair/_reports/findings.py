@@ -464,9 +464,8 @@ class MetricFinding:
         if self.against_rest and row.group in self.references.values():
             return "the reference"
         words = CHANGES if self.metric.is_change else VERDICTS
-        verdicts = [words.get(row.side, row.side)] if row.side else []
-        verdicts += ["within the margin"] if row.within else []
-        return ", ".join(verdicts) or "cannot tell"
+        verdicts = words.get(row.side, row.side), "within the margin" * row.within
+        return ", ".join(filter(None, verdicts)) or "cannot tell"
 
     def values_then(self, row: GroupFinding) -> dict[str, float]:
         """Return the values of a group before and now; none unless it is a change."""
@@ -589,7 +588,7 @@ def without_verdict(findings: list[MetricFinding]) -> list[str]:
 
 
 def answers(
-    findings: Iterable[MetricFinding], sections: Sequence[Any] = ()
+    findings: Sequence[MetricFinding], sections: Sequence[Any]
 ) -> tuple[tuple[str, str], ...]:
     """Return each question of a reader that metrics and sections answer, and how.
 
@@ -597,7 +596,6 @@ def answers(
     for the number of metrics too: these are the sentences that are remembered. Where
     none is, a section may answer the question.
     """
-    findings = list(findings)
     tested = [f for f in findings if f.tested]
     if not tested:
         return (("", note("nothing_fair")),)[: len(findings)]
@@ -691,6 +689,8 @@ def margins_of(
             f"confidence_level must be above 0.5 with a margin; got {confidence_level}."
         )
     tested = [metric.name for metric in metrics if not metric.untested]
+    if not tested:
+        raise ValueError(f"margin must be None without a tested metric; got {margin}.")
     given = margin if isinstance(margin, Mapping) else dict.fromkeys(tested, margin)
     for name, size in given.items():
         if name not in tested:

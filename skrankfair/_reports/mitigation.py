@@ -510,8 +510,10 @@ def mitigation_report(
         ]
     except ValueError as error:
         left_out.append(f"Predictive parity is left out: {error}")
-    if users["cluster"] is not rows["cluster"]:
-        left_out.append(of_users_alone(["AUC", "equal outcomes at equal scores"]))
+    alone = ["AUC"] * ("auc" in others)
+    alone += ["equal outcomes at equal scores"] * (tests[0] is not None)
+    if alone and users["cluster"] is not rows["cluster"]:
+        left_out.append(of_users_alone(alone))
     return MitigationReport(
         *(audits[0], audits[1], disparities, costs | others, tests[0], tests[1]),
         confidence_level=confidence_level,

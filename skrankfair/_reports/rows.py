@@ -15,6 +15,7 @@ from .._estimates.scales import check_level
 from .._inputs.columns import OneWayError, users_of
 from .._inputs.groups import Groups, as_groups, encode, frame_columns, mark_members
 from .._inputs.ranking import RankedData, ranked_data
+from .._inputs.score_rows import at_least
 from .._inputs.validation import (
     Array,
     check_choice,
@@ -89,7 +90,7 @@ def with_task(options: AuditOptions, qid: Any, y_score: Array) -> AuditOptions:
             "threshold must be in (0, 1] for decisions of 0 or 1, which it would make "
             f"all alike; got {threshold:g}."
         )
-    one_side = np.unique(y_score >= threshold).size == 1
+    one_side = np.unique(at_least(y_score, threshold)).size == 1
     if task == "risk" and options.threshold is not None and one_side:
         raise ValueError(
             f"threshold must have scores on both sides; got {threshold:g}, and scores "
@@ -310,7 +311,7 @@ def _labels_by_name(groups: Any) -> dict[str, Any]:
     columns, names = frame_columns(groups) or ([], [])
     arrays = [to_numpy(column, "sensitive_features") for column in columns]
     if len(arrays) < 2 or mark_members(arrays):
-        name = getattr(groups, "name", None)
+        name = None if columns else getattr(groups, "name", None)
         return {"" if name is None else fmt.label(name): groups}
     by_name = {fmt.label(name): a for name, a in zip(names, arrays, strict=True)}
     return {**by_name, " × ".join(by_name): groups}

@@ -16,6 +16,7 @@ from .._estimates.scales import DifferenceScale, PlainScale, ShareScale, t_quant
 from .._estimates.storage import stored
 from .._estimates.sums import MOST_COVARIANCES
 from .._inputs.columns import LABEL
+from .._inputs.score_rows import at_least
 from .._inputs.validation import Array, collected_warnings
 from ..inference import (
     marginal_outcome_test,
@@ -167,8 +168,7 @@ def _parity(rows: AuditRows, options: AuditOptions) -> _Contents:
         **rows.columns, contrasts=between, confidence_level=options.confidence_level
     )
     if test.order is not None:
-        p = fmt.pvalue(test.pvalue)
-        raise ValueError(note("no_overlap", p=p if p[0] == "<" else f"= {p}"))
+        raise ValueError(note("no_overlap", p=fmt.pvalue_in_text(test.pvalue)))
     cells = []
     for pair, known, difference, pvalues in zip(
         test.contrasts, test.compared, test.difference, test.pvalues, strict=True
@@ -314,7 +314,8 @@ def _selected(rows: AuditRows, options: AuditOptions) -> tuple[Array, str, str]:
         score, cut = np.sign(score - median), 0 if low else 1
     words = table()["rates"][kind]["low" if low else "high"]
     said = words.format(threshold=fmt.number(cut), scores=scores)
-    return of_input(rows.data, 1.0 * (score < cut if low else score >= cut)), rate, said
+    chosen = at_least(score, cut) != low
+    return of_input(rows.data, 1.0 * chosen), rate, said
 
 
 def large_ones(known: Array, share: Array) -> Array:

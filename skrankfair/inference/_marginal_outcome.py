@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -533,12 +534,12 @@ def marginal_outcome_test(
     present = sums.active > 0
     few = present & np.isnan(result.outcomes)
     if few.any():
-        names = [fmt.label(result.groups[g]) for g in np.flatnonzero(few)]
+        names = fmt.some_groups(compress(result.groups, few))
         warn_user(
             f"The marginal outcome is undefined (NaN) with fewer than {FEWEST} "
             "effective clusters near the threshold, or at most two distinct scores "
             "there, none of them the threshold (for a few levels take the last that is "
-            f"accepted), in: {', '.join(names)}."
+            f"accepted), in: {names}."
         )
     elif result.contrasts and np.isnan(result.pvalue) and present.all():
         warn_user(

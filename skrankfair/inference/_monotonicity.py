@@ -123,8 +123,8 @@ class MonotonicityTest(ReadOnlyArrays):
             verdict = "undecided"
         side = "increases" if self.increasing else "decreases"
         return (
-            f"Monotone share of {fmt.label(self.group)}: {verdict} (p = "
-            f"{fmt.pvalue(self.pvalue)}, {self.method}, chi-square "
+            f"Monotone share of {fmt.label(self.group)}: {verdict} ("
+            f"{fmt.pvalue_in_text(self.pvalue)}, {self.method}, chi-square "
             f"{self.statistic:.4g})\n{fmt.count(self.n_rankings)} ranking"
             f"{'s' * (self.n_rankings != 1)}, "
             f"{self.position.size} positions; the fit {side} from "
@@ -145,8 +145,7 @@ class _Fit:
             return np.full(len(shares), bool(self.increasing))
         ranks = stats.rankdata(shares, axis=1)
         place = np.arange(shares.shape[1]) - (shares.shape[1] - 1) / 2
-        up: Array = ranks @ place >= -_EQUAL
-        return up
+        return np.asarray(ranks @ place >= -_EQUAL)
 
     def __call__(self, shares: Array) -> Array:
         """Return the fits of the rows."""
@@ -160,8 +159,7 @@ class _Fit:
         """Return Pearson's statistic of the rows; a share of 0 takes no part."""
         scale = np.zeros(expected.size)
         np.divide(self.weight, expected, out=scale, where=expected > _EQUAL)
-        out: Array = (shares - fits) ** 2 @ scale
-        return out
+        return np.asarray((shares - fits) ** 2 @ scale)
 
 
 def _position_sums(data: RankedData, group: Hashable, k: int | None) -> ClusterSums:

@@ -107,6 +107,8 @@ def _in_ranges(rows: ScoreRows, n_bins: int) -> tuple[Array, Array, Array, Array
     groups, low, high, members = [], [], [], []
     for group in range(len(rows.groups)):
         inside = rows.groups.mask(group)
+        if not inside.any():  # a column that marks no member
+            continue
         of_group = rows.take(np.flatnonzero(inside))
         size = max(1, min(n_bins, of_group.n_clusters // FEWEST))
         levels = np.arange(1, size) / size

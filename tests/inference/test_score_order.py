@@ -101,6 +101,9 @@ def test_the_lending_example_of_the_paper_is_unfair():
         parity + parity
     fair, s, sex, _ = lending(-0.3)
     assert score_order_test(fair, s, sensitive_features=sex).pvalue > 0.9
+    nobody = np.stack([np.arange(2000) % 2 > 0, np.zeros(2000, bool)], axis=1)
+    with pytest.warns(UndefinedMetricWarning, match="no two groups have ranges"):
+        assert np.isnan(score_order_test(y, s, sensitive_features=nobody).pvalue)
     with pytest.raises(ValueError, match="at most 32 groups.*got 33"):
         score_order_test(fair, s, sensitive_features=np.arange(s.size) % 33)
 

@@ -119,24 +119,6 @@ def test_real_outcomes_are_shifted_by_what_is_left():
     assert errors["auto"] < 0.6 * errors[None]
 
 
-def test_crossed_groups_shrink_towards_their_margins():
-    rng = np.random.default_rng(0)
-    n = 1600
-    X = pd.DataFrame({"score": rng.uniform(0.05, 0.95, n)})
-    X["a"], X["b"] = rng.integers(0, 8, n), rng.integers(0, 8, n)
-    shifts = rng.normal(0, 1, (2, 8))
-    level = logit(X["score"]) + shifts[0][X["a"]] + shifts[1][X["b"]]
-    y = (rng.random(n) < expit(level)).astype(float)
-    errors = []
-    X["ab"] = X["a"].astype(str) + X["b"].astype(str)
-    for names in (["a", "b"], "ab"):
-        columns = X[["score", *np.atleast_1d(names)]]
-        model = GroupCalibrator("platt", sensitive_features=names, min_group_size=2)
-        found = model.fit(columns, y).transform(columns)[:, 0]
-        errors.append(np.mean((found - expit(level)) ** 2))
-    assert errors[0] < 0.7 * errors[1]
-
-
 def test_levels_of_crossed_groups():
     first, second, cells = levels_of([("f", 1), ("f", 2), ("m", 1)])
     assert (first.tolist(), second.tolist()) == ([0, 0, 1], [0, 1, 0])

@@ -310,6 +310,8 @@ class TestMissing:
         ({"task": "rating"}, "task must be"),
         ({"favorable": "up"}, "favorable must be"),
         ({"task": "decision"}, "y_score must be 0 or 1 for task='decision'; got"),
+        ({"metrics": [None]}, "metrics must"),
+        ({"margin": "a", "metrics": "ndcg"}, "margin must be None without a tested"),
         ({"margin": 0}, "margin must"),
         ({"margin": "a"}, "margin must"),
         ({"margin": (-0.1, 0.1)}, "margin must be one number"),
@@ -478,6 +480,7 @@ class TestFromResults:
             (exposure | rates, "results must be of metrics of one task"),
             ({}, "metrics must be among .*; got none"),
             ({"exposure": exposure["pairwise_exposure"]}, "must be among .*'exposure'"),
+            ({"ndcg": exposure["pairwise_exposure"]}, "a result of ndcg by the name"),
         ):
             with pytest.raises(ValueError, match=message):
                 AuditReport.from_results(results)

@@ -80,6 +80,12 @@ def test_a_small_category_is_not_the_highest():
     group, chosen = np.repeat(["a", "b", "c"], [990, 980, 30]), np.arange(2000) % 2
     report = audit(chosen, chosen | (group == "c"), sensitive_features=group)
     assert not report.failures("impact_ratio<0.8")
+    # Rows of overlapping groups are in several of them, and count once.
+    member = np.arange(2000) < [[50], [1800], [2000]]
+    member[2, :200] = False
+    chosen = np.where(member[0], np.arange(2000) % 50 > 0, np.arange(2000) % 12 < 5)
+    report = audit(chosen, chosen, sensitive_features=member.T)
+    assert report.failures("impact_ratio<0.8")
 
 
 def test_scores_have_impact_ratios_on_request():

@@ -217,6 +217,16 @@ def test_rows_of_weight_0_do_not_move_the_median():
     np.testing.assert_allclose(report.rates.estimate, counted.rates.estimate)
 
 
+def test_labels_named_name_and_scores_of_32_bits_are_those_of_the_metrics():
+    score = np.tile(np.float32([0.5, 0.6, 0.7, 0.8]), 500)
+    labels = pd.DataFrame({"name": np.arange(2000) // 1000})
+    options = {"sensitive_features": labels, "threshold": 0.7, "missing": "drop"}
+    report = audit(score > 0.6, score, impact_ratio=True, **options)
+    rates = report.results["selection_rate"].estimate
+    np.testing.assert_array_equal(report.rates.estimate, rates)
+    assert (rates[0], report.by) == (0.5, "")
+
+
 def test_of_a_ranking_it_is_that_of_the_query():
     frame = applicants()
     query = np.repeat(np.arange(200), 10)
