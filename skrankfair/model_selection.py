@@ -165,7 +165,8 @@ class FairnessConstrained:
         for name in ("at_most", "at_least", "confidence_level"):
             if value := getattr(self, name):
                 text += f", {name}={value!r}"
-        return f"{text})"
+        raises = self.on_infeasible == "raise"
+        return f"{text}, on_infeasible='raise')" if raises else f"{text})"
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
         """Return the index of the chosen candidate.

@@ -69,7 +69,7 @@ def number_of(label: Hashable, labels: Sequence[Hashable], name: str) -> int:
         ) from None
 
 
-def _as_scalar(label: Any) -> Hashable:
+def as_scalar(label: Any) -> Hashable:
     """Return a label as an object of Python, or of pandas where it has nanoseconds."""
     if not isinstance(label, np.generic):
         return label
@@ -202,7 +202,7 @@ def _crossed(columns: list[Codes]) -> Codes:
     row = np.empty(crossed.size, dtype=np.int64)
     row[crossed.codes] = np.arange(crossed.codes.size)
     labels = np.empty(crossed.size, dtype=object)
-    parts = (map(_as_scalar, column.of_rows[row]) for column in columns)
+    parts = (map(as_scalar, column.of_rows[row]) for column in columns)
     labels[:] = list(zip(*parts, strict=True))
     return Codes(crossed.codes, labels)
 
@@ -224,7 +224,7 @@ class Groups:
     @classmethod
     def of_labels(cls, column: Codes) -> Groups:
         """Return the groups of labels, in the order of `sort_labels`."""
-        labels = [_as_scalar(label) for label in column.labels]
+        labels = [as_scalar(label) for label in column.labels]
         order = sorted(range(column.size), key=lambda i: _sort_key(labels[i]))
         place = np.argsort(order).astype(np.int32)
         return cls(tuple(labels[i] for i in order), place[column.codes])
@@ -297,7 +297,7 @@ def frame_columns(values: Any) -> tuple[list[Any], list[Hashable]] | None:
     if frame is None:
         return None
     if frame is values:  # by position, where two columns may have one name
-        names = [_as_scalar(name) for name in frame.columns]
+        names = [as_scalar(name) for name in frame.columns]
         return [frame.iloc[:, i] for i in range(frame.shape[1])], names
     return [frame[name].to_native() for name in frame.columns], list(frame.columns)
 

@@ -16,6 +16,7 @@ from .._inputs.by_name import (
     TakesMetadata,
     frame_numbers,
     metadata_columns,
+    named_columns,
     numeric_features,
     take_column,
     take_columns,
@@ -336,8 +337,11 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
 def score_names(estimator: Any, input_features: Any) -> Array:
     """Return the names of the columns of X that are scores."""
     check_is_fitted(estimator)
-    others = metadata_columns(estimator)
+    others = set(metadata_columns(estimator))
     names = names_of_features(estimator, input_features)
+    if not hasattr(estimator, "feature_names_in_"):  # names of numbered columns
+        units = named_columns(getattr(estimator, "cluster", None))
+        names = names[: len(names) - len(others.difference(units))]
     return np.array([name for name in names if name not in others], dtype=object)
 
 

@@ -557,7 +557,9 @@ class MultiObjectiveCalibrator(CalibratesByGroup):
         return ObjectiveParity(weight_of, after, before, changes, error)
 
     def _outcomes(self, y: Any) -> Array:
-        outcome = outcome_matrix(y)
+        outcome, (_, names) = outcome_matrix(y), frame_columns(y) or ([], [])
+        if len({*names} & {*self.objectives_}) == len(names) == len(self.objectives_):
+            outcome = outcome[:, [names.index(name) for name in self.objectives_]]
         if outcome.shape[1] != len(self.objectives_):
             raise ValueError(
                 f"y must have a column for each objective {self.objectives_}; got "

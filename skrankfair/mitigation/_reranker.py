@@ -7,16 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from .._estimates import formatting as fmt
-from .._inputs.by_name import (
-    TakesMetadata,
-    numeric_features,
-    take_columns,
-)
+from .._inputs.by_name import TakesMetadata, numeric_features, take_columns
 from .._inputs.groups import Groups
 from .._inputs.ranking import Ranking
 from .._inputs.sklearn_private import (
@@ -570,8 +567,8 @@ class FairReranker(TransformerMixin, TakesMetadata):
         books = np.zeros((2, len(labels), scores.shape[1]))
         if self.method == "amortized":
             for g, label in enumerate(labels):
-                books[0, g] = self.attention_.get(label, 0.0)
-                books[1, g] = self.relevance_.get(label, 0.0)
+                for book, name in zip(books, ("attention_", "relevance_"), strict=True):
+                    book[g] = getattr(self, name, {}).get(label, 0.0)
             # Queries in the order of their first rows.
             first = np.unique(query, return_index=True)[1]
             query = np.argsort(np.argsort(first))[query]
@@ -633,7 +630,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
         tags = super().__sklearn_tags__()
         if self.estimator is not None:
             tags.input_tags = tags_of(self.estimator).input_tags
-            tags.target_tags.required = True
+            tags.target_tags.required = not isinstance(self.estimator, FrozenEstimator)
         elif self._takes_relevance:
             tags.input_tags.positive_only = True
         return tags

@@ -25,6 +25,7 @@ from .._estimates.estimates import contrasts_of
 from .._estimates.finalize import MeanOfRatios
 from .._estimates.simultaneous import KINDS, MOST_TOGETHER
 from .._inputs.by_name import RESPONSES, ColumnSpec, check_spec, column_of
+from .._inputs.groups import as_scalar
 from .._inputs.sklearn_private import (
     BaseScorer,
     MultimetricScorer,
@@ -212,9 +213,8 @@ class FairnessScorer(BaseScorer):
         FairnessScore
             A float that carries the estimates by group as ``.estimates``.
         """
-        known = self._score_func.columns_taken
-        unknown = set(metadata) - set(known)
-        if unknown:
+        known = self._known
+        if unknown := set(metadata) - set(known):
             raise ValueError(
                 f"The scorer takes {', '.join(known)} as metadata; got "
                 f"{', '.join(sorted(unknown))}."
@@ -244,21 +244,26 @@ class FairnessScorer(BaseScorer):
         ValueError
             For metadata that the scorer does not take, or an alias that is no name.
         """
-        known = self._score_func.columns_taken
         for name in kwargs:
-            if name not in known:
+            if name not in self._known:
                 raise ValueError(
                     f"{name} is not metadata of the scorer, which takes "
-                    f"{', '.join(known)}."
+                    f"{', '.join(self._known)}."
                 )
         requests = {**self._requests, **kwargs}
         self._request_of(requests)
         self._requests = requests
         return self
 
+    @property
+    def _known(self) -> list[str]:
+        """The metadata of the metric, and those that the estimator may need."""
+        taken = self._score_func.columns_taken
+        return list(dict.fromkeys((*taken, "sensitive_features", "qid")))
+
     def _request_of(self, requests: Mapping[str, Any]) -> MetadataRequest:
         request = MetadataRequest(owner=self)
-        for name in self._score_func.columns_taken:
+        for name in dict.fromkeys((*self._score_func.columns_taken, *requests)):
             request.score.add_request(param=name, alias=requests.get(name))
         return request
 
@@ -460,7 +465,8 @@ def make_fairness_scorer(
             f"expected_groups must be a sequence of labels; got {expected_groups!r}."
         )
     columns = {name: spec for name, spec in specs.items() if spec is not None}
-    expected = tuple(expected_groups or ())
+    labels = () if expected_groups is None else expected_groups
+    expected = tuple(map(as_scalar, labels))
     function = ScoreFunction(
         metric, metric_params, disparity, on_undefined, columns, expected
     )
