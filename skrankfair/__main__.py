@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     try:
         status = _run(words)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is if the caller has closed it
+            sys.stdout.flush()
         return status
     except InputError as error:
         complain(str(error))

@@ -42,6 +42,7 @@ from tests.mitigation import test_shrinkage as shrinkage
 from tests.mitigation.common import FEATURES, problem
 from tests.mitigation.data import (
     SCORES,
+    SQUARE,
     TRUTH,
     WAVE,
     Score,
@@ -157,6 +158,20 @@ def test_small_groups_gain_by_shrinkage(method, spread, n, gain):
     error = found.std(ddof=1) / np.sqrt(found.size)
     assert found.mean() + 2 * error < 0
     assert method == "platt" or found.mean() < -gain
+
+
+def test_errors_say_how_far_the_outcomes_are_from_the_truth():
+    deviations = []
+    for seed in range(30):
+        model = thresholds_of(*uniform(2000, seed)[:2])
+        errors = model.marginal_outcome_errors_
+        for g in "ab":
+            away = model.marginal_outcomes_[g] - SQUARE[g](model.thresholds_[g])
+            deviations.append(away / errors[g])
+    # The outcomes are one level in both groups, so some of the noise cancels.
+    assert 0.6 < np.sqrt(np.mean(np.square(deviations))) < 1.5
+    few = thresholds_of(*uniform(200, 0)[:2]).marginal_outcome_errors_
+    assert all(few[g] > 2 * errors[g] for g in "ab")
 
 
 def test_crossed_groups_shrink_towards_their_margins():

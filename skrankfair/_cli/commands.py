@@ -316,6 +316,8 @@ def _monitor(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     if arguments.add is not None:
         say(f"adding {arguments.add}")
         _add(monitor, arguments, say)
+    elif arguments.replace or arguments.when is not None:
+        raise InputError("--when and --replace need --add.")
     numbers = {
         "updates": list(monitor.when),
         "alarms": [jsonable(vars(alarm)) for alarm in monitor.alarms],
@@ -356,7 +358,7 @@ def _add(monitor: Monitor, arguments: argparse.Namespace, say: Any) -> None:
     spec = monitor.settings.spec
     if text := _stored(arguments.add):
         result = GroupEstimates.from_json(text)
-    elif spec and "metric" in spec:
+    elif spec and {*_NEEDED} <= {*spec}:
         names = {**dict.fromkeys(_MEASURING), **spec, "metrics": [spec["metric"]]}
         of_day = argparse.Namespace(**names)
         report, _ = _report(of_day, arguments.add, say)

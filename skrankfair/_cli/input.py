@@ -91,10 +91,8 @@ def read_arguments(
     except ImportError as error:
         raise InputError(f"{path} needs a package to be read: {error}") from None
     except _UNREADABLE as error:
-        coded = isinstance(error, UnicodeDecodeError)
-        hint = (
-            "convert it, such as by iconv -f cp1252 -t utf-8" if coded else "see --sep"
-        )
+        coded = "convert it, such as by iconv -f cp1252 -t utf-8"
+        hint = coded if isinstance(error, UnicodeDecodeError) else "see --sep"
         raise InputError(
             f"{path} cannot be read as CSV (UTF-8; {hint}), Parquet or Excel: {error}"
         ) from None
@@ -138,7 +136,7 @@ def _opened(path: str) -> IO[bytes]:
     read into memory.
     """
     if path == STANDARD_INPUT:
-        return io.BytesIO(sys.stdin.buffer.read())
+        return io.BytesIO(sys.stdin.buffer.read() if sys.stdin else b"")
     try:
         opened = Path(path).open("rb")  # noqa: SIM115 - the caller closes it
     except OSError as error:

@@ -194,9 +194,10 @@ def measure(
     columns = {name: given[name] for name in _COLUMNS}
     plan = make_plan(metrics, columns, n_replicates, random_state)
     check_number(n_partitions, "n_partitions", 1, np.inf, integer=True, optional=True)
+    check_number(n_jobs, "n_jobs", -np.inf, np.inf, integer=True, optional=True)
     kind = type(data).__module__.partition(".")[0]
     results: Results
-    if kind in ("pandas", "polars") and type(data).__name__ != "LazyFrame":
+    if kind in ("pandas", "polars") and type(data).__name__ == "DataFrame":
         plan.check_columns(data.columns)
         results = plan.measure(data)
     elif kind in ("dask", "dask_expr"):

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ _LARGE = r"^[+-]?[0-9]{16,300}$"
 _ROWS_OF_A_PART = 2_000_000
 # The column with the number of the part, which no column of the data is called.
 _PART = "skrankfair part"
-_CSV = (".csv", ".csv.gz", ".tsv")
+_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _MISSING = 'DuckDB is missing; pip install "skrankfair[duckdb]" brings it.'
 # How many results one task of Dask adds up.
 _AT_A_TIME = 8
@@ -155,9 +156,11 @@ def duckdb_source(
         options = {"temp_directory": folder, "preserve_insertion_order": False}
         if memory_limit is not None:
             options["memory_limit"] = memory_limit
-        with reading():
+        with reading("memory_limit"):
             for name, value in options.items():
-                connection.execute(f"SET {name} = '{value}'")
+                text = str(value).replace("'", "''")
+                connection.execute(f"SET {name} = '{text}'")
+        with reading():
             relation = _read(connection, data, Path(folder), plan)
         yield DuckdbSource(
             relation, plan, n_partitions, connection, Path(folder), n_jobs, progress
@@ -165,14 +168,14 @@ def duckdb_source(
 
 
 @contextmanager
-def reading() -> Iterator[None]:
-    """Turn errors of DuckDB and of files into a ValueError that names the data."""
+def reading(what: str = "data") -> Iterator[None]:
+    """Turn errors of DuckDB and of files into a ValueError that names the argument."""
     import duckdb
 
     try:
         yield
-    except (duckdb.Error, OSError) as error:
-        raise ValueError(f"data cannot be read by DuckDB: {error}") from error
+    except (duckdb.Error, OSError, pd.errors.EmptyDataError) as error:
+        raise ValueError(f"{what} cannot be read by DuckDB: {error}") from error
 
 
 def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
@@ -182,9 +185,10 @@ def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
     if isinstance(data, str | os.PathLike):
         data = [data]
     kind = type(data).__module__.partition(".")[0]
-    if isinstance(data, Sequence):
-        return _of_files(connection, data, folder, plan)
-    if kind == "polars":
+    paths = data if isinstance(data, Sequence) else [None]
+    if all(isinstance(path, str | os.PathLike) for path in paths):
+        return _of_files(connection, paths, folder, plan)
+    if type(data).__name__ == "LazyFrame":
         try:
             data = data.collect().to_arrow()
         except pa.ArrowInvalid as error:
@@ -216,13 +220,18 @@ def _of_files(
     """Return the rows of Parquet or CSV files of this computer, columns by name."""
     from pyarrow.parquet import read_schema
 
-    names = [os.fspath(path) for path in paths]
+    # The name of a file that is there is no pattern, even with brackets.
+    names = [escape(n) if os.path.lexists(n) else n for n in map(os.fspath, paths)]
     is_csv = any(name.lower().endswith(_CSV) for name in names)
-    files = connection.execute("SELECT file FROM glob(?)", [names]).fetchall()
+    found = connection.execute("SELECT file FROM glob(?)", [names]).fetchall()
+    files = [file for (file,) in found]
+    if len({*map(os.path.realpath, files)}) < len(files):
+        raise ValueError(f"data must name each file once; {names} has one twice.")
     separators = set()
-    for (file,) in files:
+    for file in files:
         if is_csv:
             header, sep = csv_header(partial(pd.read_csv, file, encoding="utf-8-sig"))
+            header = [name.strip() for name in header]  # as DuckDB reads them
             separators.add(sep)
         else:
             header = read_schema(file).names
@@ -286,10 +295,8 @@ class DaskSource(Source):
             frame = frame.shuffle(on=by, npartitions=n_partitions)
         level = [delayed(_measured_frame)(plan, part) for part in frame.to_delayed()]
         while len(level) > 1:
-            level = [
-                delayed(added)(level[start : start + _AT_A_TIME])
-                for start in range(0, len(level), _AT_A_TIME)
-            ]
+            starts = range(0, len(level), _AT_A_TIME)
+            level = [delayed(added)(level[i : i + _AT_A_TIME]) for i in starts]
         return [level[0].compute()]
 
 

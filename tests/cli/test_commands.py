@@ -378,7 +378,9 @@ class TestMonitor:
         again = self.add(tmp_path, 1)
         assert says in complaint([*again, *options], capsys)
         assert main([*again, "--replace"]) == 0
-        assert Monitor.open(tmp_path / "gap.jsonl").when == ("2026-11-01",)
+        store = tmp_path / "gap.jsonl"
+        assert Monitor.open(store).when == ("2026-11-01",)
+        assert "need --add" in complaint(["monitor", str(store), "--replace"], capsys)
 
     def test_wrong_stores_are_one_line(self, tmp_path, capsys, file):
         store = str(tmp_path / "gap.jsonl")

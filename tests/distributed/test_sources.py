@@ -37,6 +37,14 @@ class TestFilesThatDiffer:
         with pytest.raises(ValueError, match=rf"{lacking}\..* no column 's'; it has '"):
             measure(data, "dips", **WHO)
 
+    def test_names_with_brackets_are_no_patterns_and_count_once(self, frame, tmp_path):
+        (first, one) = (tmp_path / name for name in ("part[1].csv", "part1.csv"))
+        frame.to_csv(first, index=False)
+        frame[:900].to_csv(one, index=False)
+        assert_same(measure(first, "dips", **WHO), measure(frame, "dips", **WHO))
+        with pytest.raises(ValueError, match="data must name each file once"):
+            measure([one, tmp_path / "part?.csv"], "dips", **WHO)
+
     @pytest.mark.parametrize("kind", ["parquet", "csv"])
     def test_numbers_and_text(self, kind, frame, tmp_path):
         data = written(tmp_path, frame[:900], frame[900:].assign(s="text"), kind=kind)
