@@ -238,4 +238,4 @@ def test_what_is_refused():
         with pytest.raises(ValueError, match=message):
             audit(**DATA, metrics=metrics)
     with pytest.raises(ValueError, match="metrics must be among"):
-        audit_cv({}, None, Y, sensitive_features=GROUP, metrics=[profit])
+        audit_cv({}, Y, Y, sensitive_features=GROUP, metrics=[profit])
