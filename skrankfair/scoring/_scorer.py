@@ -213,7 +213,7 @@ class FairnessScorer(BaseScorer):
         FairnessScore
             A float that carries the estimates by group as ``.estimates``.
         """
-        known = self._known
+        known = dict.fromkeys((*self._score_func.columns_taken, *self._requests))
         if unknown := set(metadata) - set(known):
             raise ValueError(
                 f"The scorer takes {', '.join(known)} as metadata; got "
@@ -228,7 +228,8 @@ class FairnessScorer(BaseScorer):
     def set_score_request(self, **kwargs: Any) -> FairnessScorer:
         """Say which metadata the scorer takes, as on scikit-learn's scorers.
 
-        Other requests are not changed.
+        Other requests are not changed. Groups and queries that the metric does not take
+        are for the estimator, such as a `FairReranker` whose NDCG is scored.
 
         Parameters
         ----------

@@ -215,6 +215,9 @@ class TestRequests:
         assert (found["sensitive_features"], found["qid"]) == ("gender", True)
         scorer = column_scorer().set_score_request(sample_weight=True)
         assert self.request(scorer)["sample_weight"] is True
+        # NDCG takes no groups, but a re-ranker that is scored does.
+        scorer = get_scorer("ndcg", qid=True).set_score_request(sensitive_features=True)
+        assert self.request(scorer)["sensitive_features"] is True
 
     def test_what_cannot_be_requested(self):
         scorer = metadata_scorer()
