@@ -34,6 +34,7 @@ from skrankfair.metrics import (
     true_positive_rate,
 )
 from skrankfair.smoothing import nadaraya_watson
+from tests.metrics.test_calibration import METHODS
 
 pytestmark = pytest.mark.simulation
 
@@ -57,6 +58,21 @@ def test_calibration_error(method):
         intervals.append(first_of(calibration_error(y, s, cluster=cluster, **options)))
     # P((U + V) / 2 < 0.3) = 2 * 0.3² whatever the score.
     assert_covers(intervals, np.sqrt((0.5 - 0.18) ** 2 + 0.6**2 / 12))
+
+
+@pytest.mark.parametrize("options", METHODS, ids=str)
+def test_interval_of_calibrated_scores_begins_at_0(options):
+    above, largest = 0, 0.0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        s = rng.random(300)
+        r = calibration_error((rng.random(300) < s).astype(float), s, **options)
+        low, high = (end[0] for end in r.confidence_interval())
+        assert low <= r.estimate[0] < high
+        above += low > 0
+        largest = max(largest, r.estimate[0] - 1.96 * r.standard_error[0])
+    assert above <= 3
+    assert largest > 0  # the estimate and its error alone are wrong
 
 
 def test_intervals_of_shares_are_inside_and_hold_the_smoothed_curve():

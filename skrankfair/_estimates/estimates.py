@@ -18,13 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from .._inputs.validation import (
-    Array,
-    check_choice,
-    check_number,
-    generator,
-    warn_user,
-)
+from .._inputs.validation import Array, check_choice, check_number, generator, warn_user
 from . import formatting as fmt
 from .arrays import ReadOnlyArrays, Shown, cached_read_only
 from .finalize import NOTHING, Finalize, PairedDifference, parts_of, quotient

@@ -304,7 +304,7 @@ class OfTotals:
         try:
             with np.errstate(all="ignore"):
                 values = np.asarray(self.function(totals), dtype=float)
-        except IndexError as error:
+        except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise ValueError(f"{rule} an error ({error}).") from error
         if values.shape != totals.shape[:-1]:
             raise ValueError(f"{rule} values of shape {values.shape}.")

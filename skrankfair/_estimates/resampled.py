@@ -431,11 +431,7 @@ class Origin(ReadOnlyArrays):
             return link.back(middle - high_t * error), link.back(middle - low_t * error)
 
     def _errors(
-        self,
-        counts: Array,
-        values: Array,
-        slopes: Array,
-        data: list[tuple[Any, Array]],
+        self, counts: Array, values: Array, slopes: Array, data: list[tuple[Any, Array]]
     ) -> Array:
         """Return the standard errors within each resample, shape (B, m).
 

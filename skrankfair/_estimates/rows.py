@@ -536,6 +536,10 @@ def table_of_sums(
         sums = np.array(values, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"table must hold numbers ({error}).") from error
+    try:
+        distinct = len(set(groups)) == len(groups)
+    except TypeError as error:
+        raise ValueError(f"groups must be a list of labels ({error}).") from error
     if sums.ndim != 3 or sums.shape[1] != len(groups) or not sums.size:
         raise ValueError(
             "table must have the shape (clusters, groups, columns), here with "
@@ -543,7 +547,7 @@ def table_of_sums(
         )
     if not np.isfinite(sums).all():
         raise ValueError("table must be finite (no NaN, no infinity).")
-    if len(set(groups)) < len(groups):
+    if not distinct:
         raise ValueError(f"groups must be distinct; got {list(groups)}.")
     n_rows = len(sums)
     clusters = np.arange(n_rows)

@@ -155,7 +155,7 @@ def shift_estimates(
     def totals(counts: Array, scores: Array) -> Array:
         times = counts[sample.cluster]
         by_group = [
-            np.bincount(sample.group, times * column, n_groups)
+            1.0 * np.bincount(sample.group, times * column, n_groups)
             for column in columns(counts, scores)
         ]
         by_group[0][rare] = np.nan

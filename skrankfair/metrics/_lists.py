@@ -288,7 +288,8 @@ class Permutation:
             by_unit = np.stack([np.bincount(place, c) for c in columns], axis=1)
             means_of_units(by_unit[..., None], by_unit.shape[1])
             key, columns = units // n_lists, by_unit.T
-        columns = [np.bincount(key, column, size) for column in columns]
+        # NumPy counts in integers where there is nothing to count.
+        columns = [1.0 * np.bincount(key, column, size) for column in columns]
         by_group = np.reshape(np.stack(columns, axis=1), (times, cells.n_groups, -1))
         shared = sums.shared.reshape(times, n_lists, -1)
         return by_group, np.tensordot(shared, self.weight, axes=(1, 0))

@@ -146,7 +146,7 @@ class MadeMetric:
         n_rows = rows.kept.size
         table = np.ones((n_rows, len(made) + self.metric.counted))
         for number, column in enumerate(made):
-            values = np.asarray(column, dtype=float)
+            values = _numbers(column, self.__name__)
             if values.shape not in ((), (n_rows,)):
                 raise ValueError(
                     f"columns of {self.__name__} must return columns of {n_rows} "
@@ -163,16 +163,23 @@ class MadeMetric:
                 f"so that squares are finite; column {number} is {table[row, number]} "
                 f"in row {rows.kept[row]}."
             )
-        self._check_support(len(made))
+        self._check_support(table[:, : len(made)])
         return table
 
-    def _check_support(self, n_columns: int) -> None:
-        """Raise a ValueError if there is no column with the number `support`."""
+    def _check_support(self, made: Array) -> None:
+        """Raise a ValueError unless `support` is a column without negative values."""
         counted = self.metric.support
-        if isinstance(counted, ColumnSum) and counted.stop > n_columns:
+        if not isinstance(counted, ColumnSum):
+            return
+        if counted.stop > made.shape[1]:
             raise ValueError(
-                f"support must be the number of one of the {n_columns} columns of "
+                f"support must be the number of one of the {made.shape[1]} columns of "
                 f"{self.__name__}; got {counted.start}."
+            )
+        if (least := made[:, counted.start].min(initial=0)) < 0:
+            raise ValueError(
+                f"support must be the number of a column of {self.__name__} that is "
+                f"not negative; column {counted.start} has {least:g}."
             )
 
     def _by_query(
@@ -204,7 +211,7 @@ class MadeMetric:
             here = {name: column[rows] for name, column in columns.items()}
             here["member"] = data.groups.take(rows).mask(group)
             values = [here[name] for name in self.needs]
-            numbers = np.asarray(self.columns(*values, **options), dtype=float)
+            numbers = _numbers(self.columns(*values, **options), self.__name__)
             made.append(np.ravel(numbers))
             fit = numbers.ndim < 2 and numbers.size == made[0].size
             if not (fit and np.isfinite(numbers).all()):
@@ -219,10 +226,18 @@ class MadeMetric:
                 f"{', '.join(map(str, data.groups.labels))}."
             )
         size = made[0].size
-        self._check_support(size)
+        self._check_support(np.array(made))
         table = np.ones((len(made), size + self.metric.counted))
         table[:, :size] = made
         return QuerySums.of_cells(cells, table)
+
+
+def _numbers(made: Any, name: str) -> Array:
+    """Return what `columns` of a metric made as numbers, or a ValueError."""
+    try:
+        return np.asarray(made, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"columns of {name} must return numbers ({error}).") from error
 
 
 def _taken(options: dict[str, Any]) -> dict[str, Any]:
@@ -248,7 +263,8 @@ def check_one_group(data: RankedData, name: str) -> None:
 
 def _check_needs(columns: Any, needs: Any, per: str) -> tuple[str, ...]:
     """Return `needs` as a tuple; a ValueError if `columns` cannot be called so."""
-    names = (needs,) if isinstance(needs, str) else tuple(needs)
+    several = np.iterable(needs) and not isinstance(needs, str)
+    names = tuple(needs) if several else (needs,)
     for name in names:
         known = isinstance(name, str) and name.isidentifier()
         if not known or name in _SHARED or (name == "member" and per == "row"):

@@ -65,12 +65,8 @@ class PositionWeight:
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments that a result stores, with defaults filled in."""
-        options = {
-            "position_weight": self.model,
-            "k": self.k,
-            "patience": self.patience,
-        }
-        return {name: value for name, value in options.items() if value is not None}
+        given = {"position_weight": self.model, "k": self.k, "patience": self.patience}
+        return {name: value for name, value in given.items() if value is not None}
 
     @classmethod
     def of_first(

@@ -89,6 +89,12 @@ def test_statistic_is_in_units_of_the_shuffles():
     assert np.isnan(test.df).all()
 
 
+@pytest.mark.filterwarnings("ignore:ndkl is undefined")
+def test_a_column_that_marks_nobody_has_no_test():
+    nobody = np.zeros((4, 2), dtype=bool)
+    assert np.isnan(ndkl(None, range(4), sensitive_features=nobody).test().pvalue).all()
+
+
 def test_two_sides_of_a_signed_value():
     c = columns(9, 10, seed=2)
     up = pairwise_parity(**c, signed=True)

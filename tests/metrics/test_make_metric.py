@@ -224,6 +224,7 @@ class TestErrors:
             ({"needs": ("y_true", "qid")}, "needs must name"),
             ({"needs": ("y_true", "member")}, "needs must name"),
             ({"needs": ()}, "needs must name at least one"),
+            ({"needs": 3}, "needs must name"),
             ({"needs": "y_true"}, "columns must take y_true"),
             ({"needs": "y_true", "per": "query", "columns": abs}, "needs must have y_"),
             ({"fair_value": "0"}, "fair_value must be a number"),
@@ -249,8 +250,14 @@ class TestErrors:
             made(lambda y, s: (np.where(np.arange(N) == 7, 1e308, y), 1))
         with pytest.raises(ValueError, match="finalize of m must take totals of shape"):
             made(squared, lambda totals: totals[0] / totals[1])
+        with pytest.raises(ValueError, match="finalize of m must .* an error .div"):
+            made(squared, lambda totals: 1 / 0)
+        with pytest.raises(ValueError, match="columns of m must return numbers"):
+            made(lambda y, s: "text")
         with pytest.raises(ValueError, match="support must be .* one of the 2"):
             made(squared, support=2)
+        with pytest.raises(ValueError, match="not negative; column 1 has -1"):
+            made(lambda y, s: (y, -1), support=1)
         with pytest.raises(ValueError, match="same|as many finite numbers for every"):
             made(lambda y, s: (np.inf, 1), per="query")
 
@@ -298,6 +305,7 @@ class TestFromSums:
             (np.full((3, 2, 2), np.nan), {}, "table must be finite"),
             ("abc", {}, "table must hold numbers"),
             (np.ones((3, 2, 2)), {"groups": ["a", "a"]}, "groups must be distinct"),
+            (np.ones((3, 2, 2)), {"groups": None}, "groups must be a list of labels"),
             (np.ones((3, 2, 2)), {"labels": [1, 1, 2]}, "labels must name each of"),
             (np.ones((3, 2, 2)), {"labels": [1, 2]}, "labels must name each of"),
         ],

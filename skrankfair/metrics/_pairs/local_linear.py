@@ -151,11 +151,7 @@ class QuadraticPairs(LinearPairs):
 
 
 def _columns(
-    powers: dict[tuple[int, int], Array],
-    y: Array,
-    ratio: Array,
-    r: int,
-    degree: int,
+    powers: dict[tuple[int, int], Array], y: Array, ratio: Array, r: int, degree: int
 ) -> Array:
     """Return the columns from sums of powers of u, where the kernel is ``1 - r u``.
 

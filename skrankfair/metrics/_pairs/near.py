@@ -38,12 +38,7 @@ _SAMPLE = 1 << 16
 
 
 def reach(
-    values: Array,
-    start: Array,
-    bound: Array,
-    origin: Array,
-    limits: Array,
-    step: int,
+    values: Array, start: Array, bound: Array, origin: Array, limits: Array, step: int
 ) -> Array:
     """Return the last place from `start` to `bound` whose value is near the origin.
 
