@@ -65,11 +65,11 @@ def _metrics(text: str) -> str | list[str]:
     return text if names == ["all"] else names
 
 
-def _margin(text: str) -> float | dict[str, float]:
-    """Return one margin, or margins by the name of the metric."""
+def margin(text: str) -> float | dict[str, float]:
+    """Return one margin, or margins by metric; errors of `argparse` show this name."""
     if "=" not in text:
         return float(text)
-    margins = (margin.split("=") for margin in text.split(","))
+    margins = (part.split("=") for part in text.split(","))
     return {name.strip(): float(size) for name, size in margins}
 
 
@@ -233,7 +233,7 @@ def _judging() -> Parser:
         "largest difference from fair (of compare: change) that does not matter, such "
         "as 0.02 for two points, or NAME=M,NAME=M by metric: who is shown to be in it?"
     )
-    _add(it, "margin", "M", text, type=_margin)
+    _add(it, "margin", "M", text, type=margin)
     text = "also cross the columns of --by, or show those of --sensitive-features alone"
     it.add_argument("--cross", action="store_true", default=None, help=text)
     text = "add the impact ratios of the four-fifths rule, by category and crossed"

@@ -115,7 +115,7 @@ class TestAudit:
             (["--qid", ""], "no column '' (--qid)"),
             (["--metrics", "auc"], "metrics must be among pairwise_accuracy"),
             (["--confidence-level", "95"], "confidence_level must be"),
-            (["--margin", "small"], "invalid _margin value: 'small'; see"),
+            (["--margin", "small"], "invalid margin value: 'small'; see"),
             (["--threshold", "0,75"], "invalid float value: '0,75'; write 0.75; see"),
             (["--margin", "ndcg=0,2"], "'ndcg=0,2'; write 0.2; see"),
             (["--margin", "0"], "margin must hold 0 inside its bounds"),
