@@ -1917,7 +1917,7 @@ ABOUT = {
         "The best test knows the error of the estimate, and in rankings whether to\n"
         "pool or to let each query count alike; for curves it is the likelihood\n"
         "ratio at the known curve. Its critical value is that of the data sets\n"
-        "without a gap, of which there are 100 to 600 of each design."
+        "without a gap, of which there are 700 of each design."
     ),
 }
 _LISTS = "Queries|Rare groups"
