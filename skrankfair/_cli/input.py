@@ -91,8 +91,9 @@ def read_arguments(
     except ImportError as error:
         raise InputError(f"{path} needs a package to be read: {error}") from None
     except _UNREADABLE as error:
-        coded = "convert it, such as by iconv -f cp1252 -t utf-8"
-        hint = coded if isinstance(error, UnicodeDecodeError) else "see --sep"
+        hint = "see --sep"
+        if isinstance(error, UnicodeDecodeError):
+            hint = "convert it, such as by iconv -f cp1252 -t utf-8"
         raise InputError(
             f"{path} cannot be read as CSV (UTF-8; {hint}), Parquet or Excel: {error}"
         ) from None

@@ -250,7 +250,8 @@ def chosen_metrics(
     chosen: dict[str, AuditMetric] = {}
     for asked in names or ["none"]:
         # A function of `skrankfair.metrics` stands for its name.
-        plain = vars(library).get(getattr(asked, "__name__", ""), library) is asked
+        of_library = getattr(library, getattr(asked, "__name__", ""), None)
+        plain = of_library is not None and of_library is asked
         name = asked.__name__ if plain else asked
         if isinstance(name, str) and name in known:
             chosen[name] = known[name].at(k, threshold)

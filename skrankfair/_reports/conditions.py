@@ -18,7 +18,7 @@ from ..metrics import GroupEstimates
 from ..metrics._disparities import Disparity
 from .catalog import table
 from .findings import DIFFERENCE, VALUE
-from .sections import ReportSection, large_ones, made_section
+from .sections import ReportSection, large_ones, made_section, shares_of_rows
 
 if TYPE_CHECKING:
     from .audit import AuditReport
@@ -157,13 +157,12 @@ def _disparities(
     counted = [
         not of_impact or _has_category(group, bool(sides)) for group in result.groups
     ]
-    # A row of overlapping groups is in several supports.
     most = (report.overlapping and report.n_rows) or np.inf
     for names in sides or [result.groups]:
         side = np.array([g in names for g in result.groups])
         chosen = side & counted
         if of_impact:
-            share = result.support / max(min(result.support[side].sum(), most), 1)
+            share = shares_of_rows(result.support * side, most)
             large = large_ones(chosen & ~np.isnan(result.estimate), share)
             chosen &= ~(result.estimate > result.estimate[large].max(initial=-np.inf))
         part = replace(result, sums=result.sums.of_groups(np.flatnonzero(chosen)))

@@ -327,6 +327,14 @@ def large_ones(known: Array, share: Array) -> Array:
     return large if large.any() else known
 
 
+def shares_of_rows(support: Array, n_rows: float) -> Array:
+    """Return the shares of groups in their rows, each of which counts once.
+
+    A row of overlapping groups is in the support of several.
+    """
+    return np.asarray(support / max(min(support.sum(), n_rows), 1))
+
+
 def _impact_table(
     rates: GroupEstimates, size: int, confidence_level: float, by: str
 ) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
@@ -337,8 +345,7 @@ def _impact_table(
     """
     labels = [group if isinstance(group, tuple) else (group,) for group in rates.groups]
     known = np.array([LABEL not in label for label in labels])
-    # Groups that do not overlap have shares of all their rows.
-    share = rates.support / max(min(rates.support.sum(), size), 1)
+    share = shares_of_rows(rates.support, size)
     large = large_ones(known & ~np.isnan(rates.estimate), share)
     unknown = rates.support[~known].sum()
     said = [note("no_category", count=fmt.count(unknown))] if unknown else []

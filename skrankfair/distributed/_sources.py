@@ -185,9 +185,9 @@ def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
     if isinstance(data, str | os.PathLike):
         data = [data]
     kind = type(data).__module__.partition(".")[0]
-    paths = data if isinstance(data, Sequence) else [None]
-    if all(isinstance(path, str | os.PathLike) for path in paths):
-        return _of_files(connection, paths, folder, plan)
+    listed = isinstance(data, Sequence)
+    if listed and all(isinstance(path, str | os.PathLike) for path in data):
+        return _of_files(connection, data, folder, plan)
     if type(data).__name__ == "LazyFrame":
         try:
             data = data.collect().to_arrow()

@@ -226,9 +226,9 @@ class MadeMetric:
                 f"{', '.join(map(str, data.groups.labels))}."
             )
         size = made[0].size
-        self._check_support(np.array(made))
         table = np.ones((len(made), size + self.metric.counted))
         table[:, :size] = made
+        self._check_support(table[:, :size])
         return QuerySums.of_cells(cells, table)
 
 

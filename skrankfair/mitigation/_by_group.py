@@ -339,7 +339,8 @@ def score_names(estimator: Any, input_features: Any) -> Array:
     check_is_fitted(estimator)
     others = set(metadata_columns(estimator))
     names = names_of_features(estimator, input_features)
-    if not hasattr(estimator, "feature_names_in_"):  # names of numbered columns
+    if not hasattr(estimator, "feature_names_in_"):
+        # The columns are numbered, and those of clusters are not among them.
         units = named_columns(getattr(estimator, "cluster", None))
         names = names[: len(names) - len(others.difference(units))]
     return np.array([name for name in names if name not in others], dtype=object)

@@ -567,8 +567,9 @@ class FairReranker(TransformerMixin, TakesMetadata):
         books = np.zeros((2, len(labels), scores.shape[1]))
         if self.method == "amortized":
             for g, label in enumerate(labels):
-                for book, name in zip(books, ("attention_", "relevance_"), strict=True):
-                    book[g] = getattr(self, name, {}).get(label, 0.0)
+                # Neither is there after a fit for another method.
+                books[0, g] = getattr(self, "attention_", {}).get(label, 0.0)
+                books[1, g] = getattr(self, "relevance_", {}).get(label, 0.0)
             # Queries in the order of their first rows.
             first = np.unique(query, return_index=True)[1]
             query = np.argsort(np.argsort(first))[query]

@@ -213,7 +213,7 @@ class FairnessScorer(BaseScorer):
         FairnessScore
             A float that carries the estimates by group as ``.estimates``.
         """
-        known = dict.fromkeys((*self._score_func.columns_taken, *self._requests))
+        known = self._get_metadata_request().score.requests
         if unknown := set(metadata) - set(known):
             raise ValueError(
                 f"The scorer takes {', '.join(known)} as metadata; got "
@@ -245,22 +245,18 @@ class FairnessScorer(BaseScorer):
         ValueError
             For metadata that the scorer does not take, or an alias that is no name.
         """
+        of_metric = self._score_func.columns_taken
+        known = dict.fromkeys((*of_metric, "sensitive_features", "qid"))
         for name in kwargs:
-            if name not in self._known:
+            if name not in known:
                 raise ValueError(
                     f"{name} is not metadata of the scorer, which takes "
-                    f"{', '.join(self._known)}."
+                    f"{', '.join(known)}."
                 )
         requests = {**self._requests, **kwargs}
         self._request_of(requests)
         self._requests = requests
         return self
-
-    @property
-    def _known(self) -> list[str]:
-        """The metadata of the metric, and those that the estimator may need."""
-        taken = self._score_func.columns_taken
-        return list(dict.fromkeys((*taken, "sensitive_features", "qid")))
 
     def _request_of(self, requests: Mapping[str, Any]) -> MetadataRequest:
         request = MetadataRequest(owner=self)
