@@ -144,6 +144,9 @@ class FairnessConstrained:
         the disparity (positive) or ratio, its standard error (`with_errors`) and, if
         asked for, its confidence bound; and whether all bounds hold. It is that of the
         last search with this rule.
+    cv_results_ : dict
+        Only after a search in which the rule raised: the results, which scikit-learn
+        then does not store.
     """
 
     objective: str
@@ -181,6 +184,15 @@ class FairnessConstrained:
         -------
         int
         """
+        try:
+            return self._choice(cv_results)
+        except ValueError as error:
+            self.cv_results_ = cv_results
+            error.add_note("cv_results_ of the rule in refit= has the scores.")
+            raise
+
+    def _choice(self, cv_results: Mapping[str, Any]) -> int:
+        """Return the index of the chosen candidate, and store the table."""
         objective = _column(cv_results, self.objective)
         _warn_undefined(self.objective, fold_scores(cv_results, self.objective))
         table = {self.objective: objective}
@@ -373,7 +385,10 @@ def fairness_constrained(
     candidates together, take the level ``1 - 0.05 / n``.
 
     The choice needs ``cv_results_`` alone: it works in any number of processes, and
-    ``constraint(search.cv_results_)`` makes it again after the search. The halving
+    ``constraint(search.cv_results_)`` makes it again after the search. scikit-learn
+    calls it after all fits, and has not told it the keys of ``scoring`` before: a wrong
+    one is found only then. The fits are not lost: the rule has the results as its own
+    ``cv_results_``, with which a corrected rule is called. The halving
     searches of scikit-learn ignore a callable ``refit=`` and maximise the score that is
     called "score". They take ``with_errors({"score": ..., "gap": ...})`` and
     ``refit="score"`` (False and True fail there), and then the constraint is called
@@ -389,6 +404,9 @@ def fairness_constrained(
     lower = _checked_bounds(at_least, "at_least", -np.inf)
     if not upper and not lower:
         raise ValueError("at_most or at_least must name a metric; got none.")
+    for key in (objective, *upper, *lower):
+        if not isinstance(key, str):
+            raise ValueError(f"objective and bounds must name metrics; got {key!r}.")
     if both := sorted(set(upper) & set(lower)):
         raise ValueError(
             f"at_most and at_least must name different metrics; both name {both[0]!r}."

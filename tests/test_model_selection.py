@@ -369,9 +369,8 @@ class TestRules:
     def test_ratios_that_are_all_zero_are_the_worst(self):
         """Nothing is above zero that would tell them from disparities."""
         results = make_results([1, 2], [[0, 0], [0, 0]])
-        choose = constrain(0.5, ratio=True, on_infeasible="raise")
         with pytest.raises(ValueError, match=r"\(gap at least 0.5\); candidate 1"):
-            choose(results)
+            constrain(0.5, ratio=True, on_infeasible="raise")(results)
         assert constrain(0.5)(results) == 1
 
     def test_ratios_and_disparities_are_told_apart(self):
@@ -390,9 +389,8 @@ class TestRules:
         with pytest.warns(UserWarning, match=message + " them least, by 0.1"):
             assert choose(results) == 1
         assert not choose.table_["feasible"].any()
-        choose = constrain(0.1, on_infeasible="raise")
         with pytest.raises(ValueError, match=message):
-            choose(results)
+            constrain(0.1, on_infeasible="raise")(results)
 
     def test_undefined_candidates_rank_last(self):
         gap = [[-0.1, NAN], [-0.2, -0.2], [-0.1, -0.1]]
@@ -432,6 +430,7 @@ class TestRules:
         [
             ({}, "at_most or at_least must name a metric; got none"),
             ({"at_most": "gap"}, "at_most must be a dict of metric and bound"),
+            ({"at_most": {1: 0.1}}, "objective and bounds must name metrics; got 1"),
             ({"at_most": {"gap": -0.1}}, r"at_most\['gap'\] must be a number in \[0"),
             ({"at_least": {"gap": NAN}}, r"at_least\['gap'\] must be a number"),
             (
@@ -453,8 +452,10 @@ class TestRules:
             fairness_constrained("quality", at_most={"mpc": 1}),
             fairness_constrained("quality", at_least={"mpc": 1}),
         ):
-            with pytest.raises(ValueError, match=r"in scoring=; it has gap, quality\."):
+            with pytest.raises(ValueError, match=r"it has gap, quality\.") as caught:
                 choose(results)
+            assert choose.cv_results_ is results
+            assert "cv_results_" in caught.value.__notes__[0]
 
     def test_keys_that_begin_alike(self):
         results = make_results([1, 2], [[-0.1, -0.1], [-0.4, -0.4]])
