@@ -13,8 +13,8 @@ from .._inputs.validation import Array, check_number
 from ..model_selection import (
     FairnessConstrained,
     check_negated,
-    fold_scores,
     pareto_front,
+    search_error,
     search_scores,
 )
 from . import _style as draw
@@ -233,27 +233,26 @@ class FairnessTradeoffDisplay:
 
         Notes
         -----
-        A bar is one standard error of the mean over the folds to each side: the
-        sample standard deviation over the root of their number. Folds share training
-        rows, so it is only a rough guide.
+        A bar is one standard error to each side: of scores `with_errors` that of all
+        folds together, as in ``table_`` of the rule; else that of the mean over the
+        folds, their sample standard deviation over the root of their number. Folds
+        share training rows, so it is only a rough guide.
         """
         front = pareto_front(cv_results, [objective, disparity])
-        worth = np.asarray(cv_results[f"mean_test_{objective}"], dtype=float)
-        scores, _ = search_scores(cv_results, disparity)
+        worth, worth_error = _scores(cv_results, objective)
+        scores, error = _scores(cv_results, disparity)
         if not larger_is_fairer:
             check_negated(disparity, scores)
         name = ""
         if chosen is not None:
             check_number(chosen, "chosen", 0, worth.size - 1, integer=True)
             settings = cv_results["params"][chosen].items()
-            name = ", ".join(
-                f"{key.rpartition('__')[2]}={value}" for key, value in settings
-            )
+            name = ", ".join(f"{k.rpartition('__')[2]}={v}" for k, v in settings)
         display = cls(
             worth,
             scores if larger_is_fairer else 0.0 - scores,
-            objective_error=_standard_error(cv_results, objective),
-            disparity_error=_standard_error(cv_results, disparity),
+            objective_error=worth_error,
+            disparity_error=error,
             on_front=front,
             chosen=chosen,
             bound=bound,
@@ -304,9 +303,8 @@ class FairnessTradeoffDisplay:
             grid=None,
         )
         defined = ~(np.isnan(x) | np.isnan(y))
-        front = np.zeros(x.size, dtype=bool)
-        if self.on_front is not None:
-            front = np.asarray(self.on_front, dtype=bool) & defined
+        on_front = False if self.on_front is None else self.on_front
+        front = np.asarray(on_front, dtype=bool) & defined
         chosen = defined & (np.arange(x.size) == self.chosen)
         self._draw_candidates(x, y, defined & ~front & ~chosen, front, chosen)
         # Drawn after the points, which determine the limits of the axes.
@@ -385,8 +383,8 @@ class FairnessTradeoffDisplay:
         ax.set_xlim(low, high)
 
 
-def _standard_error(cv_results: Mapping[str, Any], key: str) -> Array | None:
-    """Return the standard error of the mean over folds; None without two folds."""
-    splits = fold_scores(cv_results, key)
-    n_splits = splits.shape[1]
-    return splits.std(axis=1, ddof=1) / np.sqrt(n_splits) if n_splits > 1 else None
+def _scores(cv_results: Mapping[str, Any], key: str) -> tuple[Array, Array | None]:
+    """Return the scores and their standard errors, which are None without two folds."""
+    scores, weight = search_scores(cv_results, key)
+    several = weight.shape[1] > 1
+    return scores, search_error(cv_results, key, weight)[0] if several else None

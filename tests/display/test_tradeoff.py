@@ -69,10 +69,13 @@ def test_bars_are_one_standard_error_to_each_side():
     along, across = (bars.get_segments()[0] for bars in display.errors_[4:])
     np.testing.assert_allclose(along, [[0.05 - half, 0.8], [0.05 + half, 0.8]])
     np.testing.assert_allclose(across, [[0.05, 0.8 - half], [0.05, 0.8 + half]])
-    one_fold = results()
-    for name in ("ndcg", "gap"):
-        del one_fold[f"split1_test_{name}"]
+    one_fold = {k: v for k, v in results().items() if not k.startswith("split1")}
     assert draw(one_fold).errors_ == []
+    combined = results()
+    for of in ("mean", "split0", "split1"):
+        names = f"{of}_test_gap_standard_error", f"{of}_test_gap_df"
+        combined |= dict.fromkeys(names, [2] * 4)
+    np.testing.assert_allclose(draw(combined).disparity_error, np.sqrt(2))
 
 
 class TestBound:
