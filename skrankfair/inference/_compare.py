@@ -197,8 +197,8 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     Raises
     ------
     ValueError
-        If the metrics, options, strata or units of the errors differ, if a result is a
-        comparison already, or noise alone makes the estimates of two samples differ
+        If the metrics, options, strata or units of the errors differ, if a result
+        compares replicates, or noise alone makes the estimates of two samples differ
         (`calibration_error`), or a curve is fitted.
 
     Warns
@@ -247,11 +247,10 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     why = a.metric.not_paired or a.metric.not_compared
     if why is not None:
         raise ValueError(f"Two samples have no comparison in {a.name}: {why}")
-    sums = a.sums, b.sums
-    if any(isinstance(x, ResampledSums) or not x.adds_up for x in sums):
+    if any(isinstance(x, ResampledSums) or not x.adds_up for x in (a.sums, b.sums)):
         raise ValueError(
-            f"Two samples have no comparison in {a.name}, which fits a curve or is a "
-            "comparison already."
+            f"Two samples have no comparison in {a.name}, which fits a curve or "
+            "compares replicates."
         )
     if a.variance != b.variance:
         raise ValueError(
@@ -259,4 +258,5 @@ def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
             "compared; pass the same variance= to both."
         )
     both = a.sums.as_independent(b.sums)
-    return warn_undefined(_difference(a, b, both, independent=True))
+    difference = _difference(a, b, both, independent=True)
+    return warn_undefined(difference, f"{a.metric.unit} in each sample")

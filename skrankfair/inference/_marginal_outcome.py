@@ -541,9 +541,8 @@ def marginal_outcome_test(
             "there, none of them the threshold (for a few levels take the last that is "
             f"accepted), in: {names}."
         )
-    elif result.contrasts and np.isnan(result.pvalue) and present.all():
-        warn_user(
-            "marginal_outcome_test has no p-value (NaN): the outcomes near the "
-            "threshold are too few, or too much alike, to be compared."
-        )
+    elif np.isnan(result.pvalue) and present.all():
+        alike = "outcomes near the threshold are too few, or too much alike"
+        why = alike if result.contrasts else "there is only one group"
+        warn_user(f"marginal_outcome_test has no p-value (NaN): {why}.")
     return result
