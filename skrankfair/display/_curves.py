@@ -178,9 +178,8 @@ class MonitorDisplay:
         self.margin_ = None
         if margin is not None:
             shade: dict[str, Any] = {"color": draw.WITHIN, "alpha": 0.1, "lw": 0}
-            self.margin_ = ax.axhspan(
-                -margin, margin, zorder=0, label="margin", **shade
-            )
+            shade |= {"zorder": 0, "label": "margin"}
+            self.margin_ = ax.axhspan(-margin, margin, **shade)
         draw.mark(ax, 0)
         self.lines_, self.bands_ = draw.curves(
             ax, [*tables], days, gap, low, high, numbers=numbers
@@ -343,8 +342,9 @@ class PowerCurveDisplay:
         draw.frame(ax, "clusters", "power")
         ax.set_xscale("log")
         ax.set_ylim(0, 1.02)
+        thin = draw.thick(1)
         dots = {"linestyle": ":", "label": f"power {_PROMISED:g}"}
-        notes: list[Any] = [draw.mark(ax, _PROMISED, linewidth=draw.thick(1), **dots)]
+        notes: list[Any] = [draw.mark(ax, _PROMISED, linewidth=thin, **dots)]
         several, n_gaps = len(curve.groups) > 1, len(curve.gaps)
         self.lines_: list[Any] = []
         for i, group in enumerate(curve.groups):
@@ -358,9 +358,7 @@ class PowerCurveDisplay:
         self.pilot_line_ = None
         if np.isfinite(curve.pilot):
             dashes = {"linestyle": "--", "label": "pilot"}
-            self.pilot_line_ = draw.mark(
-                ax, curve.pilot, "x", linewidth=draw.thick(1), **dashes
-            )
+            self.pilot_line_ = draw.mark(ax, curve.pilot, "x", linewidth=thin, **dashes)
             notes.append(self.pilot_line_)
         handles = self.lines_
         if several and n_gaps > 1:

@@ -245,15 +245,16 @@ class GroupEstimatesDisplay:
         sides = self._sides(estimate)
         ax = self.ax_ = draw.axes_for(ax, len(self.groups))
         self.figure_ = ax.figure
-        labels = list(self.groups)
+        labels = [label(name, draw.LONGEST) for name in self.groups]
         if counts and self.support is not None:
             numbers = zip(labels, np.asarray(self.support), strict=True)
-            labels = [f"{label(name)} ({count(number)})" for name, number in numbers]
+            labels = [f"{name} ({count(number)})" for name, number in numbers]
         self.fair_line_ = draw.row_frame(
             ax,
             [labels[i] for i in order.tolist()],
             self.name if xlabel is None else xlabel,
             self.fair_value,
+            longest=_LONGEST_ROW,
         )
         looks = self._looks()
         of_rows = [looks[side] for side in sides[order].tolist()]

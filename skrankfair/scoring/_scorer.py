@@ -176,12 +176,8 @@ class FairnessScorer(BaseScorer):
     def __repr__(self) -> str:
         """Return the calls that make the scorer."""
         function: ScoreFunction = self._score_func
-        shown = {
-            name: getattr(spec, "__name__", "a function")
-            if callable(spec)
-            else repr(spec)
-            for name, spec in function.columns.items()
-        }
+        columns = function.columns.items()
+        shown = {name: getattr(spec, "__name__", repr(spec)) for name, spec in columns}
         options: tuple[tuple[str, Any, Any], ...] = (
             ("disparity", function.disparity, None),
             ("on_undefined", function.on_undefined, "warn"),
@@ -595,14 +591,13 @@ class ScorersWithErrors(MultimetricScorer):
 
     def __init__(self, scorers: Mapping[str, Any]) -> None:
         super().__init__(scorers={name: copy(s) for name, s in scorers.items()})
-        for name in scorers:
+        for name, scorer in self._scorers.items():
             columns = re.compile(rf"{re.escape(name)}_({_COLUMN_ENDS})", re.DOTALL)
             for other in filter(columns.fullmatch, scorers):
                 raise ValueError(
                     f"scorers must not have both the names {name!r} and {other!r}, "
                     "with which columns of the former in cv_results_ begin."
                 )
-        for scorer in self._scorers.values():
             if isinstance(scorer, FairnessScorer):
                 scorer.keeps_estimates = True
 

@@ -91,10 +91,10 @@ class TestFromEstimates:
 
 class TestPlot:
     def test_labels_have_counts_if_asked_for(self):
-        groups = ["f"] * 1500 + ["m"] * 20
+        groups = ["f" * 99] * 1500 + ["m"] * 20
         rate = metrics.selection_rate(None, [0, 1] * 760, sensitive_features=groups)
-        labels = rate.plot(counts=True, sort=None).ax_.get_yticklabels()
-        assert [text.get_text() for text in labels] == ["f (1,500)", "m (20)"]
+        names = labels(rate.plot(counts=True, sort=None))
+        assert [name.partition(" ")[2] for name in names] == ["(1,500)", "(20)"]
 
     def test_sorts_by_estimate_with_missing_last(self):
         assert labels(drawn(sort="estimate")) == ["b", "d", "a", "c"]
@@ -142,8 +142,7 @@ class TestPlot:
 
     def test_height_follows_the_groups(self):
         heights = [forest(range(n)).plot().figure_.get_figheight() for n in (1, 2, 40)]
-        assert heights[2] > 4 * heights[1]
-        assert heights[0] == heights[1]
+        assert heights[0] == heights[1] < heights[2] / 4
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -176,9 +175,8 @@ def test_marginal_outcomes_are_the_numbers_of_the_test():
 def _test():
     ranked = columns(n_queries=2000, labels="ab")
     low = ranked["sensitive_features"] == "a"
-    return outcome_inequality_test(
-        **{**ranked, "y_score": ranked["y_score"] - 2.0 * low}
-    )
+    ranked["y_score"] = ranked["y_score"] - 2.0 * low
+    return outcome_inequality_test(**ranked)
 
 
 class TestOutcomeInequality:
