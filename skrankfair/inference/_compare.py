@@ -176,9 +176,9 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
 def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     """Compare two independent samples by one metric, as ``a - b`` by group.
 
-    Such as this week and the last, or two markets: the data of one tell nothing of
-    those of the other. For two models on the same data `compare` is the right one,
-    whose intervals are much narrower.
+    For example of this week and the last, or of two markets: the data of one sample
+    must be independent of those of the other. For two models on the same data `compare`
+    is the right one, whose intervals are much narrower.
 
     Parameters
     ----------

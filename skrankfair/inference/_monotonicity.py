@@ -271,8 +271,8 @@ def monotonicity_test(
     Parameters
     ----------
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties a count at a position is
+        its mean over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.

@@ -321,8 +321,9 @@ def exposure(
 
     Notes
     -----
-    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
-    clusters with data of the group, θ_(-q) the estimate without cluster q.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over all
+    clusters, θ_(-q) the estimate without cluster q and Q the number of clusters with
+    items of the group.
 
     References
     ----------
@@ -445,8 +446,9 @@ def exposure_gap(
 
     Notes
     -----
-    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
-    clusters with data of the group, θ_(-q) the estimate without cluster q.
+    The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over all
+    clusters, θ_(-q) the estimate without cluster q and Q the number of clusters with
+    items of the group.
 
     The items of a small group may be at the top, or not, by chance. Where few items
     make most of its error, the variance is at least that of groups assigned to the

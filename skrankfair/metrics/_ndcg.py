@@ -407,10 +407,10 @@ def boost_value(
     of groups have no p-values.
 
     The differences of queries are one table, so errors are those of paired values: the
-    variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
-    clusters with data of the group, θ_(-q) the estimate without cluster q. Where all
-    queries have items of the group they are those of `skrankfair.inference.compare` for
-    the `ndcg` of both rankings.
+    variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over all clusters,
+    θ_(-q) the estimate without cluster q and Q the number of clusters with items of the
+    group. Where all queries have items of the group they are those of
+    `skrankfair.inference.compare` for the `ndcg` of both rankings.
 
     References
     ----------
