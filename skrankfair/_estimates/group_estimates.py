@@ -816,8 +816,8 @@ class GroupEstimates(AddsUp, PilotData):
     def disparity(self, kind: str | None = None) -> float:
         """Return one number for all groups: how far they are from fair.
 
-        Being a maximum it has no delta-method interval: see `disparity_bound`, and
-        `contrasts` for the differences behind it.
+        Being a maximum it has no standard error: see `disparity_bound` for an interval,
+        and `contrasts` for the differences behind it.
 
         Parameters
         ----------
