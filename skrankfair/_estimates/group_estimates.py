@@ -549,7 +549,8 @@ class GroupEstimates(AddsUp, PilotData):
         residuals are divided by one minus the leverage. The draws have a fixed seed and
         do not depend on the order of the data, the labels of clusters, or the number of
         parts. Means that are to reckon with rare events (see `confidence_interval`)
-        keep Student's t, as no sign of a cluster that lacks an event shows it.
+        keep Student's t, since signs of clusters without an event cannot show what one
+        would add.
 
         References
         ----------

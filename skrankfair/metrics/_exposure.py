@@ -461,7 +461,8 @@ def exposure_gap(
 
     Where rows without an outcome or ranks of `position` are left out, exposure is that
     of the other rows at their places, and the ranking by relevance is one of these rows
-    among the places that they hold.
+    among the places that they hold. In a tied block that has lost rows each of these
+    places is worth the mean of the block.
 
     References
     ----------

@@ -281,7 +281,8 @@ def ndcg(
     clusters with data of the group, θ_(-q) the estimate without cluster q.
 
     The ideal ranking sorts the rows that have an outcome among the places that they
-    hold, where other rows or ranks of `position` are left out.
+    hold, where other rows or ranks of `position` are left out. In a tied block that has
+    lost rows each of these places is worth the mean of the block.
 
     References
     ----------
