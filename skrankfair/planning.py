@@ -244,12 +244,12 @@ def plan_rates(
     clusters it is ``p (1 - p) (1 + (m - 1) ρ) / (Q π m)``, with the usual design effect
     (Kish 1965).
 
-    Of two rates that differ, the test takes its error where they are alike, which is
-    another than that of the rates: its critical value is as many times larger. The test
-    is that of results, whose intervals of rates are symmetric on the logit scale. These
-    times are those of many rows: for a rate below 1% or above 99% the plan has two to
-    three times the rows that suffice. With fewer than twelve clusters of a group it
-    keeps 60% to 77% of a promised 80%.
+    Where the two rates differ, the test takes the standard error that equal rates would
+    have, and the plan multiplies the critical value by the ratio of this error to that
+    of the estimate. The test is that of results, whose intervals of rates are symmetric
+    on the logit scale. The ratio is that of many rows: for a rate below 1% or above 99%
+    the plan has two to three times the rows that suffice. With fewer than twelve
+    clusters of a group it keeps 60% to 77% of a promised 80%.
 
     References
     ----------

@@ -549,7 +549,8 @@ class GroupEstimates(AddsUp, PilotData):
         residuals are divided by one minus the leverage. The draws have a fixed seed and
         do not depend on the order of the data, the labels of clusters, or the number of
         parts. Means that are to reckon with rare events (see `confidence_interval`)
-        keep Student's t, as no sign of a cluster that lacks an event shows it.
+        keep Student's t, since signs of clusters without an event cannot show what one
+        would add.
 
         References
         ----------
@@ -816,8 +817,8 @@ class GroupEstimates(AddsUp, PilotData):
     def disparity(self, kind: str | None = None) -> float:
         """Return one number for all groups: how far they are from fair.
 
-        Being a maximum it has no delta-method interval: see `disparity_bound`, and
-        `contrasts` for the differences behind it.
+        Being a maximum it has no standard error: see `disparity_bound` for an interval,
+        and `contrasts` for the differences behind it.
 
         Parameters
         ----------

@@ -182,7 +182,7 @@ class AuditReport(exports.Formats):
 
     @property
     def settings(self) -> tuple[Any, ...]:
-        """What the findings depend on beside the results."""
+        """What the findings depend on in addition to the results."""
         tests = self.confidence_level, self.correction, dict(self.margin)
         return *tests, self.task, self.favorable
 

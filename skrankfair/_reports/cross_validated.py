@@ -98,9 +98,9 @@ def audit_cv(
         columns of `cluster` are users and the items that recur among them. Where X has
         such a column and `cluster` does not, a note says so.
     cv : int, splitter, iterable of splits or None, default=None
-        An integer means so many folds (None five) of whole clusters or queries (of
-        users) if there are any, shuffled, always in the same way, each with its share
-        of every group, and of both classes of a classifier. Else as in
+        An integer is the number of folds (None means five) of whole clusters or queries
+        (of users) if there are any, shuffled, always in the same way, each with its
+        share of every group, and of both classes of a classifier. Else as in
         `cross_validate`; splits may be given as numbers of rows or masks.
     groups : str, callable or array-like of shape (n_samples,), default=None
         Groups for the splitter: a column of X, a function of X or the values. None with

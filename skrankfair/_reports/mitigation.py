@@ -417,18 +417,18 @@ def mitigation_report(
     Notes
     -----
     A disparity is signed: it is the group's value minus the fair value, or minus the
-    value of the rest. So its change is a smooth function of sums and has a delta-method
-    interval. It is "closer to fair" or "further from fair" where the change and the sum
-    of both signed distances from fair are beyond chance, by Holm's method over the
-    metrics and their groups: only then is it shown that its absolute value has changed.
-    The sum is tested on the side of the verdict, so that each of the two verdicts is
-    false with at most one minus the confidence level. Where the change alone is beyond
-    chance, one cannot tell whether it is closer. There is "no verdict" where the change
-    or its error is undefined. Metrics that an audit does not test, such as losses by
-    group, are no disparities; the two audits have them.
-    AUC is the pairwise accuracy of one list of all rows, for two outcomes. The
-    logarithmic loss is for probabilities; other scores, and decisions before or after,
-    have their mean squared error instead.
+    value of the rest. So its change is a smooth function of sums, and its interval is
+    that of `skrankfair.inference.compare`. It is "closer to fair" or "further from
+    fair" where the change and the sum of both signed distances from fair are beyond
+    chance, by Holm's method over the metrics and their groups: only then is it shown
+    that its absolute value has changed. The sum is tested on the side of the verdict,
+    so that each of the two verdicts is false with at most one minus the confidence
+    level. Where the change alone is beyond chance, one cannot tell whether it is
+    closer. There is "no verdict" where the change or its error is undefined. Metrics
+    that an audit does not test, such as losses by group, are no disparities; the two
+    audits have them. AUC is the pairwise accuracy of one list of all rows, for two
+    outcomes. The logarithmic loss is for probabilities; other scores, and decisions
+    before or after, have their mean squared error instead.
 
     References
     ----------

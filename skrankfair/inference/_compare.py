@@ -121,13 +121,13 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     Notes
     -----
     The two tables of sums are put side by side, and the difference is one more smooth
-    function of their totals: the covariance of the two results comes with the delta
-    method, and the bootstrap resamples both at once. For ``variance="item"`` the
-    covariance is DeLong's, which leaves out each item for both. Of results after
-    ``compact(n_replicates=...)`` the covariance is that of their replicates, in which
-    every cluster counts as often for both, and degrees of freedom are those of `a`.
-    Rare events of other groups, which a small group may lack, make tests and intervals
-    of means and rates of rows wider: see the notes of
+    function of their totals. Its variance is the jackknife's over clusters, each of
+    which is left out of both results at once, and the bootstrap resamples both at once.
+    For ``variance="item"`` it is DeLong's, which leaves out each item for both. Of
+    results after ``compact(n_replicates=...)`` the covariance is that of their
+    replicates, in which every cluster counts as often for both, and degrees of freedom
+    are those of `a`. Rare events of other groups, which a small group may lack, make
+    tests and intervals of means and rates of rows wider: see the notes of
     `GroupEstimates.confidence_interval`.
 
     References
@@ -176,9 +176,9 @@ def compare(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
 def compare_independent(a: GroupEstimates, b: GroupEstimates) -> GroupEstimates:
     """Compare two independent samples by one metric, as ``a - b`` by group.
 
-    Such as this week and the last, or two markets: the data of one tell nothing of
-    those of the other. For two models on the same data `compare` is the right one,
-    whose intervals are much narrower.
+    For example of this week and the last, or of two markets: the data of one sample
+    must be independent of those of the other. For two models on the same data `compare`
+    is the right one, whose intervals are much narrower.
 
     Parameters
     ----------

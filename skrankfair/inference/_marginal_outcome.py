@@ -361,13 +361,14 @@ def marginal_outcome_test(
         the bias (robust bias correction). "constant": their weighted mean, as in the
         paper; it looks on average a distance of order ``h`` above the threshold.
     bandwidth : {"mse", "undersmooth", "rule_of_thumb", "cv"} or float, default="mse"
-        One for all groups, in units of the score. "mse": that of the least mean squared
-        error of a line at the threshold, for each group from a cubic through its
-        outcomes, but so wide that its value rests on ten effective rows, if there are
-        so many; the larger of two groups counts, the median over contrasts is taken,
-        and 1.5 times as much, since the line is corrected for its curvature. Another
-        rule (see `skrankfair.smoothing.nadaraya_watson`) is applied to all rows above
-        the threshold, and multiplied by 1.62 for a line, which needs more of them.
+        One for all groups, in units of the score. "mse": for each group that of the
+        least mean squared error of a line at the threshold, from a cubic through its
+        outcomes, but wide enough for ten effective rows if the group has them; the
+        bandwidth is 1.5 times the larger one of the two groups of a contrast (or the
+        median of these over contrasts), since the line is corrected for its curvature.
+        Another rule (see `skrankfair.smoothing.nadaraya_watson`) is applied to all rows
+        above the threshold, and multiplied by 1.62 for a line, which needs more of
+        them.
     kernel : {"gaussian", "epanechnikov", "tricube", "uniform", "gaussian4", \
             "flat_top"}, default="epanechnikov"
         Weight of a row by its distance in the score. "gaussian4" and "flat_top" have
@@ -423,13 +424,14 @@ def marginal_outcome_test(
     cluster-robust, and at least that of independent rows which have the same mean
     outcome in all groups, ``p (1 - p) Σ l²``, where there are two outcomes: a few alike
     outcomes are not taken for certainty. Values and intervals of outcomes in [0, 1]
-    stay there (Clopper and Pearson's; the number is what the standard error is worth,
-    and of clusters its geometric mean with that of effective ones, ``1 / Σ_m l_m²``).
-    One or two distinct scores above the threshold tell no value at it: of scores with a
-    few levels take the last level that is accepted for the threshold.
-    Differences have Student's t with Welch's degrees of freedom from these numbers less
-    one; a group with fewer than five has no value, and with two outcomes of a common
-    share p the number times p (1 - p) must be at least one for a p-value.
+    stay there (Clopper and Pearson's for the number of independent rows that would have
+    the same standard error, or, if it is smaller, for the geometric mean of this number
+    and that of effective clusters, ``1 / Σ_m l_m²``). One or two distinct scores above
+    the threshold do not determine a value at it: where scores have few levels, take the
+    last level that is accepted as the threshold. Differences have Student's t with
+    Welch's degrees of freedom from these numbers minus one; a group with fewer than
+    five has no value, and with two outcomes of a common share p the number times p (1 -
+    p) must be at least one for a p-value.
 
     Only rows near the threshold count, and a gap may change with the score, so that the
     test needs many rows. With uniform scores, half of n rows accepted, and two groups
@@ -440,8 +442,8 @@ def marginal_outcome_test(
     where curves cross at the threshold, which is fair there: `predictive_parity_test`
     compares all scores.
 
-    The curves must be smooth above the threshold. Of a group whose outcome rises from
-    it with infinite slope, as ``0.3 + 0.5 sqrt(u)`` does, beside one whose curve is
+    The curves must be smooth above the threshold. Where the outcome of one group rises
+    from it with infinite slope, as ``0.3 + 0.5 sqrt(u)`` does, and that of the other is
     flat, fair data sets were rejected in 14% (n = 2,000) and 33% (8,000). Real outcomes
     whose tail is longer in one group are another exception, since its mean seems low
     where the rare large outcomes are missing: lognormal outcomes with equal means were

@@ -271,8 +271,8 @@ def monotonicity_test(
     Parameters
     ----------
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties a count at a position is
+        its mean over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d)
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -337,11 +337,11 @@ def monotonicity_test(
     rankings may depend on each other, so the statistic has no chi-square distribution:
     with independent rankings the chi-square version hardly ever rejects, and with
     dependent ones it rejects too often. The bootstrap draws whole clusters, shifts
-    their mean shares to the model, fits again, and compares the statistics with the
-    expected counts held. The model is the fit, with neighbouring levels merged that
-    differ by less than ``sqrt(ln Q)`` standard errors, with Q clusters: noise bends
-    the fit where the truth is flat, which is the null hypothesis that is hardest to
-    tell from its alternatives. A flat model has no direction, so resamples choose
+    their mean shares to the model, fits again, and takes the expected counts of the
+    statistics from the model. The model is the fit, with neighbouring levels merged
+    that differ by less than ``sqrt(ln Q)`` standard errors, with Q clusters: noise
+    bends the fit where the truth is flat, which is the null hypothesis that is hardest
+    to tell from its alternatives. A flat model has no direction, so resamples choose
     theirs (for "auto"); another keeps its own. Where the truth is steep the test
     rejects less often than its level.
 

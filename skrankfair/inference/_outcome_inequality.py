@@ -389,17 +389,17 @@ def outcome_inequality_test(
     probability, with the effective number of clusters (by their queries) minus one as
     degrees of freedom. Moments with fewer than two clusters behind them are not tested.
 
-    Only a bias that outweighs the distance of neighbours makes a moment negative, and
-    few tests have less power. Of queries of eight items with uniform qualities, which
-    are 0.11 apart on average, a group of half of the items whose scores are too low by
-    0.2 is found in 13% of data sets of 100 queries, 49% of 400 and 99% of 1,600; by
-    0.3 in 46% of 100 and 96% or more of 400; by 0.1 never. A comparison of the outcomes
-    at equal scores finds all of them. Fair rankings are rejected in 0% to 5%, but for
-    real outcomes whose tail is longer in one group: where its rare large outcomes are
-    missing, its moments are below 0 and seem certain. Lognormal outcomes with equal
-    means were rejected in 17% (30% of the items with σ = 1, the others with 0.5; 250
-    queries of eight) and in 50% (1.5 and 0.5; 100 queries), and in 1% with σ = 1.5 in
-    both groups.
+    Only a bias that outweighs the distance of neighbours makes a moment negative, so
+    that the test has little power. Of queries of eight items with uniform qualities,
+    which are 0.11 apart on average, a group of half of the items whose scores are too
+    low by 0.2 is found in 13% of data sets of 100 queries, 49% of 400 and 99% of 1,600;
+    by 0.3 in 46% of 100 and 96% or more of 400; by 0.1 never. A comparison of the
+    outcomes at equal scores finds all of them. Fair rankings are rejected in 0% to 5%,
+    but for real outcomes whose tail is longer in one group: where its rare large
+    outcomes are missing, its moments are below 0 and seem certain. Lognormal outcomes
+    with equal means were rejected in 17% (30% of the items with σ = 1, the others with
+    0.5; 250 queries of eight) and in 50% (1.5 and 0.5; 100 queries), and in 1% with σ =
+    1.5 in both groups.
 
     Tied scores have every order with equal chance: a moment is its mean over the
     orders. A query that is shorter than a position adds 0.

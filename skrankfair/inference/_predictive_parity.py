@@ -424,12 +424,12 @@ def predictive_parity_test(
     group by kernel smoothing in which every cluster of dependent rows has weight one,
     and compared on a grid of scores: predictive parity (sufficiency) says that the
     curves are one. Where the curve of a group is higher its scores are too low. Points
-    where one of two groups has too little data to be told apart are left out, and
-    counted. Beside the curves, which show any difference and where it is, the level and
-    the slope of the difference are tested over all scores: that finds more of what is
-    small and everywhere. ``pvalue`` is that of both, by Bonferroni's method. Groups
-    without common scores have no curves to compare: `score_order_test` tests their
-    order instead.
+    where one of two groups has too little data to be compared are left out, and
+    counted. In addition to the curves, which show any difference and where it is, the
+    level and the slope of the difference are tested over all scores: that finds more of
+    what is small and everywhere. ``pvalue`` is that of both, by Bonferroni's method.
+    Groups without common scores have no curves to compare: `score_order_test` tests
+    their order instead.
 
     Parameters
     ----------
@@ -449,11 +449,11 @@ def predictive_parity_test(
         of all scores if no two groups have common ones.
     bandwidth : {"undersmooth", "rule_of_thumb", "cv"} or float, default="undersmooth"
         One for all groups, in units of the score. A rule (see
-        `skrankfair.smoothing.nadaraya_watson`) is applied to each group; the larger of
-        two groups counts, the median over contrasts is taken, and 1.35 times as much.
-        Up to 50 distinct scores with at least five clusters each are not smoothed: the
-        means at each score are compared. For `curve="nadaraya_watson"` the rule is
-        applied to all rows, as in the paper.
+        `skrankfair.smoothing.nadaraya_watson`) is applied to each group; the bandwidth
+        is 1.35 times the larger one of the two groups of a contrast, or the median of
+        these over contrasts. Up to 50 distinct scores, with at least five clusters per
+        score on average, are not smoothed: the means at each score are compared. For
+        `curve="nadaraya_watson"` the rule is applied to all rows, as in the paper.
     curve : {"local_quadratic", "nadaraya_watson"}, default="local_quadratic"
         "local_quadratic": a quadratic in the score is fitted in the window of each
         point. A difference is the coefficient of the group in a fit to both groups, so
@@ -562,8 +562,9 @@ def predictive_parity_test(
     outcomes of shares p and 1 - p, that number times p (1 - p) is at least one.
 
     The curves are local quadratic fits to one group each, inside the range of the
-    outcomes. Where these are in [0, 1] the bands are Clopper and Pearson's of what the
-    standard error is worth, and of clusters of its geometric mean with their number.
+    outcomes. Where these are in [0, 1] the bands are Clopper and Pearson's for the
+    number of independent rows that would have the same standard error, or, if it is
+    smaller, for the geometric mean of this number and that of effective clusters.
     ``curve="nadaraya_watson"`` has ``f_g(s) = Σ_m A_m / Σ_m B_m``, ``A_m = 1/n_m Σ_i
     Y_mi K(u)`` and B_m the same without Y. With ``ψ_m = sqrt(M / (M - 1)) (A_m - f B_m)
     / Σ B`` for the M clusters of a group, the covariance of two curves is ``Σ_m ψ_m

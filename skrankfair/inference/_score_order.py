@@ -225,9 +225,9 @@ def score_order_test(
         Independent units, such as the person that a row is about. None makes each row
         its own unit. A cluster may have rows of several groups.
     n_bins : int, default=4
-        The scores of each group are cut into so many parts of equal weight, at most 20,
-        and fewer where a part would have fewer than five clusters. More parts find what
-        is narrow, and less of what is wide.
+        Number of parts of equal weight into which the scores of each group are cut, at
+        most 20; it is smaller where a part would have fewer than five clusters. More
+        parts find what is narrow, and less of what is wide.
     cluster_weight : {"cluster", "row"}, default="cluster"
         Whether every cluster has weight one in the curve of a group, or every row.
         The curve is that of the means of its ranges.

@@ -571,10 +571,10 @@ def calibration_error(
     of the intervals of the groups. `skrankfair.inference.compare` compares two scores
     by all methods but "sweep", whose numbers of bins differ by chance. The sharper of
     the two has less noise, which is not taken off: with bins of equal mass, calibrated
-    scores with an AUC of 0.95 and 0.71 were told apart at 5% in 7% to 15% of data sets
-    of 1,000 and of 5,000 rows, with 0.99 and 0.72 in 25% to 31% (curves: 40% of the
-    larger ones). With ten given edges it was 2% at most. Scores as sharp as each other,
-    such as those before and after a calibration, have no such trouble.
+    scores with an AUC of 0.95 and 0.71 were found to differ at 5% in 7% to 15% of data
+    sets of 1,000 and of 5,000 rows, with 0.99 and 0.72 in 25% to 31% (curves: 40% of
+    the larger ones). With ten given edges it was 2% at most. Scores as sharp as each
+    other, such as those before and after a calibration, have no such trouble.
 
     Results add up only for "binned" with given edges. With the curve of all rows the
     sum of "smooth" would too, but not its errors, in which each row moves the curve at

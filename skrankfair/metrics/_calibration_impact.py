@@ -338,7 +338,7 @@ def positive_rate_shift(
     Where the scores of a group span little more than the errors of its curve, noise
     moves most decisions, and errors are wide: nothing can tell a shift from it. Of
     calibrated scores between 0.10 and 0.25 and the threshold 0.18 tests rejected 0% to
-    1% of data sets (80 and 200 rows of a group, beside nine times as many), and
+    1% of data sets (groups of 80 and of 200 rows, and nine times as many others), and
     percentiles missed in as few.
 
     A group that by chance has none of its few expected events would seem certain, and

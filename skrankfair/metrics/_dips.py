@@ -169,9 +169,10 @@ def dips(
     that are below j not in a. Items of equal score are in random order, and the sum is
     its expectation. It is largest in the ranking that has all other items above those
     of a, the least relevant first; with ``comparison="all"`` in the ranking by
-    increasing relevance. The paper leaves the divisor open. Where rows
-    without an outcome or ranks of `position` are left out, that ranking is one of the
-    other rows among the places that they hold.
+    increasing relevance. The paper leaves the divisor open. Where rows without an
+    outcome or ranks of `position` are left out, that ranking is one of the other rows
+    among the places that they hold. In a tied block that has lost rows each of these
+    places is worth the mean of the block.
 
     By default fairness is equality, and `GroupEstimates.test` and the p-values compare
     the group with the rest. With other options there is no test, and no p-value of a

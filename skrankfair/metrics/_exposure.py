@@ -322,7 +322,8 @@ def exposure(
     Notes
     -----
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over all
-    clusters, of which Q have items of the group, θ_(-q) the estimate without cluster q.
+    clusters, θ_(-q) the estimate without cluster q and Q the number of clusters with
+    items of the group.
 
     References
     ----------
@@ -446,7 +447,8 @@ def exposure_gap(
     Notes
     -----
     The variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over all
-    clusters, of which Q have items of the group, θ_(-q) the estimate without cluster q.
+    clusters, θ_(-q) the estimate without cluster q and Q the number of clusters with
+    items of the group.
 
     The items of a small group may be at the top, or not, by chance. Where few items
     make most of its error, the variance is at least that of groups assigned to the
@@ -459,7 +461,8 @@ def exposure_gap(
 
     Where rows without an outcome or ranks of `position` are left out, exposure is that
     of the other rows at their places, and the ranking by relevance is one of these rows
-    among the places that they hold.
+    among the places that they hold. In a tied block that has lost rows each of these
+    places is worth the mean of the block.
 
     References
     ----------

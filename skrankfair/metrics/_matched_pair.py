@@ -334,13 +334,13 @@ def matched_pair_calibration(
 ) -> GroupEstimates:
     """Outcome of a group's items minus that of others scored a little higher.
 
-    For group a, the mean of ``y_i - y_j`` over pairs of one query with i in a, j not
-    in a, and ``0 <= s_j - s_i <= epsilon``. The ranker was nearly indifferent between
-    the two, so a fair score leaves no difference: the fair value is 0, and a positive
-    value says that the group is undervalued. As the other item scored a little higher,
-    a slope of the outcome over the score adds a term, which is reported next to the
-    estimate, and which tests subtract (see Notes). Pairs are never listed, so memory is
-    linear in the number of rows even for one query of a million items.
+    For group a, the mean of ``y_i - y_j`` over pairs of one query with i in a, j not in
+    a, and ``0 <= s_j - s_i <= epsilon``. The ranker was nearly indifferent between the
+    two, so a fair score leaves no difference: the fair value is 0, and a positive value
+    says that the group is undervalued. As the other item scored a little higher, a
+    slope of the outcome over the score adds a term, which is reported next to the
+    estimate, and which tests subtract (see Notes). Pairs are never written out, so
+    memory is linear in the number of rows even for one query of a million items.
 
     Parameters
     ----------
@@ -387,9 +387,9 @@ def matched_pair_calibration(
     covariates : array-like of shape (n,) or (n, d), or None, default=None
         Other scores or features of the items, such as the logarithm of the price, in
         units in which `epsilon` is close: the items of a pair differ by at most
-        `epsilon` in the score and in each of them (§6). `epsilon` must be a number,
-        and either item may be above (so `direction` is "both"), tied items in the order
-        of the rows. These pairs are listed: memory is linear in their number.
+        `epsilon` in the score and in each of them (§6). `epsilon` must be a number, and
+        either item may be above (so `direction` is "both"), tied items in the order of
+        the rows. These pairs are written out: memory is linear in their number.
     estimator : {"mean", "local_linear", "local_quadratic"}, default="mean"
         "mean" averages over the pairs within `epsilon`. "local_linear" regresses
         ``y_i - y_j`` on ``s_j - s_i`` with the triangular kernel of bandwidth
@@ -479,13 +479,13 @@ def matched_pair_calibration(
     are of the estimate without it, which ``as_gap()`` returns with intervals. It is
     NaN where no group has two items of unequal scores within the threshold.
 
-    With a `position_weight` the metric is taken at each rank of the lower item, and
-    averaged with these weights over the ranks that have pairs (§4.1.2). A tied item is
-    at each rank of its block with the same probability. None pools the pairs of all
-    ranks. Ranks have a few pairs each, and one list has one item at each, so the
-    standard error needs several queries. With `position` the neighbours are those that
-    were shown next to each other, and the rank of a pair is that of its item with the
-    lower score, or of the group's if they are tied; epsilon is still of the scores.
+    With a `position_weight` the metric is taken at each rank of the lower item (of the
+    group's item if the two are tied), and averaged with these weights over the ranks
+    that have pairs (§4.1.2). A tied item is at each rank of its block with the same
+    probability. None pools the pairs of all ranks. Ranks have a few pairs each, and one
+    list has one item at each, so the standard error needs several queries. With
+    `position` the neighbours are those that were shown next to each other, and the rank
+    of a pair is that of its item with the lower score; epsilon is still of the scores.
 
     ``epsilon="mse"`` tries 12 bandwidths, from the closest 0.5% of the possible pairs
     to half of them, and takes the one with the smallest sum of the variance of the

@@ -281,7 +281,8 @@ def ndcg(
     clusters with data of the group, θ_(-q) the estimate without cluster q.
 
     The ideal ranking sorts the rows that have an outcome among the places that they
-    hold, where other rows or ranks of `position` are left out.
+    hold, where other rows or ranks of `position` are left out. In a tied block that has
+    lost rows each of these places is worth the mean of the block.
 
     References
     ----------
@@ -407,10 +408,10 @@ def boost_value(
     of groups have no p-values.
 
     The differences of queries are one table, so errors are those of paired values: the
-    variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over the Q
-    clusters with data of the group, θ_(-q) the estimate without cluster q. Where all
-    queries have items of the group they are those of `skrankfair.inference.compare` for
-    the `ndcg` of both rankings.
+    variance is the jackknife's: ``(Q - 1) / Q · Σ_q (θ_(-q) - θ)²`` over all clusters,
+    θ_(-q) the estimate without cluster q and Q the number of clusters with items of the
+    group. Where all queries have items of the group they are those of
+    `skrankfair.inference.compare` for the `ndcg` of both rankings.
 
     References
     ----------

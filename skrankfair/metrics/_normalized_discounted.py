@@ -422,8 +422,8 @@ def normalized_discounted_difference(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties the share among the first
+        k is its mean over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -475,7 +475,7 @@ def normalized_discounted_difference(
     -------
     GroupEstimates
         One row per group, against the rest, in [0, 1]; its support is the number of
-        lists that have members and others. Two groups have the same value.
+        lists that have a value, so members and others. Two groups have the same value.
 
     Raises
     ------
@@ -568,8 +568,8 @@ def normalized_discounted_ratio(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties the share among the first
+        k is its mean over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -698,8 +698,8 @@ def normalized_discounted_kl(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties the share among the first
+        k is its mean over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -825,8 +825,8 @@ def ndkl(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties the share among the first
+        k is its mean over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -880,7 +880,7 @@ def ndkl(
 
     See Also
     --------
-    normalized_discounted_kl : Divided by its maximum, with cuts every so many places.
+    normalized_discounted_kl : Divided by its maximum, with cuts every `step` places.
 
     Notes
     -----

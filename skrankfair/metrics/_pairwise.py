@@ -344,7 +344,7 @@ def pairwise_accuracy(
     better item there (or the worse one), and none is with probability ``exp(-N)``. If
     there is none, the interval is that of as many trials as all fail with this
     probability; all items of a cluster count as one. With fewer than four expected
-    items nothing can be told.
+    items a test can hardly find anything.
 
     A mean over queries or clusters counts the ratio of each alike, however few pairs it
     has. The one item of a rare group has 1 pair or 20, by its place, and is mostly in
@@ -652,8 +652,8 @@ def pairwise_exposure(
     it is not 1/2 in fair rankings, and differs with the size of the group: then only
     ``average="pairs"`` has a fair value and p-values. An item in the first k places
     wins nearly all of its pairs, and one below loses k. Where ``Σ k m / n`` over
-    queries of n items, m of them of the group, is below four, nothing can be told; see
-    `pairwise_accuracy`.
+    queries of n items, m of them of the group, is below four, a test can hardly find
+    anything; see `pairwise_accuracy`.
 
     References
     ----------

@@ -153,8 +153,8 @@ def skew_at_k(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties the share among the first
+        k is its mean over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.

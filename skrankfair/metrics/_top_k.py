@@ -103,8 +103,8 @@ def precision_at_k(
     y_true : array-like of shape (n,)
         Outcomes, 0 or 1.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties the numbers of items in
+        the first k places are their means over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -200,8 +200,8 @@ def recall_at_k(
     y_true : array-like of shape (n,)
         Outcomes, 0 or 1.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties the numbers of items in
+        the first k places are their means over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -294,8 +294,8 @@ def share_at_k(
     y_true : array-like of shape (n,) or None, default=None
         Not used; it is accepted so that all metrics are called alike.
     y_score : array-like of shape (n,)
-        Scores, not ranks: higher scores rank first. Ties count by expectation over the
-        orders of the tied items.
+        Scores, not ranks: higher scores rank first. With ties the numbers of items in
+        the first k places are their means over the orders of the tied items.
     sensitive_features : array-like of shape (n,) or (n, d), or None, default=None
         Group labels of any type; several columns are crossed. A boolean matrix or frame
         is a membership matrix with one column per group, and its groups may overlap.
@@ -327,8 +327,7 @@ def share_at_k(
     Returns
     -------
     GroupEstimates
-        One row per group, whose support is the number of places, or of
-        queries that have some.
+        One row per group, whose support is the number of its items.
 
     Raises
     ------

@@ -210,9 +210,9 @@ class GroupCalibrator(CalibratesByGroup):
         Whether every cluster has weight one in the curve of a group, or every row. With
         "row" a single user may dominate.
     reference : hashable or None, default=None
-        A group whose scores stay as they are: those of every other group become the
-        scores at which the reference has the same expected outcome, ``f̂_r(t) = f̂_g(s)``
-        (§4). Its curve must fall nowhere, as with ``monotonic=True``. None gives the
+        A group whose scores do not change: those of every other group become the scores
+        at which the reference has the same expected outcome, ``f̂_r(t) = f̂_g(s)``
+        (§4). Its curve must not decrease, as with ``monotonic=True``. None gives the
         expected outcomes themselves.
     monotonic : bool, default=False
         Whether the curve is projected onto the nearest non-decreasing one, so that the
@@ -268,8 +268,9 @@ class GroupCalibrator(CalibratesByGroup):
     curve falls and Platt's method where it is not logistic, and binning is biased
     within its bins. Without clusters a row of weight 2 is the row seen twice; with
     clusters weights are importance: a row counts its weight over the number of rows of
-    its cluster, and clusters remain as many as they are. A factor common to all weights
-    then changes nothing; a `cluster` of row numbers is for rows of such weights.
+    its cluster, and the number of clusters stays the same. A factor common to all
+    weights then changes nothing; a `cluster` of row numbers is for rows of such
+    weights.
 
     References
     ----------
@@ -619,10 +620,10 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
         then be new to it.
     calibrator : {"nadaraya_watson", "isotonic", "platt", "binning"}, estimator or \
             GroupCalibrator, default="nadaraya_watson"
-        As in `GroupCalibrator`, with curves that fall nowhere, since the score of a
-        classifier rises with the same outcome. A `GroupCalibrator` may be passed for
-        its options, of which ``monotonic=False`` is the default there; its columns of
-        group and cluster are replaced by those given here.
+        As in `GroupCalibrator`, with non-decreasing curves, since the score of a
+        classifier rises with the probability of the second class. A `GroupCalibrator`
+        may be passed for its options, of which ``monotonic=False`` is the default
+        there; its columns of group and cluster are replaced by those given here.
     sensitive_features : str, list of str, callable, True or None, default=None
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
@@ -631,21 +632,22 @@ class GroupCalibratedClassifier(ScoresByGroup, ClassifierMixin, _GroupCalibrated
     cluster : str, callable, True or None, default=None
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them. No unit is in both the training and the test part of a fold.
-        All rows have the same weight, as in the model; a `GroupCalibrator` that is
-        passed gives it to units, unless it has ``cluster_weight="row"``.
+        All rows have the same weight in the calibration, as in the model; with a
+        `GroupCalibrator` that is passed every unit has the same weight, unless it has
+        ``cluster_weight="row"``.
     cv : int, splitter, iterable or None, default=None
-        How to split into folds. None means 5 folds; an integer means so many folds of
-        whole clusters, shuffled (always in the same way), each with its share of every
-        group and class. A splitter gets the clusters as ``groups``, and splits may be
-        given as numbers of rows or masks. Without clusters the scores that several
-        folds give to a row are one.
+        How to split into folds. None means 5 folds; an integer is the number of folds,
+        of whole clusters, shuffled (always in the same way), each with its share of
+        every group and class. A splitter gets the clusters as ``groups``, and splits
+        may be given as numbers of rows or masks. Without clusters the scores that
+        several folds give to one row are a cluster.
     ensemble : bool, default=False
         False fits one calibrator to all out-of-fold scores, for the model trained on
         all rows; this is the default because groups are small. True fits a model and a
         calibrator for each fold and averages their probabilities.
     drop_metadata_columns : bool, default=False
         Whether the columns that the constructor names are hidden from the model, which
-        otherwise gets X as it is.
+        otherwise gets all columns of X.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
 
@@ -771,21 +773,22 @@ class GroupCalibratedRegressor(ScoresByGroup, RegressorMixin, _GroupCalibrated):
     cluster : str, callable, True or None, default=None
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them. No unit is in both the training and the test part of a fold.
-        All rows have the same weight, as in the model; a `GroupCalibrator` that is
-        passed gives it to units, unless it has ``cluster_weight="row"``.
+        All rows have the same weight in the calibration, as in the model; with a
+        `GroupCalibrator` that is passed every unit has the same weight, unless it has
+        ``cluster_weight="row"``.
     cv : int, splitter, iterable or None, default=None
-        How to split into folds. None means 5 folds; an integer means so many folds of
-        whole clusters, shuffled (always in the same way), each with its share of every
-        group. A splitter gets the clusters as ``groups``, and splits may be given
+        How to split into folds. None means 5 folds; an integer is the number of folds,
+        of whole clusters, shuffled (always in the same way), each with its share of
+        every group. A splitter gets the clusters as ``groups``, and splits may be given
         as numbers of rows or masks. Without clusters the scores that several folds give
-        to a row are one.
+        to one row are a cluster.
     ensemble : bool, default=False
         False fits one calibrator to all out-of-fold predictions, for the model trained
         on all rows. True fits a model and a calibrator for each fold and averages their
         predictions.
     drop_metadata_columns : bool, default=False
         Whether the columns that the constructor names are hidden from the model, which
-        otherwise gets X as it is.
+        otherwise gets all columns of X.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
 

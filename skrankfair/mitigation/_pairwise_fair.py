@@ -413,11 +413,11 @@ class PairwiseFairRegressor(RegressorMixin, PairwiseFair):
 
     Minimises ``Σ (y - b - Xw)² + alpha |w|² + strength Σ (y - ȳ)² Σ_k |Corr_k(A, B)|``.
     The correlation is over pairs of items of one query with different outcomes, i the
-    better one: A = (s_i - s_j)(y_i - y_j) is how clearly the score tells the two apart,
-    B = (g_i - g_j)(y_i - y_j) whether the better one is in the group k (g = 1) or
-    outside (g = 0). A model for which good items of the group win their comparisons by
-    less than good items of the rest is penalised. With two groups there is one term;
-    with more, or with overlapping ones, each group has a term against the rest.
+    better one: A = (s_i - s_j)(y_i - y_j) is how clearly the score separates the two, B
+    = (g_i - g_j)(y_i - y_j) whether the better one is in the group k (g = 1) or outside
+    (g = 0). A model for which good items of the group win their comparisons by less
+    than good items of the rest is penalised. With two groups there is one term; with
+    more, or with overlapping ones, each group has a term against the rest.
 
     Groups are needed for training and not for prediction: the model sees only its
     features.

@@ -76,10 +76,11 @@ class FairReranker(TransformerMixin, TakesMetadata):
     method : {"det_greedy", "det_cons", "det_relaxed", "det_const_sort", "fa_ir", \
             "exposure_lp", "amortized"}, default="det_greedy"
         How places are filled from the top. The first four keep the count of every group
-        in the first j places at or above ``⌊p j⌋``, where p is its target share
-        (Geyik et al. 2019). "det_greedy" otherwise takes the best item of the groups
-        that are below ``⌈p j⌉``; "det_cons" and "det_relaxed" take that of the groups
-        whose ceiling presses most, which leaves fewer dead ends for four and more
+        in the first j places at or above ``⌊p j⌋``, where p is its target share (Geyik
+        et al. 2019). "det_greedy" otherwise takes the best item of the groups that are
+        below ``⌈p j⌉``; "det_cons" and "det_relaxed" take the best item of that one of
+        these groups which has the least ``⌈p j⌉ / p`` or ``⌈⌈p j⌉ / p⌉``, the place by
+        which it must have its next item; this leaves fewer dead ends for four and more
         groups; "det_const_sort" reaches all floors for any number of groups. "fa_ir"
         (Zehlike et al. 2017, 2022) takes the best item unless the count of protected
         items would fail a test of chance, at any prefix. "exposure_lp" (Singh and
@@ -133,7 +134,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
         are none.
     drop_metadata_columns : bool, default=False
         Whether the columns that the constructor names are hidden from the model, which
-        otherwise gets X as it is.
+        otherwise gets all columns of X.
 
     Attributes
     ----------

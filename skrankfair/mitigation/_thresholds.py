@@ -360,7 +360,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         Where the groups come from: the name of a column of X, a list of names (the
         columns are crossed), or a function of X. True means that they must be passed as
         metadata. None means that they may be passed as metadata; all rows are one group
-        if they are not. The threshold of one group stays as it is.
+        if they are not. If there is only one group its threshold does not change.
     cluster : str, callable, True or None, default=None
         Where the independent units, such as users, come from, in the same way; only
         `fit` needs them.
@@ -372,7 +372,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
         the threshold at which all rows together have that rate.
     drop_metadata_columns : bool, default=False
         Whether the columns that the constructor names are hidden from the model, which
-        otherwise gets X as it is.
+        otherwise gets all columns of X.
     n_jobs : int or None, default=None
         Number of folds that are fitted at a time, as in joblib.
     random_state : int, Generator or None, default=None
@@ -398,10 +398,11 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     marginal_outcome_errors_ : dict of float
         Standard errors of the outcomes at the groups' own thresholds, cluster-robust:
         those of `skrankfair.smoothing.nadaraya_watson` at the out-of-fold scores of the
-        group, whichever the calibrator. They say how unequal the outcomes may still be,
-        where curves are smooth: those of "isotonic" and "binning" are rougher than
-        their errors, and of steep ones the smoother sees less than they rise. NaN where
-        a group has no known outcomes around its threshold, or outcomes of one kind.
+        group, whichever the calibrator. They say how unequal the outcomes may still be
+        where the curves are smooth; they are too small for "isotonic" and "binning",
+        whose curves have steps, and where a curve is so steep that smoothing flattens
+        it. NaN where a group has no known outcomes around its threshold, or outcomes of
+        one kind.
     positive_rate_, positive_rate_before_ : float
         Share of accepted rows among the out-of-fold scores; with `randomize`, the
         expected share.

@@ -319,15 +319,16 @@ class Monitor(Shown):
     errors count three times, and from the eighth on they are increased by a factor from
     the differences of neighbouring blocks (with the degrees of freedom of that factor).
     Where such effects last for several days, one update per week is needed; a slow
-    drift is a change. The guarantee is asymptotic, for blocks of enough clusters, and
-    of enough events: blocks without one show no error, so a block has so many rows that
-    three events, and three rows without, are expected of a group (or of its rest, if
-    that is smaller) at the rate of the others, or ten are found, and the level of a
-    block without any varies like half of one, its gap at least as that of so few
-    clusters of the others. Where all rows of a cluster are events together, `start`
-    must be large enough for three such clusters. Only levels that are shares of rows,
-    with no two rows of a cluster, have a guarantee for any number of rows, by betting
-    (Waudby-Smith and Ramdas 2024). See `to_frame`.
+    drift is a change. The guarantee is asymptotic, for blocks of enough clusters and of
+    enough events, since a block without an event shows no error. A block of a rate
+    therefore goes on until three events, and three rows without one, are expected in
+    the smaller of the group and its rest at the rate of the larger, or until ten are
+    found there. The level of a block without any event has the variance of half an
+    event, and its gap at least the variance that as many clusters of the larger side
+    would show. Where all rows of a cluster are events together, `start` must be large
+    enough for three such clusters. Only levels that are shares of rows, with no two
+    rows of a cluster, have a guarantee for any number of rows, by betting (Waudby-Smith
+    and Ramdas 2024). See `to_frame`.
 
     References
     ----------

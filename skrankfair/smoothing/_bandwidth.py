@@ -235,8 +235,8 @@ def contrast_bandwidth(
 
     A rule is applied to each group. A contrast takes the larger bandwidth of its two
     groups and makes it a third wider, since slope and curvature are estimated from
-    both; several contrasts take the median. Scores with few distinct values, each with
-    enough clusters, are not smoothed at all.
+    both; several contrasts take the median. Scores with few distinct values, and enough
+    clusters per value on average, are not smoothed at all.
     """
     check_bandwidth(rule)
     if not isinstance(rule, str):
