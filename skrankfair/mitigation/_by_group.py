@@ -315,7 +315,7 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
         self, X: Any, sensitive_features: Any, function: Callable[[Any, Array], Array]
     ) -> Array:
         """Return a function of the group's calibration and each row's scores."""
-        check_is_fitted(self)
+        check_is_fitted(self, "calibrators_")
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
         score, pooled = numeric_features(self, X, "scores"), self.pooled_calibrator_
