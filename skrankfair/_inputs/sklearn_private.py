@@ -73,7 +73,7 @@ def with_names(X: Any) -> Any:
     ``validate_data`` needs the names: without them an estimator only counts columns,
     and those of the metadata are neither left out nor compared with the fit's.
     Repeated names of a pandas frame raise a ValueError, as scikit-learn would fail. So
-    it would for text beside numbers, where the columns are counted instead.
+    it would for names that are text and numbers, which all become text.
     """
     pandas = nw.dependencies.is_pandas_dataframe(X)
     if pandas and not X.columns.is_unique:
@@ -83,7 +83,7 @@ def with_names(X: Any) -> Any:
             f"{(X.columns == twice).sum()} times."
         )
     if pandas and {*map(type, X.columns)} > {str}:
-        return X.set_axis(range(X.shape[1]), axis=1)
+        return X.rename(columns=str)
     frame = frame_of(X)
     if frame is None or _FINDS_NAMES or hasattr(X, "__dataframe__"):
         return X

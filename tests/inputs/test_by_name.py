@@ -108,11 +108,13 @@ class TestNames:
         assert fair.fit(frame, Y).n_features_in_ == 2
         # To predict, neither column is needed, nor in the way.
         np.testing.assert_array_equal(fair.predict(frame), fair.predict(frame[[0, 1]]))
-        mixed = frame.rename(columns={1: "z"})  # is counted, too
+        mixed = frame.rename(columns={1: "z"})
         for fair in (GroupCalibrator(), FairReranker()):
             expected = fair.set_params(sensitive_features=2).fit_transform(frame, Y)
             np.testing.assert_array_equal(fair.fit_transform(mixed, Y), expected)
-            assert [*fair.get_feature_names_out()] == ["x0", "x1", "x2"]
+            assert [*fair.get_feature_names_out()] == ["0", "z", "3"]
+            with pytest.raises(ValueError, match="must be in the same order"):
+                fair.transform(mixed[mixed.columns[::-1]])
         ranker = QueryRanker(LinearRegression(), qid=3).fit(frame, Y)
         assert ranker.predict(frame).shape == Y.shape
         with pytest.raises(ValueError, match="there is no 9 among"):

@@ -177,10 +177,9 @@ BY_MERIT = [amortized(), *(in_draws(constraint=c) for c in ("treatment", "impact
 def test_relevance_is_not_negative(fair):
     X = ranking(2)
     fair.fit(X)
-    wrong = X.assign(score=X["score"] - 2)
     for call in (fair.transform, fair.fit):
         with pytest.raises(ValueError, match="takes scores for relevance"):
-            call(wrong)
+            call(X.assign(score=X["score"] - 2))
 
 
 def columns(seed, n_groups, n_queries=12, longest=7, decimals=8):
