@@ -150,8 +150,13 @@ class QueryRanker(MetaEstimatorMixin, TakesMetadata):
             if `eval_set` has anything but pairs, or if the ranker takes no weights or
             no `eval_set`, although they are given.
         """
-        if named_columns(self.drop):
-            column_of(X, list(named_columns(self.drop)), "drop")
+        if names := named_columns(self.drop):
+            column_of(X, names, "drop")
+        elif not isinstance(self.drop, list | tuple | None):
+            raise ValueError(
+                "drop must be a column name, a list of column names or None; got "
+                f"{self.drop!r}."
+            )
         qid = take_column(self, X, "qid", qid)
         rows = self._sorted(X, y, qid, sample_weight)
         # Without y an error, if the ranker needs outcomes.

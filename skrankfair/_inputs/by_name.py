@@ -7,7 +7,8 @@ resolve both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from itertools import chain
+from typing import Any, TypeGuard
 
 import narwhals as nw
 import numpy as np
@@ -32,7 +33,7 @@ RESPONSES = ("decision_function", "predict_proba", "predict")
 METHODS = ("fit", "transform", "inverse_transform", "score", *RESPONSES)
 
 
-def is_name(spec: Any) -> bool:
+def is_name(spec: Any) -> TypeGuard[Name]:
     """Return whether `spec` may be the name of a column."""
     return isinstance(spec, str | int | np.integer) and not isinstance(spec, bool)
 
@@ -50,13 +51,8 @@ def check_spec(spec: Any, name: str) -> None:
 
 def named_columns(*specs: ColumnSpec) -> list[Name]:
     """Return the names of columns in the specifications."""
-    names: list[Name] = []
-    for spec in specs:
-        if isinstance(spec, list | tuple):
-            names.extend(spec)
-        elif is_name(spec):
-            names.append(cast("Name", spec))
-    return list(dict.fromkeys(names))
+    listed = (spec if isinstance(spec, list | tuple) else [spec] for spec in specs)
+    return list(dict.fromkeys(filter(is_name, chain.from_iterable(listed))))
 
 
 def metadata_columns(estimator: Any) -> list[Name]:
@@ -149,10 +145,8 @@ def column_of(
             f"({kind.__name__}): {otherwise.format(name=name)}"
         )
     known = list(frame.columns)
-    names: Any = list(spec) if isinstance(spec, list | tuple) else spec
-    if isinstance(names, list) and len(names) == 1:
-        names = names[0]
-    for column in named_columns(names):
+    names = named_columns(spec)
+    for column in names:
         if (times := known.count(column)) > 1:
             raise ValueError(
                 f"{name} must name one column of X; {times} are called {column!r}."
@@ -167,7 +161,7 @@ def column_of(
                     "name in a ColumnTransformer."
                 )
             raise ValueError(why)
-    return nw.to_native(frame[names], pass_through=True)
+    return nw.to_native(frame[names if len(names) > 1 else names[0]], pass_through=True)
 
 
 def take_column(estimator: Any, X: Any, name: str, given: Any) -> Any:

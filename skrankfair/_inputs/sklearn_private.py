@@ -72,14 +72,18 @@ def with_names(X: Any) -> Any:
 
     ``validate_data`` needs the names: without them an estimator only counts columns,
     and those of the metadata are neither left out nor compared with the fit's.
-    Repeated names of a pandas frame raise a ValueError, as scikit-learn would fail.
+    Repeated names of a pandas frame raise a ValueError, as scikit-learn would fail. So
+    it would for names that are text and numbers, which all become text.
     """
-    if nw.dependencies.is_pandas_dataframe(X) and not X.columns.is_unique:
+    pandas = nw.dependencies.is_pandas_dataframe(X)
+    if pandas and not X.columns.is_unique:
         twice = X.columns[X.columns.duplicated()][0]
         raise ValueError(
             f"X must have distinct column names to fit; {twice!r} occurs "
             f"{(X.columns == twice).sum()} times."
         )
+    if pandas and {*map(type, X.columns)} > {str}:
+        return X.rename(columns=str)
     frame = frame_of(X)
     if frame is None or _FINDS_NAMES or hasattr(X, "__dataframe__"):
         return X

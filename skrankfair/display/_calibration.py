@@ -332,7 +332,7 @@ class GroupCalibratorDisplay:
             If there is no such column.
         """
         calibrator = self.calibrator
-        check_is_fitted(calibrator)
+        check_is_fitted(calibrator, "calibrators_")
         last = len(calibrator.pooled_calibrator_.curves) - 1
         check_number(column, "column", 0, last, integer=True)
         groups = calibrator.groups_

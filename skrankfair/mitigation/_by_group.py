@@ -315,7 +315,7 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
         self, X: Any, sensitive_features: Any, function: Callable[[Any, Array], Array]
     ) -> Array:
         """Return a function of the group's calibration and each row's scores."""
-        check_is_fitted(self)
+        check_is_fitted(self, "calibrators_")
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
         score, pooled = numeric_features(self, X, "scores"), self.pooled_calibrator_
@@ -337,11 +337,11 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
 def score_names(estimator: Any, input_features: Any) -> Array:
     """Return the names of the columns of X that are scores."""
     check_is_fitted(estimator)
-    others = set(metadata_columns(estimator))
+    others = set(map(str, metadata_columns(estimator)))
     names = names_of_features(estimator, input_features)
     if not hasattr(estimator, "feature_names_in_"):
         # The columns are numbered, and those of clusters are not among them.
-        units = named_columns(getattr(estimator, "cluster", None))
+        units = map(str, named_columns(getattr(estimator, "cluster", None)))
         names = names[: len(names) - len(others.difference(units))]
     return np.array([name for name in names if name not in others], dtype=object)
 

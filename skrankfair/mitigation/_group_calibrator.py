@@ -418,7 +418,7 @@ class GroupCalibrator(CalibratesByGroup):
         ValueError
             If a curve falls somewhere; ``monotonic=True`` prevents that.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "calibrators_")
         falling = [g for g, c in self.calibrators_.items() if not c.increasing]
         if falling or not self.pooled_calibrator_.increasing:
             raise ValueError(
@@ -444,7 +444,7 @@ class GroupCalibrator(CalibratesByGroup):
         return target
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
-        check_is_fitted(self)
+        check_is_fitted(self, "calibrators_")
         target = self._target()
         return self._mapped(
             X, sensitive_features, lambda fit, s: _moved(s, fit, target)

@@ -28,6 +28,7 @@ from .._inputs.groups import Groups
 from .._inputs.sklearn_private import with_names
 from .._inputs.validation import (
     Array,
+    as_numbers,
     check_choice,
     check_lengths,
     check_magnitude,
@@ -338,11 +339,10 @@ class PairwiseFair(TakesMetadata, metaclass=ABCMeta):
         check_number(self.tol, "tol", 0, np.inf, inclusive=(False, False))
         check_choice(self.comparison, "comparison", COMPARISONS)
         columns = take_columns(self, X, given, y=y, sample_weight=weight)
-        regression = isinstance(self, RegressorMixin)
-        features, y = self._validated(X, y=y, reset=True, y_numeric=regression)
+        features, y = self._validated(X, y=y, reset=True)
         assert_all_finite(y, input_name="y")  # scikit-learn trusts arrays of objects
-        if regression:
-            check_magnitude(y=y)
+        if isinstance(self, RegressorMixin):
+            check_magnitude(y=as_numbers(y, "y"))
         return features, y, columns
 
     def _given(self, pairs: Any) -> tuple[dict[Hashable, PreferencePairs | None], Any]:
@@ -398,7 +398,7 @@ class PairwiseFair(TakesMetadata, metaclass=ABCMeta):
 
     def _linear(self, X: Any) -> Array:
         """Return the linear score of each row."""
-        check_is_fitted(self)
+        check_is_fitted(self, "intercept_")
         score = self._validated(X) @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
         return np.asarray(score)
 

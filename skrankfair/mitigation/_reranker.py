@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from .._estimates import formatting as fmt
 from .._inputs.by_name import TakesMetadata, numeric_features, take_columns
-from .._inputs.groups import Groups
+from .._inputs.groups import Groups, number_of
 from .._inputs.ranking import Ranking
 from .._inputs.sklearn_private import (
     fit_parameters,
@@ -139,24 +139,23 @@ class FairReranker(TransformerMixin, TakesMetadata):
     Attributes
     ----------
     shares_ : dict
-        The target share of each group; empty for ``target="candidates"``, and for
-        "exposure_lp" and "amortized".
+        The target share of each group; empty for ``target="candidates"``.
     groups_ : tuple
         The labels seen in `fit`.
     protected_ : tuple
         The protected groups of "fa_ir".
-    estimator_ : estimator
+    estimator_ : estimator or None
         The fitted model, if there is one.
     alpha_, failure_probability_ : float
-        Of "fa_ir" with `k` and without ``target="candidates"``: the significance of the
-        test of one prefix, at most `alpha`, and the probability that a fair list fails
-        at some prefix, which is the nearest to `alpha` that such a significance gives.
-        It is 0, and no list is changed, where `k` places without a protected item are
-        more likely than `alpha`.
+        Of "fa_ir" with `k` and without ``target="candidates"``, else NaN: the
+        significance of the test of one prefix, at most `alpha`, and the probability
+        that a fair list fails at some prefix, which is the nearest to `alpha` that such
+        a significance gives. It is 0, and no list is changed, where `k` places without
+        a protected item are more likely than `alpha`.
     attention_, relevance_ : dict
         Of "amortized": the sums so far by label, a list with one number per column of
-        scores. `partial_fit` adds to them, and `transform` starts from them. Labels of
-        text make them JSON.
+        scores; empty after `fit`. `partial_fit` adds to them, and `transform` starts
+        from them. Labels of text make them JSON.
     n_features_in_ : int
         Number of columns of X, those of group and query included.
     feature_names_in_ : ndarray of str
@@ -169,6 +168,9 @@ class FairReranker(TransformerMixin, TakesMetadata):
 
     Notes
     -----
+    The model, `target` and `group` are those of `fit`. The other options may be set
+    after it, as they only say how `transform` fills the places.
+
     Within a group the order of the items never changes, except by "amortized", or by
     "exposure_lp" for "impact". Equal scores are taken in the
     order of the rows; where the new order needs it, the lower of two equal scores
@@ -305,30 +307,29 @@ class FairReranker(TransformerMixin, TakesMetadata):
             groups of the fit, or if a column is given twice, is missing or has another
             length.
         """
-        self._check_options()
         _, groups, _, given = self._read(
             X, sensitive_features, qid, y=y, sample_weight=sample_weight
         )
         weight = given.get("sample_weight")
         rows = np.bincount(groups.values, weight, minlength=len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
-        if self.estimator is not None:
+        if (model := self.estimator) is not None:
             if routing_enabled():  # It raises for what nobody requests.
                 process_routing(self, "fit", **given)
-            parameters = fit_parameters(self.estimator, given)
-            model = clone(self.estimator)
-            self.estimator_ = model.fit(for_model(self, X), y, **parameters)
+            parameters = fit_parameters(model, given)
+            model = clone(model).fit(for_model(self, X), y, **parameters)
+        self.estimator_ = model
         self._grouped = "sensitive_features" in given
-        self.groups_ = tuple(counts)
         self.shares_ = self._target_shares(counts)
         self.protected_ = self._protected(counts)
-        if self.method == "amortized":
-            self.attention_: dict[Hashable, list[float]] = {}
-            self.relevance_: dict[Hashable, list[float]] = {}
+        self.attention_: dict[Hashable, list[float]] = {}
+        self.relevance_: dict[Hashable, list[float]] = {}
+        self.alpha_ = self.failure_probability_ = np.nan
         if self.method == "fa_ir" and self.k and self.shares_ and self.protected_:
             law = self._fair_counts((self.k,))
             self.alpha_ = float(law.alpha[0])
             self.failure_probability_ = float(law.failure_probability[0])
+        self.groups_ = tuple(counts)
         return self
 
     def transform(self, X: Any, sensitive_features: Any = None, qid: Any = None) -> Any:
@@ -386,9 +387,8 @@ class FairReranker(TransformerMixin, TakesMetadata):
         FairReranker
             It is fitted to these rows first, if it has not been fitted.
         """
-        if not hasattr(self, "attention_"):
+        if not hasattr(self, "groups_"):
             self.fit(X, y, sensitive_features=sensitive_features, qid=qid)
-        self._check_options()
         _, labels, books = self._reranked(X, sensitive_features, qid)
         attention, relevance = books.tolist()
         self.attention_ = self.attention_ | dict(zip(labels, attention, strict=True))
@@ -458,7 +458,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
             The names of the scores; "score" with an estimator.
         """
         names = score_names(self, input_features)
-        return names if self.estimator is None else np.array(["score"], dtype=object)
+        return names if self.estimator_ is None else np.array(["score"], dtype=object)
 
     def _check_options(self) -> None:
         check_choice(self.method, "method", (*_COUNTING, *_SHARING))
@@ -486,10 +486,12 @@ class FairReranker(TransformerMixin, TakesMetadata):
         `of_fit` are `y` and `sample_weight`, for a fit, in which an estimator has no
         scores yet: they are None.
         """
+        self._check_options()
         passed = {"sensitive_features": sensitive_features, "qid": qid}
         given = take_columns(self, X, passed, **of_fit)
         scores, is_fit = None, bool(of_fit)
-        if self.estimator is None:
+        model = self.estimator if is_fit else self.estimator_
+        if model is None:
             scores = numeric_features(self, X, "scores", reset=is_fit)
         else:
             check_features(self, X, of_fit.get("y", "no_validation"), reset=is_fit)
@@ -502,8 +504,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
             if scores is None:
                 # Scores for relevance are not below 0.
                 methods = METHODS[::-1] if self._takes_relevance else METHODS
-                model, columns = self.estimator_, for_model(self, X)
-                scores = scores_of(model, columns, given, methods)[:, None]
+                scores = scores_of(model, for_model(self, X), given, methods)[:, None]
         if scores is not None and self._takes_relevance:
             whom = f"FairReranker, whose method={self.method!r} takes scores"
             check_non_negative(scores, f"{whom} for relevance")
@@ -512,7 +513,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
 
     def _target_shares(self, counts: Mapping[Hashable, float]) -> dict[Hashable, float]:
         """Return the target share of each group, given their numbers of rows."""
-        if self.target == "candidates" or self.method in _SHARING:
+        if self.target == "candidates":
             return {}
         given = dict.fromkeys(counts, 1 / len(counts)) if self.target == "equal" else {}
         if isinstance(self.target, Mapping):
@@ -541,15 +542,14 @@ class FairReranker(TransformerMixin, TakesMetadata):
             largest = max(counts, key=lambda label: counts[label])
             return tuple(label for label in counts if label != largest)
         labels = self.group if isinstance(self.group, list) else [self.group]
-        known = list(counts)  # where labels that cannot be hashed may be looked up
-        protected = tuple(label for label in known if label in labels)
-        unknown = [label for label in labels if label not in known]
-        if unknown or len(protected) == len(known) or self.group == []:
+        known = list(counts)
+        protected = {number_of(label, known, "group") for label in labels}
+        if not 0 < len(protected) < len(known):
             raise ValueError(
                 "group must be some of the groups of the fit, "
                 f"{quoted(known)}, and not all; got {self.group!r}."
             )
-        return protected
+        return tuple(known[g] for g in sorted(protected))
 
     def _fair_counts(self, lengths: tuple[int, ...]) -> FairCounts:
         """Return the counts of protected groups that pass, by length of the list."""
@@ -560,7 +560,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
         self, X: Any, sensitive_features: Any, qid: Any
     ) -> tuple[Array, tuple[Hashable, ...], Array]:
         """Return new scores, (n, d), labels, and the sums of "amortized", (2, G, d)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "groups_")
         scores, groups, query, _ = self._read(X, sensitive_features, qid)
         groups = groups.without_unused()
         labels = groups.labels if self.method in _SHARING else self.groups_
@@ -568,9 +568,8 @@ class FairReranker(TransformerMixin, TakesMetadata):
         books = np.zeros((2, len(labels), scores.shape[1]))
         if self.method == "amortized":
             for g, label in enumerate(labels):
-                # Neither is there after a fit for another method.
-                books[0, g] = getattr(self, "attention_", {}).get(label, 0.0)
-                books[1, g] = getattr(self, "relevance_", {}).get(label, 0.0)
+                books[0, g] = self.attention_.get(label, 0.0)
+                books[1, g] = self.relevance_.get(label, 0.0)
             # Queries in the order of their first rows.
             first = np.unique(query, return_index=True)[1]
             query = np.argsort(np.argsort(first))[query]
@@ -610,7 +609,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
 
     def _plan(self, lists: QueryLists, k: int) -> Plan:
         """Return the rule of the groups that may have a place, for `_COUNTING`."""
-        finite = self.target == "candidates"
+        finite = not self.shares_
         if self.method != "fa_ir" or not self.protected_:
             share = np.array([list(self.shares_.values())])
             if finite:

@@ -364,7 +364,7 @@ class ModelWrapper(MetaEstimatorMixin, TakesMetadata, metaclass=ABCMeta):
         self, X: Any, sensitive_features: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Return X for the model, labels of groups and metadata for the model."""
-        check_is_fitted(self)
+        check_is_fitted(self, ["estimators_", "thresholds_"], all_or_any=any)
         labels = take_column(self, X, "sensitive_features", sensitive_features)
         check_given_alike(labels, self._grouped)
         check_features(self, X, reset=False)

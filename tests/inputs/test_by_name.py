@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from skrankfair import audit_cv, metrics, mitigation_report
 from skrankfair.metrics import exposure, mean_squared_error, pairwise_accuracy
 from skrankfair.mitigation import (
+    FairReranker,
     GroupCalibratedClassifier,
     GroupCalibrator,
     PairwiseFairRegressor,
@@ -107,6 +108,13 @@ class TestNames:
         assert fair.fit(frame, Y).n_features_in_ == 2
         # To predict, neither column is needed, nor in the way.
         np.testing.assert_array_equal(fair.predict(frame), fair.predict(frame[[0, 1]]))
+        mixed = frame.rename(columns={1: "z"})
+        for fair in (GroupCalibrator(), FairReranker()):
+            expected = fair.set_params(sensitive_features=2).fit_transform(frame, Y)
+            np.testing.assert_array_equal(fair.fit_transform(mixed, Y), expected)
+            assert [*fair.get_feature_names_out()] == ["0", "z", "3"]
+            with pytest.raises(ValueError, match="must be in the same order"):
+                fair.transform(mixed[mixed.columns[::-1]])
         ranker = QueryRanker(LinearRegression(), qid=3).fit(frame, Y)
         assert ranker.predict(frame).shape == Y.shape
         with pytest.raises(ValueError, match="there is no 9 among"):
@@ -122,10 +130,11 @@ class TestNames:
             get_scorer(GAP, sensitive_features="w", qid="query")(model, frame, Y)
 
     @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-    def test_estimators_name_what_is_there_twice(self, estimator):
-        said = "distinct column names to fit; 'w' occurs 2"
-        with pytest.raises(ValueError, match=said):
+    def test_frames_that_estimators_refuse(self, estimator):
+        with pytest.raises(ValueError, match="column names to fit; 'w' occurs 2"):
             estimator.fit(doubled(), Y)
+        with pytest.raises(ValueError, match=r"lazy frame .*LazyFrame.*collect\(\)"):
+            estimator.fit(DATA.polars.lazy(), Y)
 
     def test_after_a_column_transformer(self):
         model = LinearRegression().fit(X, Y)
@@ -140,12 +149,6 @@ class TestNames:
         ).set_output(transform="pandas")
         with pytest.raises(ValueError, match=r"Is it 'remainder__query'\? verbose_fe"):
             make_pipeline(renaming, ranker).fit(X, Y)
-
-    @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-    def test_lazy_frames(self, estimator):
-        lazy = pl.DataFrame({name: X[name].to_numpy() for name in X}).lazy()
-        with pytest.raises(ValueError, match=r"lazy frame .*LazyFrame.*collect\(\)"):
-            estimator.fit(lazy, Y)
 
 
 class TestAlignment:

@@ -12,6 +12,7 @@ import pytest
 import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, make_scorer, r2_score
@@ -240,18 +241,21 @@ def test_bad_options_raise(mitigation):
 def test_bad_input_raises(mitigation):
     X, y = mitigation.rows(100)
     backwards = pd.DataFrame(np.asarray(y), X.index[::-1]).squeeze()
-    who = {"sensitive_features": X["group"]}
+    who, model = {"sensitive_features": X["group"]}, mitigation.by_columns()
     for columns, outcome, given, message in (
         (X, y, who, "sensitive_features must be given once"),
         (X.assign(group=[None, *X["group"][1:]]), y, {}, "missing labels"),
         (X, y[1:], {}, "same number of rows|inconsistent numbers"),
         (X, None, {}, "requires y"),
+        (X, np.full(100, "x"), {}, "y must be numeric|one class"),
         (X, backwards, {}, "y must have its rows in the order of X"),
         (X, y, {"sample_weight": X["x"][::-1]}, "sample_weight must have its rows in"),
         (X, y, {"sample_weight": -np.ones(100)}, "must not be negative"),
     ):
         with pytest.raises(ValueError, match=message):
-            mitigation.by_columns().fit(columns, outcome, **given)
+            model.fit(columns, outcome, **given)
+    with pytest.raises(NotFittedError):
+        mitigation.numbers(model, X)
     for unit in ("sensitive_features", mitigation.unit):
         with pytest.raises(ValueError, match=f"same number of rows; got .*{unit}: 99"):
             mitigation.new().fit(X[FEATURES], y, **{unit: X["user"][1:]})

@@ -1,6 +1,7 @@
 """Thresholds by group with equal marginal outcomes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedKFold
@@ -159,7 +160,11 @@ class TestModel:
         model = GroupThresholdClassifier(LogisticRegression(), **COLUMNS).fit(X, y)
         plain = LogisticRegression().fit(X.loc[known, FEATURES], y[known])
         np.testing.assert_array_equal(model.estimator_.coef_, plain.coef_)
-        assert set(model.predict(X)) == {0.0, 1.0}
+        found = model.predict(X)
+        assert set(found) == {0.0, 1.0}
+        nullable = X.assign(group=(X["group"] == "b").astype("boolean"))
+        model.fit(nullable, pd.Series(y, dtype="boolean"))
+        np.testing.assert_array_equal(model.predict(nullable), found)
 
     def test_scores_that_several_folds_give_to_a_row_are_one(self):
         X, y = problem(600)
