@@ -158,7 +158,7 @@ class TestReference:
         number = np.count_nonzero(group == "a")
         assert f"; {counts[1]} of {number:,} of a," in report.headline
         assert "Every group is shown to be within the margin" in report.headline
-        assert "Groups are compared with a." in report.reading
+        assert "fair, groups are compared with a." in report.reading
         assert all(words in repr(report) for words in ("vs a", "the reference"))
         assert repr(AuditReport.from_json(report.to_json())) == repr(report)
         (failure,) = report.failures("selection_rate.gap>0.02")
