@@ -275,8 +275,11 @@ class MetricFinding:
     @property
     def _not_references(self) -> Array:
         """Which groups are not themselves what others are compared with, (G,)."""
-        references = self.references.values() if self.against_rest else ()
-        return np.array([group not in references for group in self.result.groups])
+        return np.array([not self.is_reference(group) for group in self.result.groups])
+
+    def is_reference(self, group: Hashable) -> bool:
+        """Return whether the group is one that others are compared with."""
+        return self.against_rest and group in self.references.values()
 
     @cached_property
     def all_within(self) -> bool:
@@ -471,7 +474,7 @@ class MetricFinding:
         """Return the verdict on a group in a few words; empty without enough data."""
         if row.missing or not self.tested:
             return ""
-        if self.against_rest and row.group in self.references.values():
+        if self.is_reference(row.group):
             return "the reference"
         words = CHANGES if self.metric.is_change else VERDICTS
         verdicts = words.get(row.side, row.side), "within the margin" * row.within

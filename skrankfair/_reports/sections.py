@@ -414,8 +414,8 @@ def within_section(
     measured = {metric.name: metric for metric in chosen}
     cells, remaining, known = list[tuple[str, ...]](), list[str](), False
     for finding in tested:
-        metric, others = finding.metric, finding.references.values()
-        alone = [r for r in finding.alone(finding.ordered) if r.group not in others]
+        metric, rows_of = finding.metric, finding.alone(finding.ordered)
+        alone = [row for row in rows_of if not finding.is_reference(row.group)]
         with collected_warnings():
             gaps = [_gaps(rows, finding, measured[metric.name], row) for row in alone]
         # Of all levels over the groups, and of single levels over all of them.
@@ -446,12 +446,15 @@ def _gaps(
     levels, groups, size = rows.levels, rows.data.groups, len(rows.levels)
     members = of_input(rows.data, groups.mask(groups.labels.index(row.group)))
     others = ~members
-    if (reference := finding.references.get(row.group)) is not None:
+    reference = finding.references.get(row.group)
+    if finding.against_rest and reference is not None:
         others = of_input(rows.data, groups.mask(groups.labels.index(reference)))
-    # The cells of the group come first, and then those of the others.
-    cell = np.where(members, 0, size) + levels.values
-    result = rows.within(cell, members | others).measured(metric)
+    # The cells of the group come first, then those of the others, and last all else.
+    own = np.where(members, 0, size) + levels.values
+    result = rows.within(np.where(members | others, own, 2 * size)).measured(metric)
     cells = np.array(result.groups, dtype=int)
+    cells = cells[cells < 2 * size]
+    result = replace(result, sums=result.sums.of_groups(np.arange(cells.size)))
     first = np.flatnonzero(np.isin(cells + size, cells))  # of levels with both sides
     second = np.searchsorted(cells, cells[first] + size)
     pairs = {level: level + size for level in cells[first].tolist()}

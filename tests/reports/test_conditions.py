@@ -66,10 +66,8 @@ def test_groups_without_a_verdict_do_not_count():
     found = audit(decision, decision, sensitive_features=sex, metrics="selection_rate")
     assert not any("of x" in line for line in found.failures("selection_rate<0.9"))
     # The report says so: silence would be read as a verdict.
-    numbers = conditions.checked(
-        found, conditions.parsed_conditions("selection_rate<2")
-    )
-    section = conditions.conditions_section(numbers)
+    parsed = conditions.parsed_conditions("selection_rate<2")
+    section = conditions.conditions_section(conditions.checked(found, parsed))
     assert [r[-1] for r in section.rows] == [*["met beyond chance"] * 2, "cannot tell"]
     assert section.paragraphs[0].endswith("to tell for 1 of 3 numbers.")
 
