@@ -263,8 +263,7 @@ def audit_cv(
     with progress_shown(progress) as say:
         report = audit_of_rows(audited, options, [*notes, *said], lacking, say)
     lists = None if audited.are_of_models else report.n_queries  # folds are no queries
-    title = "Cross-validated fairness audit"
-    return replace(report, title=title, n_queries=lists)
+    return replace(report, title="Cross-validated fairness audit", n_queries=lists)
 
 
 def _parameters_of_fit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import compress
+from itertools import chain, compress
 from math import isclose
 from typing import Any, NamedTuple
 
@@ -275,8 +275,11 @@ class MetricFinding:
     @property
     def _not_references(self) -> Array:
         """Which groups are not themselves what others are compared with, (G,)."""
-        references = self.references.values() if self.against_rest else ()
-        return np.array([group not in references for group in self.result.groups])
+        return np.array([not self.is_reference(group) for group in self.result.groups])
+
+    def is_reference(self, group: Hashable) -> bool:
+        """Return whether the group is one that others are compared with."""
+        return self.against_rest and group in self.references.values()
 
     @cached_property
     def all_within(self) -> bool:
@@ -319,18 +322,28 @@ class MetricFinding:
 
         Where the one group's gain is the other's loss, only the loss is said.
         """
-        sides: list[tuple[str, str, tuple[GroupFinding, ...]]] = []
-        said: list[GroupFinding] = []
-        for side in ("worse", "better", "lower", "higher"):
-            rows = tuple(
-                row
-                for row in self.groups_on(side)
-                if not any(is_rest(row, other) for other in said)
-            )
-            if rows:
-                sides.append((side, self.metric.sides[side], rows))
-                said += rows
-        return tuple(sides)
+        sides = ("worse", "better", "lower", "higher")
+        alone = self.alone(chain.from_iterable(map(self.groups_on, sides)))
+        on = {side: tuple(row for row in alone if row.side == side) for side in sides}
+        return tuple((s, self.metric.sides[s], rows) for s, rows in on.items() if rows)
+
+    def alone(self, rows: Iterable[GroupFinding]) -> list[GroupFinding]:
+        """Return the groups but those that are the rest of an earlier one.
+
+        Both have one test. Groups without a difference do not show it.
+        """
+        alone, same = list[GroupFinding](), partial(isclose, rel_tol=1e-6)
+        for row in rows:
+            value, near = row.estimate - row.difference, 1e-6 * abs(row.difference)
+            if not any(
+                same(row.difference, -other.difference)
+                and same(row.pvalue, other.pvalue)
+                and not (self.against_rest and abs(value - other.estimate) > near)
+                for other in alone
+                if row.difference
+            ):
+                alone.append(row)
+        return alone
 
     @property
     def kind(self) -> str:
@@ -461,7 +474,7 @@ class MetricFinding:
         """Return the verdict on a group in a few words; empty without enough data."""
         if row.missing or not self.tested:
             return ""
-        if self.against_rest and row.group in self.references.values():
+        if self.is_reference(row.group):
             return "the reference"
         words = CHANGES if self.metric.is_change else VERDICTS
         verdicts = words.get(row.side, row.side), "within the margin" * row.within
@@ -529,9 +542,8 @@ class MetricFinding:
         """Return a difference with its sign, in percentage points for shares."""
         if np.isnan(value):
             return "–"
-        text = f"{value:+.{self._decimals}f}"
-        if self.metric.share:
-            text = f"{100 * value:+.1f}"
+        scale, decimals = (100, 1) if self.metric.share else (1, self._decimals)
+        text = f"{scale * value:+.{decimals}f}"
         return text if float(text) else text.lstrip("+-")
 
     @cached_property
@@ -559,12 +571,6 @@ class MetricFinding:
                 jsonable(vars(row) | self.values_then(row)) for row in self.rows
             ],
         }
-
-
-def is_rest(row: GroupFinding, other: GroupFinding) -> bool:
-    """Return whether a group is the rest of another, so that both have one test."""
-    same = partial(isclose, rel_tol=1e-6)
-    return same(row.difference, -other.difference) and same(row.pvalue, other.pvalue)
 
 
 def unchanged(rows: Iterable[GroupFinding]) -> bool:
@@ -639,7 +645,9 @@ def _margin_headline(tested: Iterable[MetricFinding]) -> str:
     looked_at = [f for f in with_margin if f.metric.merit] or with_margin
     if not looked_at:
         return ""
-    by_all = "by every metric of outcomes" if len(looked_at) > 1 else "by its metric"
+    titles = ", ".join(f.metric.title for f in looked_at)
+    several = len(looked_at) > 1 and looked_at[0].metric.merit
+    by_all = "by every metric of outcomes" if several else f"of {titles}"
     if all(f.all_within for f in looked_at):
         return f"Every group is shown to be within the margin {by_all}."
     rows = [compress(f.rows, f._not_references) for f in looked_at]

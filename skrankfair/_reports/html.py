@@ -148,10 +148,10 @@ def _says(finding: MetricFinding, row: GroupFinding) -> str:
     """Return the words for the finding on a group."""
     if row.missing:
         return row.missing
-    said = [finding.metric.sides[row.side]] if row.side else []
-    if row.within:
-        said.append(f"shown to be {finding.margin_words}")
-    return ", ".join(said) or ("no difference shown" if finding.tested else "")
+    what = "change" if finding.metric.is_change else "difference"
+    within = f"shown to be {finding.margin_words}" if row.within else ""
+    said = filter(None, (finding.metric.sides.get(row.side), within))
+    return ", ".join(said) or (f"no {what} shown" if finding.tested else "")
 
 
 def _value(finding: MetricFinding, value: float) -> str:

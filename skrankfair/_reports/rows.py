@@ -183,20 +183,10 @@ class AuditRows:
         data.keep_blocks()  # which all metrics share
         return cls(columns, given["qid"], data, given, groupings, sides, levels)
 
-    def within(self, groups: Array, kept: Array) -> AuditRows:
-        """Return some rows with other groups, which are compared within a level only.
-
-        Parameters
-        ----------
-        groups : ndarray of shape (n,)
-        kept : ndarray of shape (n,), bool
-        """
+    def within(self, groups: Array) -> AuditRows:
+        """Return the rows with other groups, which are compared within a level only."""
         data, levels = self.data, self.levels
         given = {**self.given, "sensitive_features": groups, "within": None}
-        if data.item_weight is not None:
-            given["item_weight"] = kept * of_input(data, data.item_weight)
-        elif not kept.all():
-            given["item_weight"] = kept * 1.0
         if given.get("cluster") is None:
             alone = np.arange(groups.size)
             given["cluster"] = alone if self.qid is None else given["qid"]

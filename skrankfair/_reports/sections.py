@@ -31,7 +31,7 @@ from ..metrics import (
     selection_rate,
 )
 from .catalog import AuditMetric, not_named, note, table
-from .findings import DIFFERENCE, MANY_GROUPS, GroupFinding, MetricFinding, is_rest
+from .findings import DIFFERENCE, MANY_GROUPS, GroupFinding, MetricFinding
 from .html import ForestPlot
 from .rows import AuditOptions, AuditRows, of_input
 
@@ -194,6 +194,9 @@ def _marginal(rows: AuditRows, options: AuditOptions) -> _Contents:
 
 def _shift(rows: AuditRows, options: AuditOptions) -> _Contents:
     threshold: Any = options.threshold
+    y, score = rows.data.y_true, rows.data.ranking.score
+    if not (rows.are_shares or y.min() <= score.min() <= score.max() <= y.max()):
+        raise ValueError(note("no_scale"))
     result = positive_rate_shift(**rows.columns, threshold=threshold)
     ends = result.ends(t_quantile(options.confidence_level, result.df))
     cells = _by_group(result.groups, result.estimate, ends)
@@ -226,9 +229,8 @@ def _inequality(rows: AuditRows, options: AuditOptions) -> _Contents:
         above, below = map(fmt.label, test.groups[i])
         j, k = test.positions[i]
         numbers = fmt.number(test.estimate[i]), fmt.number(test.violation[i] + 0.0, 3)
-        cells.append(
-            (f"{above} at {j}, {below} at {k}", fmt.count(test.support[i]), *numbers)
-        )
+        places = f"{above} at {j}, {below} at {k}"
+        cells.append((places, fmt.count(test.support[i]), *numbers))
     critical = fmt.number(test.critical_value, 3)
     return cells, {"pvalue": test.pvalue, "critical": critical}
 
@@ -349,7 +351,7 @@ def _impact_table(
     large = large_ones(known & ~np.isnan(rates.estimate), share)
     unknown = rates.support[~known].sum()
     said = [note("no_category", count=fmt.count(unknown))] if unknown else []
-    if not large.any():
+    if not rates.estimate[large].any():
         return [], {"paragraphs": said, "conclusion": note("no_rate")}
     order = np.argsort(-rates.estimate, kind="stable")
     order = order[known[order]]
@@ -412,11 +414,8 @@ def within_section(
     measured = {metric.name: metric for metric in chosen}
     cells, remaining, known = list[tuple[str, ...]](), list[str](), False
     for finding in tested:
-        metric, alone = finding.metric, list[GroupFinding]()
-        for row in finding.ordered:
-            same = any(is_rest(row, other) for other in alone)
-            if not same and row.group not in finding.references.values():
-                alone.append(row)
+        metric, rows_of = finding.metric, finding.alone(finding.ordered)
+        alone = [row for row in rows_of if not finding.is_reference(row.group)]
         with collected_warnings():
             gaps = [_gaps(rows, finding, measured[metric.name], row) for row in alone]
         # Of all levels over the groups, and of single levels over all of them.
@@ -447,12 +446,15 @@ def _gaps(
     levels, groups, size = rows.levels, rows.data.groups, len(rows.levels)
     members = of_input(rows.data, groups.mask(groups.labels.index(row.group)))
     others = ~members
-    if (reference := finding.references.get(row.group)) is not None:
+    reference = finding.references.get(row.group)
+    if finding.against_rest and reference is not None:
         others = of_input(rows.data, groups.mask(groups.labels.index(reference)))
-    # The cells of the group come first, and then those of the others.
-    cell = np.where(members, 0, size) + levels.values
-    result = rows.within(cell, members | others).measured(metric)
+    # The cells of the group come first, then those of the others, and last all else.
+    own = np.where(members, 0, size) + levels.values
+    result = rows.within(np.where(members | others, own, 2 * size)).measured(metric)
     cells = np.array(result.groups, dtype=int)
+    cells = cells[cells < 2 * size]
+    result = replace(result, sums=result.sums.of_groups(np.arange(cells.size)))
     first = np.flatnonzero(np.isin(cells + size, cells))  # of levels with both sides
     second = np.searchsorted(cells, cells[first] + size)
     pairs = {level: level + size for level in cells[first].tolist()}

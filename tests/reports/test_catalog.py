@@ -36,11 +36,9 @@ def test_entries_hold_what_is_explained_and_nothing_else(name):
 @pytest.mark.parametrize("task", ["ranking", "risk", "decision"])
 def test_every_end_of_the_score_has_words(name, task, favorable):
     words = catalog()[name].read_as(task, favorable)
-    assert words.title
-    assert words.short
-    assert words.measures.endswith("?")
+    assert all((words.title, words.short))
+    assert words.measures[-1] == words.question[-1] == "?"
     assert words.reading.endswith(".")
-    assert words.question.endswith("?")
     assert bool(words.untested) != bool(words.sides["lower"] and words.sides["higher"])
     if words.bad is None:
         assert set(words.sides) == {"lower", "higher"}

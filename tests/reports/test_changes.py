@@ -54,6 +54,7 @@ class TestNumbers:
         page = change.to_html(tmp_path / "c.html").read_text()
         assert change.answers[0][1] in page
         assert "by how much each group has changed" in page
+        assert all(words in page for words in ("no change shown", "marks no change."))
         assert "What has changed" in change.to_markdown()
         assert f"{INTER}_gap/f/estimate" in change.to_dict(flat=True)
 

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from skrankfair import audit
-from skrankfair._reports.conditions import (
-    checked,
-    conditions_section,
-    parsed_conditions,
-)
+from skrankfair._reports import conditions
 from skrankfair.metrics import impact_ratio, selection_rate
 
 
@@ -67,11 +63,11 @@ def test_groups_without_a_verdict_do_not_count():
     sex, decision = hired(500)
     sex = np.append(sex, ["x"] * 3)
     decision = np.append(decision, [0, 0, 0])
-    options = {"sensitive_features": sex, "metrics": "selection_rate"}
-    found = audit(decision, decision, **options)
+    found = audit(decision, decision, sensitive_features=sex, metrics="selection_rate")
     assert not any("of x" in line for line in found.failures("selection_rate<0.9"))
     # The report says so: silence would be read as a verdict.
-    section = conditions_section(checked(found, parsed_conditions("selection_rate<2")))
+    parsed = conditions.parsed_conditions("selection_rate<2")
+    section = conditions.conditions_section(conditions.checked(found, parsed))
     assert [r[-1] for r in section.rows] == [*["met beyond chance"] * 2, "cannot tell"]
     assert section.paragraphs[0].endswith("to tell for 1 of 3 numbers.")
 
@@ -116,8 +112,7 @@ def test_what_is_wrong_is_named(condition, message):
 
 def test_a_gap_needs_something_that_is_fair():
     sex, _ = hired(50)
-    scores = np.linspace(0, 1, 100)
     who = {"sensitive_features": sex, "metrics": "brier_score"}
-    found = audit(np.arange(100) % 2, scores, **who)
+    found = audit(np.arange(100) % 2, np.linspace(0, 1, 100), **who)
     with pytest.raises(ValueError, match="nothing says what is fair"):
         found.failures("brier_score.gap>0.1")

@@ -74,11 +74,10 @@ class TestCorrection:
         who = {"sensitive_features": ["a", "b"] * 3, "qid": [0, 0, 1, 1, 2, 2]}
         metrics = "pairwise_exposure"
         (finding,) = audit([1, 0] * 3, [0.0, 1.0] * 3, **who, metrics=metrics).findings
-        assert [row.side for row in finding.rows] == ["", ""]
         missing = "too little data (3.0 effective clusters; a verdict needs 5)"
-        assert finding.rows[0].missing == missing
+        assert {(row.side, row.missing) for row in finding.rows} == {("", missing)}
         assert np.isnan([row.pvalue_corrected for row in finding.rows]).all()
-        assert finding.verdict == "No group has enough data for a test."
+        assert finding.verdict.startswith("No group has enough data, or enough var")
 
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
     def test_what_is_undefined_has_its_reason_and_is_never_zero(self, tmp_path):
@@ -89,11 +88,19 @@ class TestCorrection:
         assert np.isnan(report.to_frame().estimate[1])
         assert re.search(r"(?m)^nobody +– +no pairs +0 +– +–$", repr(report))
         page = written(report, tmp_path)
-        assert "no data" in page
-        assert "no pairs" in page
-        (metric,) = report.to_dict()["metrics"]
-        assert metric["groups"][1]["estimate"] is None
-        assert metric["groups"][1]["missing"] == "no pairs"
+        assert all(words in page for words in ("no data", "no pairs"))
+        _, nobody = report.to_dict()["metrics"][0]["groups"]
+        assert (nobody["estimate"], nobody["missing"]) == (None, "no pairs")
+
+
+def test_opposite_groups_of_three_are_not_the_rest_of_each_other():
+    place, group = np.tile(np.arange(100), 3), np.repeat(["a", "b", "c"], 100)
+    for of_b in (80, 50):
+        chosen = (place < np.repeat([100 - of_b, of_b, 50], 100)) * 1
+        who = {"sensitive_features": group, "within": place % 2}
+        report = audit(chosen, chosen, **who, metrics="selection_rate")
+        assert ("Selected more often: b (80 of" in report.headline) == (of_b > 50)
+        assert {row[1] for row in report.sections[0].rows} == {*group}
 
 
 SILENCE = "The data do not show a difference between the groups."
@@ -202,10 +209,9 @@ class TestRisks:
         assert "depends" not in known.headline
         sides = {row.side for finding in neutral.findings for row in finding.rows}
         assert sides <= {"", "lower", "higher"}
-        matched = by_name(neutral)["matched_pair_calibration"]
-        assert matched.verdict.startswith(
-            "Has lower outcomes than others for its scores: b (-"
-        )
+        found = by_name(neutral)["matched_pair_calibration"].verdict
+        said = "Has lower outcomes than others for its scores: b (-"
+        assert found.startswith(said)
 
     def test_nobody_is_on_a_side_of_what_is_not_tested(self, neutral):
         untested = [f for f in neutral.findings if not f.tested]
@@ -299,8 +305,7 @@ class TestMargins:
         assert "3 of 4 groups are" in three(margin=0.06, reference="e").headline
         few = three(n_queries=40, bias=0.0, margin=0.06)
         assert "The data cannot tell for a, b, c, d, e." in few.findings[0].verdict
-        nobody = "No group is shown to be within the margin by its metric."
-        assert nobody in few.headline
+        assert "No group is shown to be within the margin of Inter-" in few.headline
         assert set(few.to_frame()["verdict"]) == {"cannot tell"}
         assert few.findings[0].cells()[0][-1] == "verdict"
 
@@ -315,8 +320,7 @@ class TestMargins:
         else:
             pytest.fail("Holm's method never was stricter.")
         assert all(row.within for row in finding.rows)
-        every = "Every group is shown to be within 6 points of the rest"
-        assert every in finding.verdict
+        assert "Every group is shown to be within 6 points of the" in finding.verdict
 
     def test_a_difference_can_be_there_and_too_small_to_matter(self):
         report = audit(**data(n_queries=4000, bias=0.1), metrics=INTER, margin=0.1)

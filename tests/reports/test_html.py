@@ -124,13 +124,14 @@ def test_many_groups(tmp_path):
     assert 10 <= page.count('<th scope="row"') - shown < 40
     assert 10 <= shown / 2 < 40
     assert "more groups do not differ beyond chance" in page
+    assert "by their ranks in the metrics, which may be chance." in page
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_many_groups_of_few_rows_have_no_empty_table(tmp_path):
     columns = data(groups=tuple(range(60)), n_queries=30)
     page = written(audit(**columns, metrics="intra_group_accuracy"), tmp_path)
-    assert "No group has enough data for a test." in page
+    assert "No group has enough data, or enough variation in them, for" in page
     assert page.count("<table") == 1  # the overview
     assert "<svg" not in page
 
@@ -208,8 +209,7 @@ def test_labels_in_plots_are_data_and_cut_where_they_are_long():
     # Letter by letter the second would take minutes.
     element = drawn(plot(labels=["long " * 20, "日本" * 100_000, "{{ 7 * 7 }}"]))
     shown = [part.text for part in element if part.tag.endswith("text")]
-    assert shown[0].endswith("…")
-    assert shown[1].endswith("…")
+    assert all(text.endswith("…") for text in shown[:2])
     assert len(shown[1]) < len(shown[0]) < 40
     assert texts(element)[0] == shown[0] + "long " * 20
 

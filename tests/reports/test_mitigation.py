@@ -76,15 +76,13 @@ class TestGoal:
         assert "; and 11 more in the table. Equal" in many.summary()
 
     def test_that_nothing_measures_is_refused(self):
-        said = "goal='equal_opportunity' needs one of tru"
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match="'equal_opportunity' needs one of tru"):
             report_of(problem(50), goal="equal_opportunity")
 
 
 def test_other_formats_have_all_of_it(tmp_path):
     report = report_of(problem(100), goal="accuracy")
-    written = report.to_html(tmp_path / "page.html", title="Old and new")
-    page = written.read_text("utf-8")
+    page = report.to_html(tmp_path / "p.html", title="Old and new").read_text("utf-8")
     texts = report.to_markdown(), report.to_latex()
     for said in report._page.headline.splitlines():
         shown = page.replace("&#39;", "'").replace("\N{MINUS SIGN}", "-")
