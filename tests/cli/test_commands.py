@@ -300,10 +300,12 @@ class TestPlan:
         data.loc[data.index[::10], "region"] = "south"
         data["clicked"] = (np.arange(90) % 10 < 3).astype(int)
         data.to_csv(file, index=False)
-        options = ["--gap", "0.9", "--alpha", "0.001"]
-        content = numbers(["plan", file, *WHO, *options], tmp_path)
+        arguments = ["plan", file, *WHO, "--alpha", "0.001", "--gap"]
+        assert main([*arguments, "1.5"]) == 0
         printed = capsys.readouterr().out
-        assert "No gap of pairwise_exposure is that large: 0.5 at most." in printed
+        assert "No gap of inter_group_accuracy is that large: 1 at most." in printed
+        content = numbers([*arguments, "0.4"], tmp_path)
+        printed = capsys.readouterr().out
         assert "no possible gap" in printed
         for metric in content["metrics"]:
             share = 0.5 if metric["metric"] == "pairwise_exposure" else 1
