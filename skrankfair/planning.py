@@ -33,7 +33,6 @@ from ._inputs.validation import (
     as_numbers,
     check_choice,
     check_given,
-    check_magnitude,
     check_number,
     generator,
 )
@@ -176,7 +175,7 @@ class Plan(PlannedTests, ReadOnlyArrays):
         ValueError
             Unless ``0 < gap <= 1``, as of two shares, and ``0 < alpha < power < 1``.
         """
-        check_number(gap, "gap of two shares", 0, 1, inclusive=(False, True))
+        self.check_gap(gap)
         least = float(self._needed(gap, power, alpha, _LEAST, MOST_DATA))
         return float(np.ceil(least - 1e-6))
 
@@ -602,9 +601,9 @@ def power_curve(
     Raises
     ------
     ValueError
-        For a gap that is not positive or a number of clusters below 3, for a level
-        outside (0, 1), for a metric that is not tested by t, for a pilot without any
-        error, and for an unknown `pilot_error`.
+        For a gap that is not positive (of shares also above 1) or a number of clusters
+        below 3, for a level outside (0, 1), for a metric that is not tested by t, for a
+        pilot without any error, and for an unknown `pilot_error`.
 
     Warns
     -----
@@ -629,7 +628,6 @@ def power_curve(
     check_number(alpha, "alpha", LEAST_ALPHA, 1, inclusive=(True, False))
     check_choice(pilot_error, "pilot_error", PILOT_ERRORS)
     gaps = as_numbers(np.atleast_1d(gap), "gap").copy()
-    check_magnitude(gap=gaps)
     names: tuple[Hashable, ...]
     source: PlannedTests
     if isinstance(pilot, Plan):
@@ -643,8 +641,8 @@ def power_curve(
         raise ValueError(
             f"pilot must be a result, a contrast or a plan; got {type(pilot).__name__}."
         )
-    if not ((gaps > 0) & (sizes > 0)).all():
-        raise ValueError(f"gap must be positive (a ratio other than 1); got {gap!r}.")
+    for value in gaps.tolist():
+        source.check_gap(value)
     if n_clusters is None:
         ends = smallest(
             lambda n: source.power(n, sizes.min(), alpha), _LARGEST, 10, MOST_DATA

@@ -117,7 +117,7 @@ class TestPlan:
         plan = plan_rates(0.5, share=0.5, n_items=10_000)
         assert plan.required(0.9) == 3
         assert plan_rates(0.5, share=0.5).required(1e-9) == np.inf
-        with pytest.raises(ValueError, match=r"gap of two shares must .* in \(0, 1\]"):
+        with pytest.raises(ValueError, match=r"gap of shares must .* in \(0, 1.0\]"):
             plan.required(2)
         assert "with 1,000" in repr(plan)
 
@@ -197,9 +197,10 @@ class TestPowerCurve:
         ("pilot", "options", "message"),
         [
             (None, {"gap": 0.1}, "pilot must be a result"),
-            ("result", {"gap": 0}, "gap must be positive"),
+            ("result", {"gap": 0}, "gap of shares must"),
+            ("result", {"gap": [0.1, 20]}, r"in \(0, 1.0\]; got 20"),
             ("result", {"gap": "a"}, "gap must"),
-            (plan_rates(0.3, share=0.2), {"gap": 0.0}, "gap must be positive"),
+            (plan_rates(0.3, share=0.2), {"gap": 0.0}, "gap of shares must"),
             ("result", {"gap": 0.1, "alpha": 1}, "alpha must"),
             ("result", {"gap": 0.1, "n_clusters": [2]}, "n_clusters must be at least"),
         ],

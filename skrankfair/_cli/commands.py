@@ -209,12 +209,6 @@ def _checked(report: AuditReport, conditions: list[Any]) -> tuple[AuditReport, i
     return replace(report, sections=sections), status
 
 
-def _largest_distance(result: GroupEstimates) -> float:
-    """Return the largest distance from fair that there can be; infinity if unknown."""
-    fair = result.fair_value or 0.0
-    return max(fair, 1 - fair) if result.metric.share else float("inf")
-
-
 def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
     if arguments.returning and arguments.per_week is None:
         raise InputError("--returning needs --per-week, the clusters of a week.")
@@ -232,16 +226,19 @@ def _plan(arguments: argparse.Namespace, say: Any) -> tuple[Answer, int]:
         asked += "\nItems grow with users: more users of the same items do not find it."
     blocks, metrics = [f"Pilot: {report.counts}\n{asked}"], []
     for name, result in results.items():
-        largest = _largest_distance(result)
+        fair = result.fair_value or 0.0
+        largest = max(fair, 1 - fair) if result.metric.share else float("inf")
         if name == _MATCHED and columns:  # a difference of two outcomes
             largest = float(np.ptp(columns["y_true"]))
         largest *= 1 + arguments.change
         metric = {"metric": name, "largest_possible": jsonable(largest)}
-        rows = _sizes(result, arguments, _correlation(result, name, columns, arguments))
+        rows, table = [], f"No {what} of {name} is that large: {largest:g} at most."
+        if not gap > largest:
+            of_weeks = _correlation(result, name, columns, arguments)
+            rows = _sizes(result, arguments, of_weeks)
+            table = _table_of_sizes(rows, largest, report.cluster_unit)
         metrics.append({**metric, "groups": [jsonable(row) for row in rows]})
-        blocks.append(f"{name}\n{_table_of_sizes(rows, largest, report.cluster_unit)}")
-        if gap > largest:
-            blocks[-1] += f"\nNo {what} of {name} is that large: {largest:g} at most."
+        blocks.append(f"{name}\n{table}")
     if without := [f.metric.name for f in report.findings if not f.tested]:
         blocks.append(f"Without a test to plan: {fmt.some(without)}.")
     numbers = {"gap": gap, "power": power, "alpha": alpha}

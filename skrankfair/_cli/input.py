@@ -6,12 +6,12 @@ The values of the columns are checked by `audit`, whose errors name argument and
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import lzma
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -24,6 +24,7 @@ from .._estimates import formatting as fmt
 from .._inputs.groups import sort_labels
 from .._inputs.validation import check_number
 from ..datasets._fetch import UNREADABLE
+from ..distributed._plan import fault_of_column
 from ..distributed._sources import NO_NUMBER, NUMBERS, csv_header, typed
 from .terminal import InputError
 
@@ -33,10 +34,6 @@ _MOST_GROUPS = 1000
 STANDARD_INPUT = "-"  # the path that stands for it
 #: The options that name groups, by members or labels; `by` may also cross the members.
 _GROUPS = ("overlapping", "sensitive_features", "by")
-
-# Patterns of text that pandas has not read as numbers.
-_COMMA_NUMBER = r"\s*[-+]?\d*,?\d+(?:[eE][-+]?\d+)?\s*"
-_THOUSANDS = r"\s*[-+]?[1-9]\d{0,2}(?:,\d{3})+\s*"
 
 #: Compressions by the end of a name; pandas knows only those of a path.
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zip": "zip", ".xz": "xz"}
@@ -91,9 +88,8 @@ def read_arguments(
     except ImportError as error:
         raise InputError(f"{path} needs a package to be read: {error}") from None
     except _UNREADABLE as error:
-        hint = "see --sep"
-        if isinstance(error, UnicodeDecodeError):
-            hint = "convert it, such as by iconv -f cp1252 -t utf-8"
+        convert = "convert it, such as by iconv -f cp1252 -t utf-8"
+        hint = convert if isinstance(error, UnicodeDecodeError) else "see --sep"
         raise InputError(
             f"{path} cannot be read as CSV (UTF-8; {hint}), Parquet or Excel: {error}"
         ) from None
@@ -148,6 +144,12 @@ def _opened(path: str) -> IO[bytes]:
         return io.BytesIO(opened.read())
 
 
+def split_names(text: str) -> list[str]:
+    """Return names that commas separate, as in CSV: one with a comma is quoted."""
+    parts = csv.reader(text.splitlines(keepends=True), skipinitialspace=True)
+    return [name.strip() for name in next(parts, [text])]
+
+
 def _columns(
     wanted: Mapping[str, str | None], header: Iterable[Any], path: str
 ) -> dict[str, list[str]]:
@@ -157,25 +159,17 @@ def _columns(
     for argument, text in wanted.items():
         if text is None:
             continue
-        names = [text]
         several = argument in (*_GROUPS, "cluster") and argument != crossing
-        if several and text not in present:
-            names = [name.strip() for name in text.split(",")]
+        names = split_names(text) if several else [text]
         for name in names:
-            if name not in present:
-                lacks = f"{path} has no column {name!r} ({option(argument)}); "
-                lower = {other.lower(): other for other in present}
-                close = get_close_matches(name.lower(), lower, n=1, cutoff=0.75)
-                if close:
-                    raise InputError(f"{lacks}did you mean {lower[close[0]]!r}?")
-                has = fmt.some(list(map(repr, present)))
+            if fault := fault_of_column(name, present, path, f" ({option(argument)})"):
                 see = " See --sep." if len(present) == 1 else ""
-                raise InputError(f"{lacks}it has {has}.{see}")
-            if (times := present.count(name)) > 1:
-                raise InputError(
-                    f"{path} has {times} columns {name!r} ({option(argument)}); rename "
-                    "all but one."
+                see = (
+                    f" Quote the name '\"{text}\"'."
+                    if text in {*present} - {name}
+                    else see
                 )
+                raise InputError(fault + see)
         columns[argument] = names
     return columns
 
@@ -207,31 +201,13 @@ def _read_csv(
     numbers = {name for n in NUMBERS for name in columns.get(n, ())}
     labels = {name for names in columns.values() for name in names} - numbers
     # Lines with too many fields are detected only if all columns are read.
-    options: dict[str, Any] = {"sep": sep, "dtype": dict.fromkeys(labels, str)}
-    options |= _absent_cells(columns)
-    frame = read(decimal=decimal or ".", **options)
-    if decimal is None:
-        commas = [_has_comma(frame[name], f"{path}: {name!r}") for name in numbers]
-        if any(commas):
-            frame = read(decimal=",", **options)
+    # Names that a file has twice are none of these.
+    names = [i if header.count(name) > 1 else name for i, name in enumerate(header)]
+    options = {"names": names, "header": 0, "dtype": dict.fromkeys(labels, str)}
+    options |= {"sep": sep, "decimal": decimal or "."}
+    frame = read(**options, **_absent_cells(columns))
     lazy = typed(nw.from_native(frame[[*labels, *numbers]]).lazy(), labels, {})
     return nw.to_native(lazy.collect()), columns
-
-
-def _has_comma(column: pd.Series[Any], what: str) -> bool:
-    """Return whether the numbers of a column have a decimal comma."""
-    if column.dtype.kind != "O":
-        return False
-    values = column.dropna().astype(str)
-    commas = values[values.str.contains(",", regex=False)]
-    if commas.empty or not values.str.fullmatch(_COMMA_NUMBER).all():
-        return False
-    if commas.str.fullmatch(_THOUSANDS).all():
-        raise InputError(
-            f"{what} has commas that may be decimal commas or separate thousands; "
-            "give --decimal , or write it without them."
-        )
-    return True
 
 
 def _absent_cells(columns: Mapping[str, list[str]]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ COLUMNS = {
     "y_true": "outcome of the item; in a ranking larger is better",
     "y_score": "score; higher scores rank first",
     "sensitive_features": (
-        "group (or --by); several columns are crossed, unless all hold only True and "
-        "False: then each is a group, and groups may overlap"
+        "group (or --by); several columns (a name with a comma in double quotes) are "
+        "crossed, unless all hold only True and False: then groups may overlap"
     ),
     "qid": "query; items are compared only within it, and without it the file is one "
     "list",

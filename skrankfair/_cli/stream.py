@@ -19,7 +19,7 @@ from .._reports.catalog import chosen_metrics, not_named, without_unfit
 from ..distributed import measure
 from ..distributed._plan import MeasurePlan, make_plan
 from ..distributed._sources import duckdb_source, reading, sql_name
-from .input import STANDARD_INPUT, given, option
+from .input import STANDARD_INPUT, given, option, split_names
 from .options import COLUMNS
 from .terminal import InputError
 
@@ -42,10 +42,9 @@ def is_streamed(arguments: argparse.Namespace, path: str) -> bool:
         return True
     if any(getattr(arguments, name, None) is not None for name in _PARTS):
         return True
-    per_byte = _PER_BYTE.get(file.suffix.lower())
-    if per_byte is None or not file.is_file() or _needing_memory(arguments):
-        return False
-    return file.stat().st_size * per_byte > memory_limit()
+    per_byte = _PER_BYTE.get(file.suffix.lower(), 0)
+    large = file.is_file() and file.stat().st_size * per_byte > memory_limit()
+    return large and not _needing_memory(arguments)
 
 
 def streamed(
@@ -54,11 +53,10 @@ def streamed(
     """Return the audit of one file or of all that fit a pattern."""
     _check(arguments, path)
     columns = {n: getattr(arguments, n) for n in COLUMNS if n not in _REFUSED}
-    groups = [name.strip() for name in columns["sensitive_features"].split(",")]
+    groups = split_names(columns["sensitive_features"])
     columns["sensitive_features"] = groups if len(groups) > 1 else groups[0]
-    ways = [name.strip() for name in (columns["cluster"] or "").split(",")]
-    if len(ways) > 1:
-        columns["cluster"] = ways
+    ways = split_names(columns["cluster"] or "")
+    columns["cluster"] = (ways if len(ways) > 1 else ways[0]) or None
     options = given(arguments, _PASSED)
     chosen = chosen_metrics(arguments.metrics, "ranking", getattr(arguments, "k", None))
     memory, jobs, folder = (getattr(arguments, name, None) for name in _PARTS)

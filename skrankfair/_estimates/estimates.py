@@ -33,7 +33,7 @@ from .leverage import (
     unseen,
     unseen_of_items,
 )
-from .power import PILOT_ERRORS, Pilot, PilotData, keeps_promise
+from .power import LARGEST_GAP, PILOT_ERRORS, Pilot, PilotData, keeps_promise
 from .resampled import Origin
 from .scales import (
     LEAST_T,
@@ -182,6 +182,7 @@ class Estimates(ReadOnlyArrays):
             n_clusters=float(self.origin.sums.count),
             n_tests=1,
             ratio=ratio,
+            largest=min(self.scale.bounds[1], LARGEST_GAP),
             pilot_df=None if known else self.df,
             tested=errors_of_tests(self.scale, null_value, self.df, logarithm=ratio),
         )

@@ -106,10 +106,9 @@ class RequiredSize(ReadOnlyArrays):
         DataFrame
             Indexed by group: factor, n_clusters, n_effective, promised.
         """
-        columns = ("factor", "n_clusters", "n_effective", "promised")
-        return fmt.groups_frame(
-            self.groups, {name: getattr(self, name) for name in columns}
-        )
+        names = ("factor", "n_clusters", "n_effective", "promised")
+        columns = {name: getattr(self, name) for name in names}
+        return fmt.groups_frame(self.groups, columns)
 
     def weeks(
         self, per_week: float, returning: float = 0.0, correlation: Any = 1.0
@@ -187,6 +186,9 @@ class PlannedTests(ABC):
     """Tests whose errors follow from the number of clusters."""
 
     n_tests: int
+    #: Whether gaps are ratios; and the largest that there can be, which is 1 of shares.
+    ratio: bool = False
+    largest: float = 1.0
     #: Degrees of freedom of the pilot that the errors are from; None if they are known.
     pilot_df: Array | None = None
     #: The error that the test takes, in units of the error of the estimate.
@@ -216,12 +218,18 @@ class PlannedTests(ABC):
         level = alpha / self.n_tests
         return power_at(error, df, gap, level, self.pilot_df, self.tested)
 
+    def check_gap(self, gap: Any) -> None:
+        """Raise a ValueError for a gap that there cannot be."""
+        name = "gap of shares" if self.largest == 1 else "gap"
+        check_number(gap, name, 0, self.largest, inclusive=(False, True))
+        if self.ratio and gap == 1:
+            raise ValueError("gap must be a ratio other than 1; got 1.")
+
     def _needed(
         self, gap: float, power: float, alpha: float, least: Any, most: float
     ) -> Array:
         """Return the numbers of clusters, from the least to the most, to find a gap."""
         check_design(power, alpha)
-        check_number(gap, "gap", 0, LARGEST_GAP, inclusive=(False, True))
         return smallest(lambda n: self.power(n, gap, alpha), power, least, most)
 
 
@@ -242,6 +250,8 @@ class Pilot(PlannedTests):
         Number of tests, by which the level is divided.
     ratio : bool
         Whether gaps are ratios, and not differences.
+    largest : float
+        The largest gap.
     pilot_df : ndarray of shape (m,) or None
         None if the errors count as the true ones.
     tested : ndarray of shape (m,)
@@ -256,6 +266,7 @@ class Pilot(PlannedTests):
     n_clusters: float
     n_tests: int
     ratio: bool
+    largest: float
     pilot_df: Array | None
     tested: Array
 
@@ -281,10 +292,8 @@ class Pilot(PlannedTests):
 
     def required(self, gap: float, power: float, alpha: float) -> RequiredSize:
         """Return how many clusters like these find a gap."""
-        check_number(gap, "gap", -np.inf, np.inf)
+        self.check_gap(gap)
         size = float(self.on_scale(gap))
-        if self.ratio and size == 0:
-            raise ValueError("gap must be a ratio other than 1; got 1.")
         least = 2 * self.n_clusters / (np.where(self.df > 0, self.df, np.nan) + 1)
         most = MOST_DATA * self.n_clusters
         n_clusters = self._needed(size, power, alpha, least, most)
@@ -344,9 +353,9 @@ class PilotData(ABC):
         Raises
         ------
         ValueError
-            For a gap that is not positive (a factor of 1), unless
-            ``0 < alpha < power < 1``, for a metric or contrast that is not tested by t,
-            or for an unknown `pilot_error`.
+            For a gap that is not positive (a factor of 1) or, of shares, above 1,
+            unless ``0 < alpha < power < 1``, for a metric or contrast that is not
+            tested by t, or for an unknown `pilot_error`.
 
         Warns
         -----

@@ -258,6 +258,7 @@ class ShareScale(PlainScale):
     side_df: Array
     lacking: Array
     link = axis = LOGIT
+    bounds = (0.0, 1.0)
 
     @cached_read_only
     def regular(self) -> Array:

@@ -148,9 +148,8 @@ class Codes:
         order = stable_order(number)  # several times as fast as `np.unique`
         first = starts_of_runs(number[order])
         codes = np.empty(order.size, dtype=np.int64)
-        codes[order] = np.repeat(
-            np.arange(first.size), np.diff(first, append=order.size)
-        )
+        sizes = np.diff(first, append=order.size)
+        codes[order] = np.repeat(np.arange(first.size), sizes)
         return Codes(codes, number[order[first]])
 
     def crossed_units(self, other: Codes) -> Codes | None:

@@ -59,15 +59,8 @@ class Sample:
 
     def take(self, rows: Array | slice) -> Sample:
         """Return some rows, in the same order; clusters keep their numbers."""
-        return replace(
-            self,
-            x=self.x[rows],
-            y=self.y[rows],
-            share=self.share[rows],
-            cluster=self.cluster[rows],
-            group=self.group[rows],
-            row=self.row[rows],
-        )
+        of_rows = ("x", "y", "share", "cluster", "group", "row")
+        return replace(self, **{name: getattr(self, name)[rows] for name in of_rows})
 
     def rows_of_groups(self, n_groups: int) -> list[Array]:
         """Return the rows of each group, in order."""

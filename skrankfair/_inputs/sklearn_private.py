@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -57,11 +58,9 @@ _FINDS_NAMES = parse_version(sklearn.__version__) >= parse_version("1.9")
 
 def tags_of(estimator: Any) -> Any:
     """Return the tags of an estimator; raise a TypeError if it is none."""
-    try:
+    with suppress(AttributeError):
         if hasattr(estimator, "fit"):  # scikit-learn 1.6 has tags for anything.
             return get_tags(estimator)
-    except AttributeError:
-        pass
     raise TypeError(
         f"estimator must be an estimator of scikit-learn; got {estimator!r}."
     )

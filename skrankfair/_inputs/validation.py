@@ -73,9 +73,9 @@ def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
 
 def did_you_mean(value: object, choices: Iterable[object]) -> str:
     """Return a question that names the closest of the names, or nothing."""
-    names = [choice for choice in choices if isinstance(choice, str)]
-    close = get_close_matches(value, names, 1) if isinstance(value, str) else []
-    return f" Did you mean {close[0]!r}?" if close else ""
+    names = {choice.lower(): choice for choice in choices if isinstance(choice, str)}
+    close = get_close_matches(value.lower(), names, 1) if isinstance(value, str) else []
+    return f" Did you mean {names[close[0]]!r}?" if close else ""
 
 
 def check_given(**arguments: object) -> None:

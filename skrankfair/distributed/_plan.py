@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 
 from .. import metrics as library
+from .._estimates import formatting as fmt
 from .._inputs.by_name import named_columns
 from .._inputs.validation import (
     NoRowError,
@@ -65,15 +66,11 @@ class MeasurePlan:
         by = self.columns.get("cluster", self.columns.get("qid"))
         return by if by is None or isinstance(by, str) else by[0]  # the users
 
-    def check_columns(self, columns: Iterable[Any], what: str = "data") -> None:
+    def check_columns(self, known: Any, what: str = "data", cased: bool = True) -> None:
         """Raise a ValueError if the data lack a column, or have two of its name."""
-        known = list(columns)
         for name in self.names:
-            if (times := known.count(name)) != 1:
-                has = f"{times} columns" if times else "no column"
-                raise ValueError(
-                    f"{what} has {has} {name!r}; it has {', '.join(map(repr, known))}."
-                )
+            if fault := fault_of_column(name, known, what, cased=cased):
+                raise ValueError(fault)
 
     def values(self, frame: Any) -> dict[str, Any]:
         """Return the columns of the arguments of one part of the data."""
@@ -152,6 +149,25 @@ class Source(ABC):
     @abstractmethod
     def results(self, plan: MeasurePlan) -> Iterable[Results]:
         """Return the results of parts, which add up to those of all rows."""
+
+
+def fault_of_column(
+    name: str, known: Iterable[Any], what: str, role: str = "", cased: bool = True
+) -> str:
+    """Return what is wrong unless there is one column of this name; else nothing.
+
+    Unless names are `cased`, "a" and "A" are one of them, as to DuckDB.
+    """
+    key = name if cased else name.lower()
+    same = [c for c in known if key == (c if cased else c.lower())]
+    if same == [name]:
+        return ""
+    has, hint = "no column", did_you_mean(name, known)
+    if name in same:
+        has = f"{len(same)} columns"
+        hint = f" Rename all but one{', as case is nothing to DuckDB' * (not cased)}."
+    names = fmt.some(list(map(repr, same if name in same else known)))
+    return f"{what} has {has} {name!r}{role}; it has {names}.{hint}"
 
 
 def added(parts: Iterable[Results]) -> dict[str, Any]:

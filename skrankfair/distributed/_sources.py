@@ -24,6 +24,7 @@ import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 
 from .._inputs.validation import NoRowError, check_exact
+from ..datasets._fetch import UNREADABLE
 from ..metrics import GroupEstimates
 from ._plan import MeasurePlan, Results, Source, added
 
@@ -35,6 +36,9 @@ NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 _BLANKS = " \t\r\n"
 _INFINITE = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+_COMMA = r"^[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?$"
+# Numbers whose commas may separate thousands.
+_THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+$"
 # Text that is no whole number as programs write it: "007" is a name.
 _NOT_WHOLE = r"[^0-9]|^0.|^.{19}|^$"
 # Whole numbers of as many digits as 2**53, beyond which float64 rounds; longer ones
@@ -174,8 +178,12 @@ def reading(what: str = "data") -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.Error, OSError, pd.errors.EmptyDataError) as error:
-        raise ValueError(f"{what} cannot be read by DuckDB: {error}") from error
+    except (duckdb.Error, OSError) as error:
+        # What DuckDB says of its own options is nothing that a caller could set.
+        why = re.split(r"\s+(?:The search|Possible)", str(error))[0]
+        if "CSV" in why:
+            why += ". All lines must be UTF-8 and have as many cells as the header."
+        raise ValueError(f"{what} cannot be read by DuckDB: {why}") from error
 
 
 def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
@@ -203,6 +211,7 @@ def _read(connection: Any, data: Any, folder: Path, plan: MeasurePlan) -> Any:
             f"got {type(data).__name__}."
         )
     source = connection.from_arrow(data)
+    plan.check_columns(data.schema.names, cased=False)
     once = isinstance(data, pa.RecordBatchReader)  # which can be read only once
     return _as_parquet(connection, source, folder) if once else source
 
@@ -229,13 +238,17 @@ def _of_files(
         raise ValueError(f"data must name each file once; {names} has one twice.")
     separators = set()
     for file in files:
-        if is_csv:
-            header, sep = csv_header(partial(pd.read_csv, file, encoding="utf-8-sig"))
-            header = [name.strip() for name in header]  # as DuckDB reads them
-            separators.add(sep)
-        else:
-            header = read_schema(file).names
-        plan.check_columns(header, "data" if len(files) == 1 else file)
+        try:
+            if is_csv:
+                read_csv = partial(pd.read_csv, file, encoding="utf-8-sig")
+                header, sep = csv_header(read_csv)
+                separators.add(sep)
+            else:
+                header = read_schema(file).names
+        except UNREADABLE as error:
+            message = f"{file} must be Parquet, or .csv or .csv.gz in UTF-8: {error}"
+            raise ValueError(message) from error
+        plan.check_columns(header, "data" if len(files) == 1 else file, cased=False)
     if len(separators) > 1:
         raise ValueError(f"data has files of several separators: {separators}.")
     # Columns are matched by name, as files may have other orders and types. The type of
@@ -257,11 +270,10 @@ def _of_files(
         if isinstance(options.get("pos_label"), str):  # classes, not yes for 1
             for argument in ("y_true", "y_score")[: 1 if "threshold" in options else 2]:
                 numbers.pop(plan.columns.get(argument, ""), None)
-    labels: set[str] = set()
+    labels = {*plan.names} - {*numbers} if is_csv else set()
     if is_csv:
         source = source.project(", ".join(map(sql_name, plan.names)))
         source = _as_parquet(connection, source, folder)
-        labels = {*plan.names} - {*numbers}
     return nw.to_native(typed(nw.from_native(source), labels, numbers))
 
 
@@ -440,7 +452,7 @@ def _last_border(column: Any) -> int:
 def csv_header(
     read: Callable[..., Any], sep: str | None = None
 ) -> tuple[list[str], str]:
-    """Return the names of the columns as they are written, and the separator.
+    """Return the names of the columns without blanks around them, and the separator.
 
     `read` is ``pandas.read_csv`` of a file. Names are read as cells, as it would number
     the second of two equal names. If `sep` is None the header decides.
@@ -448,7 +460,7 @@ def csv_header(
     first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str}
     if sep is None:
         sep = max(",;\t", key=",".join(read(**first).iloc[0].fillna("")).count)
-    return [*read(sep=sep, **first).iloc[0].fillna("")], sep
+    return [*read(sep=sep, **first).iloc[0].fillna("").str.strip()], sep
 
 
 def typed(
@@ -457,9 +469,10 @@ def typed(
     """Return a frame of any engine, with text columns converted if all cells allow it.
 
     Labels stay text, unless all of them are truth values, or all are whole numbers
-    without leading zeros: "7" and "07" are two labels. Numbers are decimal, or all of
-    them yes and no (or true and false), which are 1 and 0; blanks around them and cells
-    of `NO_NUMBER` do not count. Other columns stay unchanged.
+    without leading zeros: "7" and "07" are two labels. Numbers are decimal, with points
+    or with commas, or all of them yes and no (or true and false), which are 1 and 0;
+    blanks around them and cells of `NO_NUMBER` do not count. Commas that may all
+    separate thousands are refused. Other columns stay unchanged.
 
     Parameters
     ----------
@@ -482,8 +495,14 @@ def typed(
     for name, of_column in rules.items():
         # Without rows every rule holds, and DuckDB's answer is None.
         true = [found[str((name, i))] is not False for i in range(len(of_column))]
-        if any(true):
-            values.append(of_column[true.index(True)][1].alias(name))
+        fitting = [rule[1] for i, rule in enumerate(of_column) if true[i]]
+        if fitting and fitting[0] is None:
+            raise ValueError(
+                f"{numbers[name]} has commas that may be decimal commas or separate "
+                "thousands; give --decimal , or write it without them."
+            )
+        if fitting:
+            values.append(fitting[0].alias(name))
         elif name in numbers:
             word, number = fits[name, 0], fits[name, 1]
             # The error shows a cell that is neither, or else a word among numbers.
@@ -509,8 +528,8 @@ def _of_labels(cell: nw.Expr) -> list[tuple[nw.Expr, nw.Expr]]:
     ]
 
 
-def _of_numbers(cell: nw.Expr) -> list[tuple[nw.Expr, nw.Expr]]:
-    """Return which cells fit each rule, and what they are by it."""
+def _of_numbers(cell: nw.Expr) -> list[tuple[nw.Expr, Any]]:
+    """Return which cells fit each rule, and what they are by it; None: ambiguous."""
     text = cell.fill_null("").str.strip_chars(_BLANKS)
     lower, absent = text.str.to_lowercase(), text.is_in(NO_NUMBER)
     yes, no = lower.is_in(["yes", "true"]), lower.is_in(["no", "false"])
@@ -518,7 +537,12 @@ def _of_numbers(cell: nw.Expr) -> list[tuple[nw.Expr, nw.Expr]]:
     large = nw.when(text.str.contains(_LARGE)).then(text).otherwise(nw.lit("0" * 9))
     exact = large.cast(nw.Float64).abs() % 1e9 == large.str.tail(9).cast(nw.Float64)
     number = text.str.contains(_NUMBER) & exact | lower.is_in(_INFINITE)
-    return [
+    plain = number & ~text.str.contains(".", literal=True)
+    commas = plain | text.str.contains(_COMMA)
+    points = text.str.replace_all(",", ".", literal=True)
+    rules: list[tuple[nw.Expr, Any]] = [
         (absent | fits, nw.when(~absent).then(value).cast(nw.Float64))
-        for fits, value in ((yes | no, yes), (number, text))
+        for fits, value in ((yes | no, yes), (number, text), (commas, points))
     ]
+    rules.insert(2, (absent | plain | text.str.contains(_THOUSANDS), None))
+    return rules

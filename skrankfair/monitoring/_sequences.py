@@ -217,9 +217,8 @@ class Scan(NamedTuple):
         """Return the confidence sequence that starts with a block, by time."""
         # The quantiles of Student's t with the same tails as the normal ones.
         tail = special.ndtr(-boundary(self.ratio[start], alpha))
-        half = (
-            -special.stdtrit(np.maximum(self.df[start], 1.0), tail) * self.error[start]
-        )
+        df = np.maximum(self.df[start], 1.0)
+        half = -special.stdtrit(df, tail) * self.error[start]
         return self.estimate[start] - half, self.estimate[start] + half
 
 

@@ -109,7 +109,7 @@ class TestAudit:
     @pytest.mark.parametrize(
         ("change", "says"),
         [
-            (["--y-score", "Score"], "did you mean 'score'?"),
+            (["--y-score", "Score"], "Did you mean 'score'?"),
             (["--y-score", "nothing"], "it has 'session', 'user', 'region'"),
             (["--sensitive-features", "region,nix"], "no column 'nix' (--sensitive-f"),
             (["--qid", ""], "no column '' (--qid)"),
@@ -275,9 +275,8 @@ class TestPlan:
     def test_a_change_takes_weeks(self, file, tmp_path, capsys):
         options = ["--gap", "0.1", "--metrics", "inter_group_accuracy"]
         options += ["--cluster", "user", "--change", "--per-week", "200"]
-        result = audit(**columns_of(frame()), cluster=frame()["user"]).results[
-            "inter_group_accuracy"
-        ]
+        report = audit(**columns_of(frame()), cluster=frame()["user"])
+        result = report.results["inter_group_accuracy"]
         with collected_warnings():
             size = result.required(0.05)
             detectable = result.minimum_detectable()
@@ -301,10 +300,12 @@ class TestPlan:
         data.loc[data.index[::10], "region"] = "south"
         data["clicked"] = (np.arange(90) % 10 < 3).astype(int)
         data.to_csv(file, index=False)
-        options = ["--gap", "1.5", "--alpha", "0.001"]
-        content = numbers(["plan", file, *WHO, *options], tmp_path)
+        arguments = ["plan", file, *WHO, "--alpha", "0.001", "--gap"]
+        assert main([*arguments, "1.5"]) == 0
         printed = capsys.readouterr().out
         assert "No gap of inter_group_accuracy is that large: 1 at most." in printed
+        content = numbers([*arguments, "0.4"], tmp_path)
+        printed = capsys.readouterr().out
         assert "no possible gap" in printed
         for metric in content["metrics"]:
             share = 0.5 if metric["metric"] == "pairwise_exposure" else 1
@@ -333,8 +334,7 @@ class TestMonitor:
 
     def test_days_are_added_until_there_is_an_alarm(self, tmp_path, capsys):
         statuses = [main(self.add(tmp_path, 1, *self.MADE))]
-        for number in range(2, 15):
-            statuses.append(main(self.add(tmp_path, number, bias=number > 6)))
+        statuses += [main(self.add(tmp_path, n, bias=n > 6)) for n in range(2, 15)]
         assert set(statuses[:6]) == {0}
         assert statuses[-1] == 3
         store = str(tmp_path / "gap.jsonl")

@@ -59,6 +59,12 @@ def test_two_columns_of_one_name_are_refused(kind, tmp_path, capsys):
     if kind != "xlsx":
         with pytest.raises(ValueError, match="data has 2 columns 'score'"):
             measure(path, "group_mean", y_score="score")
+        write(data.assign(Score=0), path, kind)
+        with pytest.raises(ValueError, match="'score', 'Score'. .* case is nothing to"):
+            measure(path, "group_mean", y_score="score")
+
+
+CROSSED = [[region, drama] for region in ("NA", "south") for drama in (False, True)]
 
 
 class TestLabels:
@@ -74,12 +80,8 @@ class TestLabels:
             ("code", ["007", "12"], False),
             ("drama", [False, True], False),
             ("number", list(range(12)), False),
-            ("region, home", ["NA", "south"], False),  # a name with a comma
-            (
-                "region, drama",
-                [["NA", False], ["NA", True], *(["south", b] for b in (False, True))],
-                False,
-            ),
+            ('"region, home"', ["NA", "south"], False),  # a name with a comma
+            ("region, drama", CROSSED, False),
             ("drama,comedy", ["drama", "comedy"], True),
             ("DRAMA,COMEDY", ["DRAMA", "COMEDY"], True),
         ],
@@ -157,9 +159,8 @@ class TestNumbers:
         data.to_csv(file, index=False)
         expected = numbers(["audit", file, *FAST], tmp_path)
         marks = ["--sep", "|", "--decimal", ","]
-        for sep, decimal, options in (
-            *((";", ",", []), (";", ".", []), ("\t", ",", []), ("|", ",", marks)),
-        ):
+        ways = (";", ",", []), (";", ".", []), ("\t", ",", []), ("|", ",", marks)
+        for sep, decimal, options in ways:
             data.to_csv(path, index=False, sep=sep, decimal=decimal)
             assert numbers(["audit", path, *FAST, *options], tmp_path) == expected
         assert "See --sep" in complaint(["audit", path, *FAST], capsys)
@@ -168,9 +169,9 @@ class TestNumbers:
         scores = [f"{5000 + score // 20:,.0f}" for score in frame()["score"]]
         frame().assign(score=scores).to_csv(file, index=False, sep=";")
         line = complaint(["audit", file, *WHO], capsys)
-        assert "'score' has commas that may be decimal commas or" in line
-        point = ["--decimal", "."]
-        assert "must hold numbers" in complaint(["audit", file, *WHO, *point], capsys)
+        assert "'score' (--y-score) has commas that may be decimal commas or" in line
+        streamed = complaint(["audit", file, *WHO, "--memory", "1GB"], capsys)
+        assert "(column 'score') has commas that may be decimal commas or" in streamed
 
     @pytest.mark.parametrize("kind", ["csv", "parquet"])
     @pytest.mark.parametrize(
@@ -254,13 +255,17 @@ def test_a_wrong_file_is_one_line(make, says, tmp_path, capsys):
     path = tmp_path / "scores.csv"
     make(path)
     assert says in complaint(["audit", str(path), *WHO], capsys)
+    assert complaint(["audit", str(path), *WHO, "--memory", "1GB"], capsys)
 
 
 @pytest.mark.parametrize("name", ["scores.csv.gz", "scores.xlsx"])
 def test_a_damaged_archive(name, tmp_path, capsys):
     start = b"PK\x03\x04" if name.endswith("xlsx") else b"\x1f\x8b"
     (tmp_path / name).write_bytes(start + b" and no more")
-    assert "cannot be read" in complaint(["audit", str(tmp_path / name), *WHO], capsys)
+    arguments = ["audit", str(tmp_path / name), *WHO]
+    assert "cannot be read" in complaint(arguments, capsys)
+    line = complaint([*arguments, "--memory", "1GB"], capsys)
+    assert f"{name} must be Parquet, or .csv or .csv.gz in UTF-8: " in line
 
 
 def test_an_encrypted_archive(tmp_path, capsys):

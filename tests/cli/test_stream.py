@@ -17,6 +17,9 @@ COLUMNS = ["--y-true", "y", "--y-score", "s", "--sensitive-features", "g", "--qi
 def _folder(tmp_path_factory):
     folder, log = tmp_path_factory.mktemp("log"), click_log()
     log = log.assign(a=log.index % 2 == 0, b=log["y"] > 0, l=[["a"]] * len(log))
+    log["g,1"] = log["g"]
+    german = {"index": False, "sep": ";", "decimal": ","}
+    log.rename(columns=" {} ".format).to_csv(folder / "german.csv", **german)
     log[:900].to_parquet(folder / "1.parquet")
     log[900:].to_parquet(folder / "2.parquet")
     log.to_csv(folder / "all.csv", index=False)
@@ -35,13 +38,15 @@ def numbers(arguments, tmp_path):
 
 def test_several_files_are_one_data_set(folder, tmp_path, monkeypatch):
     rest = ["--cluster", "u", "--metrics", "pairwise_exposure,inter_group_accuracy"]
+    rest += ["--sensitive-features", '"g,1"']
     facts, expected = numbers([str(folder / "all.csv"), *rest], tmp_path)
     options = ["--memory", "1GB", "--jobs", "1", "--temp-directory", str(tmp_path)]
-    for path in (folder / "*.parquet", folder / "all.csv"):
+    assert numbers([str(folder / "german.csv"), *rest], tmp_path)[0] == facts
+    for path in (folder / "*.parquet", folder / "all.csv", folder / "german.csv"):
         found = numbers([str(path), *rest, *options], tmp_path)
         assert found[0] == facts
         pd.testing.assert_frame_equal(found[1], expected, rtol=1e-9)
-    overlap = [str(folder / "all.csv"), "--sensitive-features", "a,b", *rest]
+    overlap = [str(folder / "all.csv"), *rest, "--sensitive-features", "a,b"]
     assert numbers([*overlap, *options], tmp_path)[0] == numbers(overlap, tmp_path)[0]
     # One that is too large needs no option.
     monkeypatch.setattr(stream, "memory_limit", lambda: 1000.0)
@@ -101,6 +106,7 @@ def test_items_have_weights_and_what_is_not_defined_is_left_out(tmp_path):
     ("arguments", "message"),
     [
         (["none-*.parquet", *COLUMNS], "No files found that match"),
+        (["all.csv", *COLUMNS, "--sensitive-features", "g,1"], "the name '\"g,1\"'."),
         (["*.parquet", *COLUMNS[:-2]], "part by part, which needs queries"),
         (["*.parquet", *COLUMNS, "--task", "risk"], "got --task."),
         (["*.parquet", *COLUMNS, "--missing", "drop"], "got --missing."),

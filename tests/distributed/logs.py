@@ -20,13 +20,8 @@ METRICS = {
     "ndcg": partial(metrics.ndcg, sensitive_features=None),
     "rND": partial(metrics.normalized_discounted_difference, step=2),
 }
-WHO = {
-    "y_true": "y",
-    "y_score": "s",
-    "sensitive_features": "g",
-    "qid": "q",
-    "cluster": "u",
-}
+WHO = {"y_true": "y", "y_score": "s", "sensitive_features": "g"}
+WHO |= {"qid": "q", "cluster": "u"}
 
 
 def click_log():
@@ -67,6 +62,5 @@ def assert_same_replicates(results, frame):
     whole = measure(frame, METRICS, n_replicates=20, random_state=4, **WHO)
     for name, result in results.items():
         # Sums over the rows of a cluster are rounded as these are ordered.
-        np.testing.assert_allclose(
-            result.resampled(), whole[name].resampled(), rtol=1e-13, atol=1e-15
-        )
+        drawn = whole[name].resampled()
+        np.testing.assert_allclose(result.resampled(), drawn, rtol=1e-13, atol=1e-15)

@@ -132,6 +132,8 @@ class TestPilot:
         result = rates("ab", 3)
         expected = result.contrast("a", "b").minimum_detectable()
         assert result.minimum_detectable()[0] == pytest.approx(expected, rel=5e-3)
+        with pytest.raises(ValueError, match=r"gap of shares must .* in \(0, 1"):
+            result.required(20)
 
     def test_ratios_are_factors(self):
         ratio = rates("ab", 5).contrast("a", "b", "ratio")
@@ -149,6 +151,7 @@ class TestPilot:
             ({"power": 0.01}, "power must be above alpha"),
             ({"alpha": 0.0}, "alpha must"),
             ({"gap": 0.0}, "gap must"),
+            ({"gap": np.nan}, r"gap must be a number in \(0, 1e\+60\]; got nan"),
             ({"pilot_error": "small"}, "pilot_error must"),
         ],
     )

@@ -281,7 +281,7 @@ OUT_OF_RANGE = [
 
 @pytest.mark.parametrize(("metric", "name", "values", "extra"), OUT_OF_RANGE)
 def test_out_of_range(metric, name, values, extra):
-    rule, end = ("one of '.*", r"\.$") if values is NOT_A_CHOICE else (".*", r"\.?$")
+    rule, end = ("one of '.*", r"\.") if values is NOT_A_CHOICE else (".*", r"\.?$")
     for value in values:
         message = rf"^{name} must be {rule}; got {re.escape(repr(value))}{end}"
         with pytest.raises(ValueError, match=message):
