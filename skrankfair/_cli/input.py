@@ -164,11 +164,8 @@ def _columns(
         for name in names:
             if fault := fault_of_column(name, present, path, f" ({option(argument)})"):
                 see = " See --sep." if len(present) == 1 else ""
-                see = (
-                    f" Quote the name '\"{text}\"'."
-                    if text in {*present} - {name}
-                    else see
-                )
+                if text in {*present} - {name}:
+                    see = f" Quote the name '\"{text}\"'."
                 raise InputError(fault + see)
         columns[argument] = names
     return columns
