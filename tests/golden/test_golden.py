@@ -24,7 +24,7 @@ ALWAYS = (
     *("clusters", "equal10 of", "users of 2/", "overlap of", "weights of", "list50_20"),
     *("list200_10 of 20", "straight", "rare of 2/", "small of 2/"),
 )
-#: Of these all, but one each of the whole and of parts, of clusters and of one list.
+#: Of these only a few: of clusters with weights, of equal queries, and of one list.
 RARE = ("cases/", "steps/", "parts-compact/")
 BUT = ("cases/weights", "steps/equal10 of 2", "steps/list50_20 of 2")
 
