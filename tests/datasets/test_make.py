@@ -240,7 +240,7 @@ def pair_mean(item, boost, epsilon):
     total = np.zeros(2)
     for kind, share in SHARE.items():
         for power in (0, 1):
-            options = {"args": (kind, power), "epsabs": 1e-5}
+            options = {"args": (kind, power), "epsabs": 1e-4, "epsrel": 1e-4}
             total[power] += (
                 share * (1 - share) * dblquad(gap, 0, 1, *ends, **options)[0]
             )
@@ -250,9 +250,9 @@ def pair_mean(item, boost, epsilon):
 @pytest.mark.parametrize("epsilon", [0.1, *rarely(0.01, 0.3)])
 @pytest.mark.parametrize("boost", [0.0, 0.1])
 def test_matched_pairs_measure_the_truth(data, epsilon, boost):
-    score = data.y_score + boost * (data.sensitive_features == 1)
-    who = {"sensitive_features": data.sensitive_features, "qid": data.qid}
-    result = matched_pair_calibration(data.y_true, score, epsilon=epsilon, **who)
+    few, s = data.qid < 50_000, data.y_score + boost * (data.sensitive_features == 1)
+    who = {"sensitive_features": data.sensitive_features[few], "qid": data.qid[few]}
+    result = matched_pair_calibration(data.y_true[few], s[few], epsilon=epsilon, **who)
     truth = [pair_mean(item, boost, epsilon) for item in (1, 2)]
     assert np.all(np.abs(result.estimate - truth) < 4 * result.standard_error)
 
@@ -341,11 +341,12 @@ def test_link_and_the_error_that_is_the_integral(link, b0, b1, alpha, beta):
     expected = law.cdf(b0 + b1 * law.ppf(data.y_score))
     np.testing.assert_allclose(data.expected, expected)
 
-    def square(s):
-        error = s - law.cdf(b0 + b1 * law.ppf(s))
-        return stats.beta(alpha, beta).pdf(s) * error**2
+    density = stats.beta(alpha, beta).pdf
 
-    error = np.sqrt(integrate.quad(square, 0, 1, limit=200)[0])
+    def square(s):
+        return density(s) * (s - law.cdf(b0 + b1 * law.ppf(s))) ** 2
+
+    error = np.sqrt(integrate.quad(square, 0, 1, limit=200, epsrel=1e-5)[0])
     assert data.true_error == pytest.approx(error, rel=1e-4)
     assert data.true_error_by_row == data.true_error
     assert f", {link}, b0 = {b0}" in data.DESCR

@@ -91,7 +91,7 @@ def test_legends_name_every_group_as_it_is(kind):
     texts = axes.get_legend().get_texts()
     assert [text.get_text() for text in texts][: len(GROUPS)] == SHOWN
     assert not any(text.get_parse_math() for text in texts)
-    display.figure_.canvas.draw()
+    display.figure_.draw_without_rendering()
 
 
 def test_many_contrasts_leave_the_axes_above_them_free():
@@ -103,7 +103,7 @@ def test_many_contrasts_leave_the_axes_above_them_free():
     assert names[-1] == "and 20 more"
     # Those that differ are named first of all.
     assert names[0] == " − ".join(map(label, display.test.contrasts[20]))
-    display.figure_.canvas.draw()
+    display.figure_.draw_without_rendering()
     assert second.get_legend().get_window_extent().y1 < first.get_window_extent().y0
 
 

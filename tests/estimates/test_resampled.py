@@ -277,7 +277,7 @@ def shift_of(given, times=None, power=1):
 
 @pytest.fixture(scope="module", name="results")
 def _results():
-    given = columns(100)
+    given = columns(50)
     drawn = np.random.default_rng(1).random(given["y_score"].size)
     given["y_true"] = (drawn < given["y_score"]).astype(int)
     results = [shift_of(given, power=power) for power in (1, 2)]

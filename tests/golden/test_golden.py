@@ -19,11 +19,14 @@ PATHS = sorted(NUMBERS.glob("*.json.gz"))
 
 
 #: Data sets that are always looked at; others repeat the proof on more data.
-ROOMS = ("designs", "steps", "parts", "scores", "parity", "marginal", "smoothing")
+ROOMS = ("designs", "parts", "scores", "parity", "marginal", "smoothing")
 ALWAYS = (
     *("clusters", "equal10 of", "users of 2/", "overlap of", "weights of", "list50_20"),
     *("list200_10 of 20", "straight", "rare of 2/", "small of 2/"),
 )
+#: Of these only a few: of clusters with weights, of equal queries, and of one list.
+RARE = ("cases/", "steps/", "parts-compact/")
+BUT = ("cases/weights", "steps/equal10 of 2", "steps/list50_20 of 2")
 
 
 def data_sets():
@@ -31,6 +34,7 @@ def data_sets():
     for data in sorted({name.rpartition("/")[0] for name in ENTRIES}):
         label, _, columns = data.partition("/")
         rarely = label.startswith(ROOMS) and not f"{columns}/".startswith(ALWAYS)
+        rarely |= data.startswith(RARE) and data not in BUT
         yield pytest.param(data, marks=pytest.mark.simulation if rarely else ())
 
 

@@ -26,7 +26,7 @@ GIVEN = ("y_true", "y_score", "sensitive_features", "qid")
 def test_against_the_reference(adjacent, chunk, monkeypatch):
     monkeypatch.setattr(_outcome_inequality, "_CHUNK", chunk)
     rng = np.random.default_rng(0)
-    for seed in range(40):
+    for seed in range(18):
         n = int(rng.integers(10, 60))
         q = rng.integers(0, 8, n)
         s = rng.integers(0, 6, n) if seed % 2 else rng.random(n)

@@ -85,7 +85,7 @@ COLUMN_TYPES = {
 }
 
 
-@one_in(6, at_once=10, case=EVERY, convert=COLUMN_TYPES)
+@one_in(9, at_once=10, case=EVERY, convert=COLUMN_TYPES)
 def test_column_types(case, convert):
     c = with_clusters(with_weights(labelled()))
     columns = vars(case.taken(c)).items()
@@ -104,7 +104,7 @@ ONE_COLUMN = {
 }
 
 
-@one_in(2, at_once=10, case=EVERY, convert=ONE_COLUMN)
+@one_in(4, at_once=10, case=EVERY, convert=ONE_COLUMN)
 def test_one_column_of_numbers_is_a_vector(case, convert):
     c = case.taken(labelled())
     some = {name: convert(v) for name in "ys" if (v := getattr(c, name)) is not None}
@@ -134,7 +134,7 @@ def test_number_types(case, dtype):
 
 
 @one_in(
-    12,
+    18,
     at_once=10,
     case=GROUPED,
     convert=COLUMN_TYPES,

@@ -126,7 +126,7 @@ def test_threads_leave_the_warnings_of_the_process_alone():
         warnings.simplefilter("ignore")
         filters = list(warnings.filters)
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda task: task(), tasks * 16))
+            list(pool.map(lambda task: task(), tasks * 6))
         assert warnings.filters == filters
     with (
         pytest.warns(UndefinedMetricWarning, match="without pairs: b, c"),
@@ -137,9 +137,9 @@ def test_threads_leave_the_warnings_of_the_process_alone():
 
 def test_fits_in_threads_are_published_complete():
     rng = np.random.default_rng(0)
-    group = np.repeat(np.arange(20), 50)
-    score = rng.normal(size=(1000, 1))
-    y = (score[:, 0] + group / 10 + rng.normal(size=1000) > 0).astype(float)
+    group = np.repeat(np.arange(5), 50)
+    score = rng.normal(size=(250, 1))
+    y = (score[:, 0] + group / 10 + rng.normal(size=250) > 0).astype(float)
     calibrator = GroupCalibrator("platt").fit(score, y, sensitive_features=group)
     expected = calibrator.transform(score, sensitive_features=group)
 
@@ -148,6 +148,6 @@ def test_fits_in_threads_are_published_complete():
             calibrator.fit(score, y, sensitive_features=group)
         return calibrator.transform(score, sensitive_features=group)
 
-    with ThreadPoolExecutor(8) as pool:
-        for result in pool.map(work, range(16)):
+    with ThreadPoolExecutor(4) as pool:
+        for result in pool.map(work, range(12)):
             np.testing.assert_array_equal(result, expected)

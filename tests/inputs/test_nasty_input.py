@@ -72,8 +72,8 @@ NASTY = [
     *(pa.array([1, 2, 3]), pa.nulls(6), pa.chunked_array([[[1], [2]] * 3])),
     *(pa.scalar(1), pa.table({"a": [1] * 6})),
 ]
-#: Every sixth of the values; all metrics read their columns by the same code.
-SIXTHS = {f"{part + 1} of 6": NASTY[part::6] for part in range(6)}
+#: Every twelfth of the values; all metrics read their columns by the same code.
+TWELFTHS = {f"{part + 1} of 12": NASTY[part::12] for part in range(12)}
 ARGUMENTS = {
     f"{metric.__name__}-{name}": (metric, name)
     for metric in METRICS
@@ -83,7 +83,7 @@ ARGUMENTS = {
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.filterwarnings("ignore:sensitive_features has .* numbers 0 and 1")
-@one_in(6, at_once=8, argument=ARGUMENTS, values=SIXTHS)
+@one_in(12, at_once=16, argument=ARGUMENTS, values=TWELFTHS)
 def test_nothing_but_a_value_error_escapes(argument, values):
     assert wrong_outcomes(*argument, values) == []
 

@@ -98,7 +98,7 @@ class TestReference:
     @each_shift
     @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
     def test_memory_is_for_rows_and_groups(self, metric, monkeypatch):
-        n, n_groups = 15_000, 150
+        n, n_groups = 12_000, 120
         # What is worked on at once is as large beside the rows as for a million.
         monkeypatch.setattr(_calibration_impact, "_BLOCK", n >> 3)
         monkeypatch.setattr(_rows, "_MOST_COUNTS", n)

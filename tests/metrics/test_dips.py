@@ -31,7 +31,7 @@ WEIGHTS = {
     "function": lambda rank: 1 / (rank + 0.5),
     "array": [1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.125],
 }
-in_chunks = seeds.in_chunks(12, always=3)
+in_chunks = seeds.in_chunks(12, always=2)
 each_weight = pytest.mark.parametrize("position_weight", WEIGHTS.values(), ids=WEIGHTS)
 
 

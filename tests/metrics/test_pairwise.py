@@ -37,7 +37,7 @@ from tests.reference.variance import jackknife_covariance
 
 pytestmark = undefined_is_fine
 AVERAGES = ("pairs", "queries")
-in_chunks = seeds.in_chunks(24, always=4)
+in_chunks = seeds.in_chunks(24, always=3)
 
 #: Units of the variance: what a measure is given for them.
 UNITS = {
