@@ -42,11 +42,9 @@ class Entries:
 
     @cached_property
     def _low(self) -> Array:
-        """The product of low rank at the entries, shape (N,)."""
-        low = np.zeros(self.value.shape)
-        for left, right in zip(self.left.T, self.right.T, strict=True):
-            low += left.take(self.row) * right.take(self.group)
-        return low
+        """The product of low rank at the entries, shape (N,), or one 0 of rank 0."""
+        ranks = zip(self.left.T, self.right.T, strict=True)
+        return np.asarray(sum(a.take(self.row) * b.take(self.group) for a, b in ranks))
 
     def _by_group(self, of_entries: Array) -> Array:
         """Return the sums over rows of a number per entry, shape (G,)."""

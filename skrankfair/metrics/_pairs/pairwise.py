@@ -370,5 +370,7 @@ class ScorePairs(Pairs):
         member = self.groups.mask(group)
         members = np.stack(sums_between(times(member, self.item_weight), *self._bounds))
         # The partners of a member are all others, and those of another row the members.
-        partners = np.where(member, self._around_all - members, members[::-1])
+        partners, own = members[::-1], np.flatnonzero(member)
+        of_own = self._around_all.take(own, axis=1) - members.take(own, axis=1)
+        partners[:, own] = of_own
         return times(self._columns(partners), self.item_weight)[:, None]
