@@ -68,7 +68,7 @@ class TestGoal:
         assert {"brier_score", "log_loss"}.isdisjoint(report.disparities)
 
     def test_that_is_not_reached_is_named_too(self):
-        data = problem(100)
+        data = problem(60)
         report = report_of(data, after="unfair", goal="calibration", task="risk")
         assert report.summary().startswith("Goal, calibration: No change shown: ")
         options = {"sensitive_features": data["query"] % 7, "qid": None}
