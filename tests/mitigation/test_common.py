@@ -377,7 +377,7 @@ def test_cross_validation_without_a_scorer(name):
             MITIGATIONS[name].new(sensitive_features=True), "sensitive_features"
         )
         found = cross_val_score(model, X[FEATURES], y, cv=3, **options)
-        search = GridSearchCV(model, {"cv": [2, 3]}, error_score="raise")
+        search = GridSearchCV(model, {"cv": [2, 3]}, cv=2, error_score="raise")
         search.fit(X[FEATURES], y, sensitive_features=group)
         assert 0.6 < search.score(X[FEATURES], y, sensitive_features=group) < 1
     by_column = MITIGATIONS[name].new(sensitive_features="group")
@@ -421,9 +421,9 @@ def test_bagging_routes_groups_to_both():
 @pytest.mark.parametrize(
     "tool",
     [
-        lambda model: StackingClassifier([("fair", model)]),
+        lambda model: StackingClassifier([("fair", model)], cv=2),
         lambda model: VotingClassifier([("fair", model)]),
-        CalibratedClassifierCV,
+        lambda model: CalibratedClassifierCV(model, cv=2),
     ],
     ids=["stacking", "voting", "calibrated"],
 )

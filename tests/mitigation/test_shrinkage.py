@@ -59,7 +59,7 @@ def test_isotonic_curves_fall_nowhere():
 def test_the_order_of_rows_does_not_matter(few_steps, method, cluster):
     if cluster and not isinstance(method, str):
         pytest.skip("It takes no weights.")
-    (X, y, _), (fresh, _, _) = groups(60, 0.5, 2)
+    (X, y, _), (fresh, _, _) = groups(60, 0.5, 2, n_groups=4)
     rng = np.random.default_rng(0)
     apart = 0 if isinstance(method, str) else 1e-6
     X["score"] = X["score"].round(2) + apart * rng.random(len(X))
@@ -74,7 +74,7 @@ def test_the_order_of_rows_does_not_matter(few_steps, method, cluster):
 
 
 def test_a_weight_of_2_is_the_row_twice(few_steps):
-    (X, y, _), (fresh, _, _) = groups(40, 0.5, 3)
+    (X, y, _), (fresh, _, _) = groups(40, 0.5, 3, n_groups=4)
     times = np.random.default_rng(0).integers(0, 4, len(X))
     rows = np.repeat(np.arange(len(X)), times)
     for method in METHODS:
@@ -88,7 +88,7 @@ def test_a_weight_of_2_is_the_row_twice(few_steps):
 
 @pytest.mark.parametrize("cluster", [None, "user"])
 def test_bins_of_many_scores_tell_as_much(few_steps, monkeypatch, cluster):
-    (X, y, _), (fresh, _, _) = groups(60, 0.5, 5)
+    (X, y, _), (fresh, _, _) = groups(60, 0.5, 5, n_groups=4)
     X["user"], fresh["user"] = np.arange(len(X)) // 3, 0
     weight = np.random.default_rng(0).integers(1, 4, len(X))
     model = calibrator("nadaraya_watson", cluster=cluster)
