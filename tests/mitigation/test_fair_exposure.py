@@ -235,7 +235,7 @@ class TestOptimumOfRandomRankings:
     @pytest.mark.parametrize("n_groups", [1, 2, 4])
     @pytest.mark.parametrize("constraint", CONSTRAINTS)
     def test_is_that_of_the_dense_program(self, constraint, n_groups, decimals):
-        score, group, query = columns(n_groups, n_groups, 8, decimals=decimals)
+        score, group, query = columns(n_groups, n_groups, decimals=decimals)
         mixture = mixed(score, group, query, DCG, constraint)
         for rows, exposure, moved in of_queries(mixture, query, DCG):
             u, g = score[rows].tolist(), group[rows].tolist()
