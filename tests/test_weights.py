@@ -36,9 +36,12 @@ def cases():
         known = set(inspect.signature(function).parameters)
         for place, options in enumerate(OPTIONS.get(name, [{}])):
             for weight in sorted(known & {"sample_weight", "item_weight"}):
-                for clusters in ("none", "users", "rows")[: 2 if "qid" in known else 3]:
+                every = ("none", "users", "rows")[: 2 if "qid" in known else 3]
+                for number, clusters in enumerate(every, place + len(name)):
                     case = function, options, weight, clusters
-                    yield pytest.param(*case, id=f"{name}-{place}-{weight}-{clusters}")
+                    words = f"{name}-{place}-{weight}-{clusters}"
+                    marks = pytest.mark.simulation if number % len(every) else ()
+                    yield pytest.param(*case, id=words, marks=marks)
 
 
 def columns(clusters):

@@ -78,7 +78,7 @@ SMOOTHER = NadarayaWatsonRegressor(0.5)
 MITIGATIONS = {
     "calibrator": Mitigation(
         GroupCalibrator("platt"),
-        {"calibrator": ["isotonic", SMOOTHER], "monotonic": [False, True]},
+        {"calibrator": ["isotonic", SMOOTHER]},
         r2_score,
         "transform",
     ),
@@ -90,7 +90,7 @@ MITIGATIONS = {
     ),
     "classifier": Mitigation(
         GroupCalibratedClassifier(LogisticRegression(), calibrator="platt", cv=3),
-        {"calibrator": ["isotonic", SMOOTHER], "ensemble": [False, True]},
+        {"ensemble": [False, True]},
         accuracy_score,
         "decision_function",
         wraps=True,

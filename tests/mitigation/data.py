@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from skrankfair.datasets._fetch import known_frame
 from skrankfair.mitigation import GroupThresholdClassifier
 
+METHODS = ["nadaraya_watson", "isotonic", "platt", "binning"]
 TRUTH = {
     "a": lambda s: expit(0.5 + logit(s)),
     "b": lambda s: expit(-0.5 + 0.8 * logit(s)),

@@ -148,7 +148,7 @@ class TestAmortized:
 @pytest.mark.parametrize(("options", "grid"), SEARCHES)
 def test_search_with_a_bound(options, grid):
     """The bound on the gap is kept at the least price in NDCG."""
-    X = ranking(60)
+    X = ranking(24)
     y = (X["score"] > X["score"].mean()).astype(int)
     target = {"target": "population", "position_weight": "dcg"}
     gap_scorer = make_fairness_scorer(exposure_gap, **target, **WHO)
@@ -252,7 +252,7 @@ class TestOptimumOfRandomRankings:
     @pytest.mark.parametrize("power", [3, 30, 300])
     @pytest.mark.parametrize("constraint", CONSTRAINTS)
     def test_groups_of_little_relevance(self, constraint, power):
-        score, group, query = columns(6, 3, n_queries=60, longest=20)
+        score, group, query = columns(6, 3, n_queries=20, longest=20)
         score = score**power
         mixture = mixed(score, group, query, DCG, constraint)
         for rows, exposure, moved in of_queries(mixture, query, DCG):

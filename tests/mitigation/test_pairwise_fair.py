@@ -17,14 +17,14 @@ from tests.seeds import one_in
 MODELS = (PairwiseFairRegressor, PairwiseFairClassifier)
 MATRICES = {"dense": np.asarray, "array": sparse.csr_array, "matrix": sparse.csr_matrix}
 both = pytest.mark.parametrize("model", MODELS)
-each_comparison = pytest.mark.parametrize("comparison", ["inter", "intra", "all"])
+COMPARISONS = ("inter", "intra", "all")
+each_comparison = pytest.mark.parametrize("comparison", COMPARISONS)
 
 
 # The penalty
 
 
-@each_comparison
-@pytest.mark.parametrize("grades", [2, 5])
+@one_in(2, comparison={c: c for c in COMPARISONS}, grades={"2": 2, "5": 5})
 def test_each_group_is_a_term_of_the_penalty(comparison, grades):
     X, y, group, query = problem(n_groups=3, grades=grades)
     genres = pd.DataFrame({"drama": group == 0, "long": X[:, 1] > 1})

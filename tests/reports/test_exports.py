@@ -262,21 +262,18 @@ def test_a_name_that_cannot_be_leaves_nothing(tmp_path):
 def test_the_next_write_removes_what_a_killed_process_has_left(tmp_path):
     """And nothing of a process that is still writing."""
     folder = f"pathlib.Path({str(tmp_path)!r})"
-    last = "os.kill(os.getpid(), signal.SIGKILL)", "print(flush=True) or time.sleep(99)"
-    processes = []
-    for do in last:
-        code = (
-            "import os, pathlib, signal, time\n"
-            "from skrankfair._reports.exports import write_text\n"
-            f"os.fsync = lambda number: {do}\n"
-            f"write_text({folder} / 'b.txt', 'b')"
-        )
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=-1)
-        process.stdout.readline()  # it sleeps, or is dead
-        processes.append(process)
-    killed, alive = processes
-    killed.communicate()
-    assert killed.returncode == -signal.SIGKILL
+    code = (
+        "import os, pathlib, signal, time\n"
+        "from skrankfair._reports.exports import write_text\n"
+        "child = os.fork()\n"
+        "status = os.waitpid(child, 0)[1] if child else None\n"
+        "kill = lambda: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "wait = lambda: print(status, flush=True) or time.sleep(99)\n"
+        "os.fsync = lambda number: wait() if child else kill()\n"
+        f"write_text({folder} / 'b.txt', 'b')"
+    )
+    alive = subprocess.Popen([sys.executable, "-c", code], stdout=-1)
+    assert int(alive.stdout.readline()) == signal.SIGKILL  # and the parent sleeps
     before = set(names(tmp_path))
     write_text(tmp_path / "a.txt", "a")
     (left,) = set(names(tmp_path)) - {"a.txt"}
