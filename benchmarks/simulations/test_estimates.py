@@ -57,6 +57,7 @@ def catalogue(rng, n_items=60, n_users=200, size=12):
     return y, score, group[item], user, item
 
 
+@pytest.mark.study
 def test_random_labels_of_a_catalogue():
     n_replications, metrics = 150, (pairwise_exposure, pairwise_accuracy)
     rejected = np.zeros((2, 2))
@@ -73,6 +74,7 @@ def test_random_labels_of_a_catalogue():
     assert (two_way < 0.05 + tolerance(0.05, n_replications)).all()
 
 
+@pytest.mark.study
 def test_random_labels_of_movielens():
     """A fifth of the 300 films with most ratings, ranked by an SVD of the earlier half.
 
@@ -120,6 +122,7 @@ def test_simultaneous_intervals_hold_all_at_once():
     assert np.all(coverage(intervals, truth) > all_at_once)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("clusters", [10, 60])
 def test_equivalence_is_wrong_at_most_at_its_level(clusters):
     """At the margin itself it rejects in at most 5%, and inside it often."""
@@ -137,6 +140,7 @@ def test_equivalence_is_wrong_at_most_at_its_level(clusters):
     assert np.mean(rejected[0.0]) > (0.6 if clusters == 10 else 0.99)
 
 
+@pytest.mark.study
 def test_rows_with_unequal_weights_keep_the_level():
     """A few rows weigh most of their group, and an event is rare."""
     pvalues, rare = [], np.arange(300) < 60
@@ -151,6 +155,7 @@ def test_rows_with_unequal_weights_keep_the_level():
     assert (rejected < 0.05 + tolerance(0.05, 400)).all()
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("sizes", "n_clusters"), [("equal", 10), ("equal", 60), ("power law", 60)]
 )
@@ -193,6 +198,7 @@ def rates_of_weeks(rng, n_weeks, always):
     return selection_rate(None, chosen, sensitive_features=group[user], cluster=user)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("always", [True, False])
 def test_weeks_of_those_who_return_keep_the_power(always):
     """In the worst case as many as promised are found; before it was 72%."""
@@ -232,6 +238,7 @@ def test_bounds_of_disparities_hold(kind, truth):
     assert held / 300 >= level - tolerance(level, 300)
 
 
+@pytest.mark.study
 def test_intervals_of_replicates_cover():
     rng = np.random.default_rng(0)
     hits, n_draws = 0, 1000
@@ -252,6 +259,7 @@ def test_intervals_of_replicates_cover():
     assert abs(hits / n_draws - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n_draws)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("lengths", "found"),
     [
@@ -355,6 +363,7 @@ def test_power_is_the_mean_over_pilots(df):
     assert size > detectable(1.0, np.array(df), 0.8, 0.05)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("rates", [(0.05, 0.2, 0.2), (0.9, 0.6, 0.1)])
 def test_plans_of_two_rates_keep_their_power(rates):
     """Where 34% and 31% would be reached by the errors of the rates as they are."""

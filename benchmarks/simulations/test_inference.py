@@ -82,6 +82,7 @@ def users_with_a_bump(rng, bump, n_users=150):
     return (correlated(0.8) < mean).astype(float), s, np.where(in_a, "a", "b"), user
 
 
+@pytest.mark.study
 def test_curves_of_dependent_rows():
     """Clusters keep the level, sup-t has more power, and intervals cover."""
     n, tests, covered = 200, {0.0: [], 0.3: []}, []
@@ -138,6 +139,7 @@ def parity(rng, s, in_a, mean):
     return predictive_parity_test(y, s, sensitive_features=in_a, n_resamples=1000)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("design", [unlike, steep, rare, few_scores])
 def test_one_curve_and_different_scores(design):
     """The paper's smoother rejects 20 to 90% of these, and a null is true in all."""
@@ -157,6 +159,7 @@ def apart(rng, gap, sizes, share=0.5, effect=0.0):
     return y, s, {"sensitive_features": in_b[user], "cluster": user}
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("gap", "options", "least"),
     [
@@ -402,6 +405,7 @@ def reserved(rng, first=2, n_lists=60, n=10, n_members=4):
     return np.hstack([np.zeros((n_lists, first), dtype=bool), tail])
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("increasing", ["auto", False])
 def test_flat_shares_are_the_hardest_monotone_law(increasing):
     rng = np.random.default_rng(0)
@@ -489,6 +493,7 @@ def test_two_models_on_one_list():
     assert_covers(intervals, 0.0)  # both scores are as good
 
 
+@pytest.mark.study
 def test_two_models_on_the_same_queries():
     """The truth is the difference over all 120,000 queries."""
     whole = both("accuracy", frame(n_queries=120_000))
@@ -534,6 +539,7 @@ def rare_losses(rng, sizes, risks):
     return y, np.full(y.size, risks[0]), {"sensitive_features": group}
 
 
+@pytest.mark.study
 def test_rare_events_in_a_small_sample_are_no_change_but_many_are():
     """Of 100 rows with a risk of 1%, a third has no event; 1,000 before have ten."""
     shares = []
@@ -550,6 +556,7 @@ def test_rare_events_in_a_small_sample_are_no_change_but_many_are():
     assert (shares[1] > 0.8).all()
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(("n_rows", "rate"), [(8, 0.8), (16, 0.9), (10, 0.5)])
 def test_gaps_of_shares_near_an_end_have_not_changed(n_rows, rate):
     """A small group of which all are chosen by chance; a large gap is found."""
@@ -574,6 +581,7 @@ def test_gaps_of_shares_near_an_end_have_not_changed(n_rows, rate):
     assert (shares[2:] > 0.9).all()
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("n_rows", "risks"),
     [(100, (0.002, 0.01)), (100, (0.01, 0.03)), (300, (0.02, 0.05))],
@@ -592,6 +600,7 @@ def test_a_group_of_few_events_is_rarely_within_a_margin_that_it_reaches(n_rows,
     assert shares[2] > 0.8
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("n_events", [1, 3, 10])
 def test_few_events_in_a_group_are_no_difference_of_equal_models(n_events):
     """Nothing was seen of events that did not happen: 3 of them, and 15% differed."""
@@ -609,6 +618,7 @@ def test_few_events_in_a_group_are_no_difference_of_equal_models(n_events):
     assert np.mean([differs, missed], axis=1).max() < 0.05 + tolerance(0.05, 300)
 
 
+@pytest.mark.study
 def test_few_events_in_a_few_unequal_clusters_are_no_difference_of_equal_models():
     """Signs drawn for the clusters of the group tell nothing of events they lack."""
     differs = []
@@ -628,6 +638,7 @@ def test_few_events_in_a_few_unequal_clusters_are_no_difference_of_equal_models(
     assert np.mean(differs) < 0.05 + tolerance(0.05, 200)
 
 
+@pytest.mark.study
 def test_gaps_of_two_models_with_rare_events_are_alike():
     """Scores of 0.4 and 2.06 times the risk have the same expected log loss."""
     found = []
@@ -642,6 +653,7 @@ def test_gaps_of_two_models_with_rare_events_are_alike():
     ).all()
 
 
+@pytest.mark.study
 def test_rates_of_two_models_are_rarely_within_a_margin_that_they_reach():
     # A group of 60 in which few decisions differ may show none, and no error then.
     rng, wrong = np.random.default_rng(0), []

@@ -114,6 +114,7 @@ class TestPairsOfUsers:
             intervals = [ratio.confidence_interval() for ratio in ratios]
             assert_covers(intervals, truth[0] / truth[1])
 
+    @pytest.mark.study
     # A bootstrap resamples the sums of all metrics by the same code: one will do.
     @pytest.mark.parametrize("method", ["bootstrap", "percentile"])
     def test_resampled_intervals_cover(self, rows, method):
@@ -172,6 +173,7 @@ class TestItemsOfOneList:
         # Pairs of one list are not independent.
         assert (coverage(of_pairs, truth) < 0.5).all()
 
+    @pytest.mark.study
     @pytest.mark.parametrize(
         ("metric", "options", "truth"),
         [
@@ -211,6 +213,7 @@ class TestItemsOfOneList:
             assert_level(pvalues, level)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("direction", ["below", "both"])
 def test_regression_removes_the_bias_of_a_wide_threshold(direction):
     """Outcomes rise steeply with the score, and a group is undervalued by 0.3."""
@@ -242,6 +245,7 @@ def test_regression_removes_the_bias_of_a_wide_threshold(direction):
     assert_covers(intervals, truth)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("shape", ["steep", "wave"])
 def test_bandwidth_of_least_error_covers(shape):
     """Robust bias correction covers where a line at that bandwidth does not."""
@@ -551,6 +555,7 @@ def test_exposure_parity_of_users_that_differ():
     assert_level(pvalues)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("options", [{}, {"direction": "both"}])
 def test_band_of_a_curve(options):
     """At some threshold an interval misses in 13% to 25%."""
@@ -589,6 +594,7 @@ def engaged(seed, bend, n_queries=150):
     return y.ravel().astype(float), score.ravel(), z.ravel(), columns
 
 
+@pytest.mark.study
 def test_gaps_of_strata_are_false_alarms_at_the_level_and_found():
     rejected, hidden = {0.0: 0, 1.0: 0}, {0.0: 0, 1.0: 0}
     for bend, seed in itertools.product(rejected, range(100)):
@@ -618,6 +624,7 @@ def test_mean_positions_are_in_their_intervals():
     assert min(names.values()) > 5
 
 
+@pytest.mark.study
 def test_groups_of_few_events_are_accused_rarely_and_worse_ones_found():
     """Events of about one of 40 items that can be compared: most samples have none."""
     few = RareEvents("", 2000, 0.05, ((1, 30), (1, 9)))

@@ -60,6 +60,7 @@ def test_false_alarms_are_as_rare_as_promised(change, spread):
     assert np.mean(alarms) < 0.1 + 2 * np.sqrt(0.1 * 0.9 / 300)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("settings", [{"margin": 0.0}, {"baseline": 10}])
 def test_a_small_group_of_a_rare_rate_is_accused_rarely(settings):
     """Of many days it has no event: 28% and 40% of such monitors ever alarmed."""

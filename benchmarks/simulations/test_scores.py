@@ -90,6 +90,7 @@ def test_intervals_of_shares_are_inside_and_hold_the_smoothed_curve():
     assert np.mean(missed) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 60)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("alike", [0.0, 0.05, 0.3])
 @pytest.mark.parametrize("unequal", [False, True])
 def test_intervals_of_curves_of_clusters_hold_rare_events(alike, unequal):
@@ -364,6 +365,7 @@ def test_fifty_groups_of_few_events(rate):
     assert max(named, missed) < times * (0.05 + tolerance(0.05, times))
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("clusters", [(12, 60), (20, 200)])
 @pytest.mark.parametrize("design", ["beta", "some without events", "gap"])
 def test_rates_of_few_clusters_beside_many(design, clusters):
@@ -414,6 +416,7 @@ def test_bursts_of_events_are_no_proof(of):
     assert_level(np.array(pvalues), at_most=True)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("clusters", [(12, 12), (20, 20), (20, 30), (60, 60)])
 @pytest.mark.parametrize("law", ["bursts", "beta", "weights", "weighed clusters"])
 def test_bursts_of_as_many_clusters_are_no_proof(clusters, law):

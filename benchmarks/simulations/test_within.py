@@ -11,6 +11,7 @@ pytestmark = pytest.mark.simulation
 SMALL = [(0.15, 6, 60, 2), (0.1, 10, 40, 5), (0.5, 4, 20, 6)]
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("clustered", [False, True])
 def test_intervals_of_gaps_within_levels_hold(clustered):
     """Levels differ in rates and in who is there; users have rows in all of them."""
@@ -44,6 +45,7 @@ def test_intervals_of_gaps_within_levels_hold(clustered):
     assert rejected / n_runs > 0.2
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(("rate", "own", "others", "n_levels"), SMALL)
 def test_small_groups_are_rarely_accused(rate, own, others, n_levels):
     """Few rows of the group per level often show no event and no variance."""
