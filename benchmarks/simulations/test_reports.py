@@ -25,6 +25,7 @@ def quiet_audit(**columns):
         return audit(**columns)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("key", AUDITS)
 def test_the_headline_names_a_group_of_noise_in_few_audits(key):
     """At most 5% of audits, and at most 5% of the verdicts on each metric."""
@@ -43,6 +44,7 @@ def test_the_headline_names_a_group_of_noise_in_few_audits(key):
     assert max(map(np.mean, verdicts.values())) <= bound
 
 
+@pytest.mark.study
 def test_a_conflict_names_a_group_in_few_fair_audits():
     """Mistakes by three metrics, each corrected alone, accused a group in 11%."""
     noted, names = 0, ["calibration_in_the_large", "matched_pair_calibration"]
@@ -59,6 +61,7 @@ def test_a_conflict_names_a_group_in_few_fair_audits():
     assert noted / 200 <= 0.05
 
 
+@pytest.mark.study
 def test_all_metrics_name_nobody_of_noise():
     names = [
         metric.name
