@@ -147,6 +147,7 @@ def changed(method, n, spread, n_seeds):
     return np.array(found)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("method", ["nadaraya_watson", "isotonic", "platt"])
 @pytest.mark.parametrize(
     ("spread", "n", "gain"),
@@ -192,6 +193,7 @@ def test_crossed_groups_shrink_towards_their_margins():
     assert errors[0] < 0.7 * errors[1]
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     "wrapper",
     [GroupCalibratedClassifier, GroupCalibratedRegressor, GroupThresholdClassifier],

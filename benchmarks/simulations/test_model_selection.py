@@ -48,6 +48,7 @@ def test_a_confidence_bound_holds_as_often_as_it_says(n_splits, n_groups):
         assert held / times >= level - margin, (candidate, held / times)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("n_rows", "rates", "minority", "name", "with_stored_errors"),
     [

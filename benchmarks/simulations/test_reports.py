@@ -84,6 +84,7 @@ def week(seed):
     )
 
 
+@pytest.mark.study
 def test_changes_correct_for_all_groups_and_metrics():
     changes = [week(100 + seed).changes_since(week(300 + seed)) for seed in range(60)]
     silence = "The data do not show a change"

@@ -147,6 +147,7 @@ def test_shifts(metric, biased):
     assert_covers(intervals, special.ndtr(-deviate) - 0.5 if biased else 0.0)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("metric", [positive_rate_shift, rank_shift])
 @pytest.mark.parametrize("n", [800, 2000])
 def test_shifts_of_scores_in_a_narrow_range(metric, n):
@@ -332,6 +333,7 @@ def test_audit_of_weighted_items_accuses_nobody():
     assert np.mean(accused) <= 0.05 + tolerance(0.05, 20)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("n_groups", [10, 30])
 def test_small_groups_of_calibrated_scores_are_accused_rarely(n_groups):
     """Some of many groups have no events, though these are not rare."""
@@ -530,6 +532,7 @@ def test_events_of_clusters_with_weights(gap):
         assert_level(np.nan_to_num(pvalues, nan=1.0), at_most=True)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("metric", [positive_rate_shift, rank_shift])
 def test_shifts_of_few_and_rare_events(metric):
     """A group that has none by chance was always rejected, 16% of groups in all."""
