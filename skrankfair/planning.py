@@ -122,8 +122,7 @@ class Plan(PlannedTests, ReadOnlyArrays):
 
     def _errors(self, n_clusters: Any) -> tuple[float, float]:
         """Return the standard error and its degrees of freedom."""
-        count = float(n_clusters)
-        return self.standard_error(count), self.df(count)
+        return self.standard_error(float(n_clusters)), self.df(float(n_clusters))
 
     def minimum_detectable(
         self, n_clusters: float, power: float = 0.8, alpha: float = 0.05

@@ -157,14 +157,14 @@ class QueryRanker(MetaEstimatorMixin, TakesMetadata):
                 "drop must be a column name, a list of column names or None; got "
                 f"{self.drop!r}."
             )
-        qid = take_column(self, X, "qid", qid)
-        rows = self._sorted(X, y, qid, sample_weight)
+        rows = self._sorted(X, y, take_column(self, X, "qid", qid), sample_weight)
         # Without y an error, if the ranker needs outcomes.
         validate_data(self, with_names(X), y, skip_check_array=True)
         watched = self._watched(eval_set, eval_qid)
-        self.estimator_ = clone(self.estimator)
-        ranker, rows, watched = _up_to_last_step(self.estimator_, rows, watched)
+        model = clone(self.estimator)
+        ranker, rows, watched = _up_to_last_step(model, rows, watched)
         ranker.fit(rows.X, rows.y, **_options_of(ranker, rows, watched), **fit_params)
+        self.estimator_ = model  # Only when all is fitted.
         return self
 
     def predict(self, X: Any) -> Any:
@@ -179,7 +179,7 @@ class QueryRanker(MetaEstimatorMixin, TakesMetadata):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "estimator_")
         return self.estimator_.predict(self._features(X))
 
     def score(

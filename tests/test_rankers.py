@@ -101,6 +101,8 @@ class TestColumnsAndMetadata:
         ranker = QueryRanker(Recorder(), qid="query")
         with pytest.raises(ValueError, match="sample_weight must be None: Recorder"):
             ranker.fit(X, y, sample_weight=np.ones(len(X)))
+        with pytest.raises(ValueError, match="is not fitted yet"):
+            ranker.predict(X)
         with pytest.raises(ValueError, match="eval_set must be None: Recorder"):
             ranker.fit(X, y, eval_set=[(X, y)])
         with pytest.raises(ValueError, match="eval_set must be a list of pairs"):

@@ -95,9 +95,13 @@ def numeric_features(
 
     If no column is left a ValueError says so, in which `what` names the missing ones. y
     is as in scikit-learn's `validate_data`: where it is given, X and y are returned.
+    `reset` remembers the columns, and which of them are metadata.
     """
-    X = without_units(estimator, X)
-    if not (others := metadata_columns(estimator)):
+    X, others = without_units(estimator, X), metadata_columns(estimator)
+    if reset:
+        _, names = frame_columns(X) or ([], [])
+        estimator._others = [i for i, name in enumerate(names) if name in others]
+    if not others:
         options |= {"reset": reset, "dtype": np.float64}
         return validate_data(estimator, with_names(X), y, **options)
     validate_data(estimator, with_names(X), y, reset=reset, skip_check_array=True)

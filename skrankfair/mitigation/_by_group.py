@@ -16,7 +16,6 @@ from .._inputs.by_name import (
     TakesMetadata,
     frame_numbers,
     metadata_columns,
-    named_columns,
     numeric_features,
     take_column,
     take_columns,
@@ -337,13 +336,8 @@ class CalibratesByGroup(TransformerMixin, TakesMetadata, metaclass=ABCMeta):
 def score_names(estimator: Any, input_features: Any) -> Array:
     """Return the names of the columns of X that are scores."""
     check_is_fitted(estimator)
-    others = set(map(str, metadata_columns(estimator)))
-    names = names_of_features(estimator, input_features)
-    if not hasattr(estimator, "feature_names_in_"):
-        # The columns are numbered, and those of clusters are not among them.
-        units = map(str, named_columns(getattr(estimator, "cluster", None)))
-        names = names[: len(names) - len(others.difference(units))]
-    return np.array([name for name in names if name not in others], dtype=object)
+    names: Array = names_of_features(estimator, input_features)
+    return np.delete(names, estimator._others)
 
 
 def rows_by_group(rows: ScoreRows) -> Iterator[tuple[Hashable, ScoreRows]]:

@@ -129,7 +129,7 @@ class ScoreSums:
         scores = [binned(score, weight) for score in rows.x.T] if bins else rows.x.T
         totals = np.stack([weight * y, weight])
         columns = tuple(
-            Pooled.of(np.column_stack([score, *keys]), totals, hashes)
+            Pooled.of(np.column_stack([score, *keys]), totals, hashes, cluster_weight)
             for score in scores
         )
         square, within = float(weight @ y**2), within_unit(rows.y)
@@ -365,7 +365,8 @@ class GroupCalibrator(CalibratesByGroup):
         Raises
         ------
         ValueError
-            As `fit` does, for a cluster of two batches, and for a bandwidth by a rule
+            As `fit` does, for a cluster of two batches, for batches with and without
+            clusters or with another `cluster_weight`, and for a bandwidth by a rule
             with clusters and ``cluster_weight="row"``, which sums do not tell.
 
         Warns
@@ -418,20 +419,20 @@ class GroupCalibrator(CalibratesByGroup):
         ValueError
             If a curve falls somewhere; ``monotonic=True`` prevents that.
         """
-        check_is_fitted(self, "calibrators_")
+        target = self._target()
         falling = [g for g, c in self.calibrators_.items() if not c.increasing]
         if falling or not self.pooled_calibrator_.increasing:
             raise ValueError(
                 "inverse_transform must have curves that fall nowhere; that of "
                 f"{quoted(falling) or 'all rows'} does. Fit with monotonic=True."
             )
-        target = self._target()
         return self._mapped(
             X, sensitive_features, lambda fit, s: _moved(s, target, fit)
         )
 
     def _target(self) -> ScoreCurves | None:
         """Return the curves whose scores all groups get, if there is a reference."""
+        check_is_fitted(self, "calibrators_")
         if self.reference is None:
             return None
         number_of(self.reference, self.groups_, "reference")
@@ -444,7 +445,6 @@ class GroupCalibrator(CalibratesByGroup):
         return target
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Array:
-        check_is_fitted(self, "calibrators_")
         target = self._target()
         return self._mapped(
             X, sensitive_features, lambda fit, s: _moved(s, fit, target)

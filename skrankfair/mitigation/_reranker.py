@@ -310,8 +310,7 @@ class FairReranker(TransformerMixin, TakesMetadata):
         _, groups, _, given = self._read(
             X, sensitive_features, qid, y=y, sample_weight=sample_weight
         )
-        weight = given.get("sample_weight")
-        rows = np.bincount(groups.values, weight, minlength=len(groups))
+        rows = np.bincount(groups.values, given.get("sample_weight"), len(groups))
         counts = {g: n for g, n in zip(groups.labels, rows.tolist(), strict=True) if n}
         if (model := self.estimator) is not None:
             if routing_enabled():  # It raises for what nobody requests.
@@ -457,8 +456,9 @@ class FairReranker(TransformerMixin, TakesMetadata):
         ndarray of str
             The names of the scores; "score" with an estimator.
         """
-        names = score_names(self, input_features)
-        return names if self.estimator_ is None else np.array(["score"], dtype=object)
+        if getattr(self, "estimator_", None) is not None:
+            return np.array(["score"], dtype=object)
+        return score_names(self, input_features)
 
     def _check_options(self) -> None:
         check_choice(self.method, "method", (*_COUNTING, *_SHARING))
@@ -495,9 +495,8 @@ class FairReranker(TransformerMixin, TakesMetadata):
             scores = numeric_features(self, X, "scores", reset=is_fit)
         else:
             check_features(self, X, of_fit.get("y", "no_validation"), reset=is_fit)
-        weight = of_fit.get("sample_weight")
-        groups, codes, weight = columns_of_rows(n_rows_of(X), weight, **given)
-        given["sample_weight"] = weight
+        columns = columns_of_rows(n_rows_of(X), of_fit.get("sample_weight"), **given)
+        groups, codes, given["sample_weight"] = columns
         given = {name: values for name, values in given.items() if values is not None}
         if not is_fit:
             check_given_alike(given.get("sensitive_features"), self._grouped)

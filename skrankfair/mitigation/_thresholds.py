@@ -524,8 +524,12 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
 
     def _fit(self, rows: FitRows) -> None:
         """Fit the model, and find the common outcome and its thresholds."""
-        folds = self._out_of_fold(rows, self._methods())
+        given = self.response_method
+        methods = _RESPONSES if given == "auto" else (given,)
+        folds = self._out_of_fold(rows, methods)
         self.estimator_, scored, score = self._joined(folds, rows)
+        known = (m for m in methods if hasattr(self.estimator_, m))
+        self._response, self._favorable = next(known, "predict"), self.favorable
         outcome = rows.outcome if self.favorable == "high" else 1 - rows.outcome
         calibration = rows.calibration(scored, self._oriented(score), outcome)
         self._set_thresholds(*self._sides(calibration))
@@ -561,7 +565,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             rows together.
         """
         features, labels, metadata = self._predict_rows(X, sensitive_features)
-        score = scores_of(self.estimator_, features, metadata, self._methods())
+        score = scores_of(self.estimator_, features, metadata, [self._response])
         chance = generator(self.random_state).random(score.size)
         threshold = np.empty(score.size)
         fits, pooled = self.randomized_thresholds_, {self.pooled_threshold_: 1.0}
@@ -570,9 +574,8 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
             upper = np.cumsum(list(shares.values())[:-1])
             drawn = np.searchsorted(upper, chance[rows], "right")
             threshold[rows] = np.array(list(shares))[drawn]
-        if self.favorable == "low":
-            return score - threshold
-        return score - np.nextafter(threshold, -np.inf)
+        low = self._favorable == "low"
+        return score - (threshold if low else np.nextafter(threshold, -np.inf))
 
     def predict(self, X: Any, sensitive_features: Any = None) -> Array:
         """Return the second class where the score reaches the group's threshold.
@@ -613,11 +616,7 @@ class GroupThresholdClassifier(ScoresByGroup, ClassifierMixin, ModelWrapper):
     @property
     def _by_probability(self) -> bool:
         """Whether the scores are probabilities."""
-        response = next(m for m in self._methods() if hasattr(self.estimator_, m))
-        return response == "predict_proba"
-
-    def _methods(self) -> tuple[str, ...]:
-        return _RESPONSES if self.response_method == "auto" else (self.response_method,)
+        return self._response == "predict_proba"
 
     def _check_options(self) -> None:
         check_number(self.threshold, "threshold", -np.inf, np.inf)

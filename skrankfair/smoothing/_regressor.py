@@ -46,23 +46,30 @@ class Pooled:
         Sums over the rows with these features of weight times outcome, and of weight.
     clusters : ndarray of shape (M,), uint64
         A hash of each cluster; empty where rows have none.
+    unit : {"cluster", "row"} or None
+        What has weight one; None where rows have no cluster.
     """
 
     features: Array
     sums: Array
     clusters: Array
+    unit: str | None
 
     @classmethod
-    def of(cls, features: Array, columns: Array, clusters: Array) -> Pooled:
+    def of(cls, features: Array, columns: Array, clusters: Array, unit: Any) -> Pooled:
         """Return the sums of columns, (2, n), over rows of features, (n, d)."""
         distinct, place = unique_rows(features)
         sums = np.stack([np.bincount(place, column) for column in columns])
-        return cls(distinct, sums, clusters)
+        return cls(distinct, sums, clusters, unit if clusters.size else None)
 
     def __add__(self, other: Pooled) -> Pooled:
         """Return the sums over the rows of both, which share no cluster."""
-        n_shared = np.intersect1d(self.clusters, other.clusters).size
-        if n_shared:
+        if self.unit != other.unit:
+            raise ValueError(
+                "cluster must be given for all batches or for none, and cluster_weight "
+                f"must stay; got {other.unit!r} after {self.unit!r} (None: no cluster)."
+            )
+        if n_shared := np.intersect1d(self.clusters, other.clusters).size:
             raise ValueError(
                 "cluster must have all rows of a cluster in one batch; "
                 f"{n_shared} of this batch were in batches before."
@@ -71,6 +78,7 @@ class Pooled:
             np.concatenate([self.features, other.features]),
             np.concatenate([self.sums, other.sums], axis=1),
             np.concatenate([self.clusters, other.clusters]),
+            self.unit,
         )
 
 
@@ -202,7 +210,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
 
         The fit is that of all rows at once. What is kept is a sum for each distinct row
         of features, so that scores that are rounded, or counted by an engine, take
-        memory for the distinct ones only. The rows of a cluster must be in one batch.
+        memory for the distinct ones only. The rows of a cluster must be in one batch,
+        and all batches have clusters, with one `cluster_weight`, or none has.
         After `fit` it starts anew, and with ``bandwidth="cv"`` there is none.
 
         Parameters
@@ -236,7 +245,8 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
                 f"cluster_weight='row'; got {self.bandwidth!r}."
             )
         hashes = np.empty(0, np.uint64) if labels is None else label_hashes(labels)
-        pooled = Pooled.of(features, sample.columns(sample.y), hashes)
+        columns, unit = sample.columns(sample.y), self.cluster_weight
+        pooled = Pooled.of(features, columns, hashes, unit)
         n_clusters = sample.n_active
         if known is not None:
             pooled, n_clusters = known + pooled, n_clusters + self.n_clusters_
@@ -246,8 +256,7 @@ class NadarayaWatsonRegressor(RegressorMixin, BaseEstimator):
         n_rows, x, y = weight.size, self._X[:, 0], total / weight
         one_group, row = Groups.of_everyone(n_rows), np.arange(n_rows)
         whole = ScoreRows(y, x, one_group, None, scaled, row).sample("row")
-        whole = replace(whole, repeated=True)
-        self.bandwidth_ = self._bandwidths(whole)
+        self.bandwidth_ = self._bandwidths(replace(whole, repeated=True))
         self.n_clusters_ = n_clusters
         self._pooled = pooled
         return self

@@ -313,6 +313,9 @@ def test_names_of_polars_columns(finds, monkeypatch):
     assert model.get_feature_names_out().tolist() == FEATURES
     with pytest.raises(ValueError, match="feature names should match"):
         model.transform(X.rename({"x": "other"}))
+    numbered = X.to_pandas()[["group", *FEATURES, "user"]].set_axis(range(4), axis=1)
+    model.set_params(sensitive_features=0, cluster=3).fit(numbered, y)
+    assert model.get_feature_names_out(["group", *FEATURES]).tolist() == FEATURES
 
 
 @each
@@ -337,10 +340,8 @@ def search(mitigation, metadata):
     fair, scoring = mitigation.by_columns(), make_scorer(mitigation.metric)
     if metadata:
         fair.set_params(sensitive_features=True, **{mitigation.unit: True})
-        options = {"greater_is_better": True, "response_method": "predict"}
-        scoring = make_fairness_scorer(
-            mitigation.metric, sensitive_features=True, **options
-        )
+        how = {"sensitive_features": True, "response_method": "predict"}
+        scoring = make_fairness_scorer(mitigation.metric, greater_is_better=True, **how)
     steps = [("same", FunctionTransformer()), ("fair", fair)]
     if mitigation.method == "transform":
         steps.append(("fit", LinearRegression()))
@@ -377,9 +378,8 @@ def test_cross_validation_without_a_scorer(name):
     X, group = X.drop(columns="user"), X["group"]
     options = {"params": {"sensitive_features": group}, "error_score": "raise"}
     with sklearn.config_context(enable_metadata_routing=True):
-        model = scored_with(
-            MITIGATIONS[name].new(sensitive_features=True), "sensitive_features"
-        )
+        model = MITIGATIONS[name].new(sensitive_features=True)
+        model = scored_with(model, "sensitive_features")
         found = cross_val_score(model, X[FEATURES], y, cv=3, **options)
         search = GridSearchCV(model, {"cv": [2, 3]}, cv=2, error_score="raise")
         search.fit(X[FEATURES], y, sensitive_features=group)
@@ -412,11 +412,8 @@ def test_bagging_routes_groups_to_both():
     with sklearn.config_context(enable_metadata_routing=True):
         bag = BaggingClassifier(model, n_estimators=2, random_state=0)
         bag.fit(X[FEATURES], y, **who)
-        found = bag.predict_proba(X[FEATURES], **who)
-        alone = [
-            fitted.predict_proba(X[FEATURES].to_numpy(), **who)
-            for fitted in bag.estimators_
-        ]
+        found, data = bag.predict_proba(X[FEATURES], **who), X[FEATURES].to_numpy()
+        alone = [one.predict_proba(data, **who) for one in bag.estimators_]
     np.testing.assert_allclose(found, np.mean(alone, axis=0))
     with pytest.raises(ValueError, match="without column names"):
         BaggingClassifier(MITIGATIONS["classifier"].by_columns()).fit(X, y)
@@ -434,14 +431,12 @@ def test_bagging_routes_groups_to_both():
 def test_tools_that_predict_without_groups(tool):
     """The message does not say to turn on what is on, and the way it names works."""
     X, y = problem()
-    who = {"sensitive_features": X["group"]}
+    who, model = X["group"], MITIGATIONS["classifier"].new(sensitive_features=True)
     with (
         sklearn.config_context(enable_metadata_routing=True),
         pytest.raises(ValueError, match="Name a column of X instead"),
     ):
-        tool(MITIGATIONS["classifier"].new(sensitive_features=True)).fit(
-            X[FEATURES], y, **who
-        ).predict(X[FEATURES])
+        tool(model).fit(X[FEATURES], y, sensitive_features=who).predict(X[FEATURES])
     by_column = tool(MITIGATIONS["classifier"].by_columns())
     assert by_column.fit(X, y).predict(X).shape == y.shape
 

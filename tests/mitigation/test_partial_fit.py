@@ -66,9 +66,8 @@ class TestGroupCalibrator:
 
     def test_several_scores_and_clusters_by_rows(self):
         columns = X.assign(t=X["s"].to_numpy()[::-1])
-        model = GroupCalibrator(
-            smoother(), sensitive_features="g", cluster="user", cluster_weight="row"
-        )
+        options = {"sensitive_features": "g", "cluster": "user"}
+        model = GroupCalibrator(smoother(), cluster_weight="row", **options)
         found = in_batches(model, columns).transform(columns)
         whole = model.fit(columns, Y, sample_weight=WEIGHT).transform(columns)
         np.testing.assert_allclose(found, whole, rtol=1e-12)
@@ -95,10 +94,14 @@ class TestGroupCalibrator:
             model.partial_fit(X[300:], 1e61 * Y[300:])
         with pytest.raises(ValueError, match="feature names"):
             model.partial_fit(X.assign(t=X["s"])[300:], Y[300:])
+        with pytest.raises(ValueError, match="got 'row' after 'cluster'"):
+            model.set_params(cluster_weight="row").partial_fit(X[300:], Y[300:])
         np.testing.assert_array_equal(model.transform(POINTS), before)
         alone = GroupCalibrator().partial_fit(X[["s"]], Y)
         with pytest.raises(ValueError, match="given both to fit and afterwards"):
             alone.partial_fit(X[["s"]], Y, sensitive_features=X["g"])
+        with pytest.raises(ValueError, match="got 'cluster' after None"):
+            alone.partial_fit(X[["s"]], Y, cluster=X["user"])
 
     def test_starts_anew_after_fit(self):
         model = GroupCalibrator("binning", sensitive_features="g", cluster="user")

@@ -151,6 +151,7 @@ class TestModel:
         assert model.thresholds_["a"] < model.thresholds_["b"]
         assert abs(model.positive_rate_ - model.positive_rate_before_) < 0.01
         assert 0.1 < positive.mean() < 0.7
+        model.set_params(favorable="low", response_method="decision_function")
         np.testing.assert_array_equal(model.decision_function(X) > 0, positive)
 
     def test_missing_outcomes_do_not_train_the_model(self):
@@ -260,7 +261,6 @@ class TestRates:
 
     def test_a_group_with_one_kind_of_outcome(self):
         y = np.where(self.X["group"] == "b", 0.0, self.Y)
+        options = {"calibrator": "isotonic", "constraint": "equal_opportunity"}
         with pytest.raises(ValueError, match="good and bad outcomes in every group"):
-            thresholds_of(
-                self.X, y, constraint="equal_opportunity", calibrator="isotonic"
-            )
+            thresholds_of(self.X, y, **options)
