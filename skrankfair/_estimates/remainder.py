@@ -97,7 +97,10 @@ class Gram:
         first, second = (np.arange(self.n_groups),) * 2 if pairs is None else pairs
         if not np.array_equal(first, second):
             self._check_complete()
-        columns = self._columns()[:, chosen]
+        numbers = np.arange(self.matrix.shape[0])
+        own, shared = np.split(numbers, [numbers.size - self.n_shared])
+        own = own.reshape(self.n_groups, self.n_columns)
+        columns = np.hstack([own, np.tile(shared, (self.n_groups, 1))])[:, chosen]
         size, values = columns.shape[1], np.empty(first.size)
         step = max(1, MOST_PRODUCTS // max(1, size**2))
         for start in range(0, first.size, step):
@@ -106,21 +109,11 @@ class Gram:
             others = np.tile(columns[b], size).ravel()
             block = np.asarray(self.matrix[rows, others]).reshape(-1, size, size)
             parts = left[a], block, right[b]
-            value, whole = (
-                np.einsum("mi,mij,mj->m", *factors)
-                for factors in (parts, map(np.abs, parts))
-            )
+            value = np.einsum("mi,mij,mj->m", *parts)
+            whole = np.einsum("mi,mij,mj->m", *map(np.abs, parts))
             nothing = np.abs(value) <= _ROUNDING * whole
             values[start : start + step] = np.where(nothing, 0.0, value)
         return values
-
-    def _columns(self) -> Array:
-        """Return the numbers of own and shared columns of each group, (G, C + D)."""
-        n_columns = self.n_columns
-        numbers = np.arange(self.n_groups * n_columns)
-        by_group = numbers.reshape(self.n_groups, n_columns)
-        shared = self.n_groups * n_columns + np.arange(self.n_shared)
-        return np.hstack([by_group, np.tile(shared, (self.n_groups, 1))])
 
     def renumbered(self, to: Layout) -> Gram:
         """Return the products with groups and columns renumbered."""
@@ -261,9 +254,7 @@ class Remainder:
         supports[:, to.supports] = self.supports[..., source]
         columns = (to.supports[:, None] * n_strata + np.arange(n_strata)).ravel()
         size = to.n_supports * n_strata
-        squares = replace(
-            to, columns=columns, n_columns=size, shared=columns, n_shared=size
-        )
+        squares = Layout(to.groups, to.n_groups, *(columns, size) * 3)
         sizes = np.zeros(to.n_shared)
         sizes[to.shared] = self.sizes
         return Remainder(
