@@ -234,7 +234,7 @@ def _item_table(
     if np.count_nonzero(rows) > rows.size / 4:
         return everywhere
     # To leave out an item that is in no pairs changes nothing.
-    filled, of_all = rows.any(axis=-1), shared.any(axis=-1)
+    filled, of_all = (np.logical_or.reduce(x, axis=-1) for x in (rows, shared))
     if member is not None:
         filled[of_all] |= member[of_all]
     return everywhere.only(np.flatnonzero(filled))
