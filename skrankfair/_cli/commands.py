@@ -103,7 +103,7 @@ def _audited(arguments: argparse.Namespace, path: str, say: Any) -> AuditReport:
     Of the files that are compared it may be the report itself.
     """
     if "before" in arguments and (text := _stored(path)):
-        return AuditReport.from_json(text)
+        return _from_json(AuditReport, path, text)
     report, columns = _report(arguments, path, say)
     n_rows = len(columns["y_score"]) if columns else report.n_rows
     named = given(arguments, (*COLUMNS, "overlapping", "by"))
@@ -197,6 +197,15 @@ def _stored(path: str) -> str:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InputError(f"{path} cannot be read: {why}.") from None
     return text if text.startswith("{") else ""
+
+
+def _from_json(kind: Any, path: str, text: str) -> Any:
+    """Return the result or report of a file's text; an error names the file."""
+    try:
+        return kind.from_json(text)
+    except ValueError as error:
+        hint = "audit --json writes reports, and to_json() reports and results."
+        raise InputError(f"{path}: {error} {hint}") from None
 
 
 def _checked(report: AuditReport, conditions: list[Any]) -> tuple[AuditReport, int]:
@@ -354,7 +363,7 @@ def _add(monitor: Monitor, arguments: argparse.Namespace, say: Any) -> None:
         raise InputError(f"{when} is there already; --replace replaces it.")
     spec = monitor.settings.spec
     if text := _stored(arguments.add):
-        result = GroupEstimates.from_json(text)
+        result = _from_json(GroupEstimates, arguments.add, text)
     elif spec and {*_NEEDED} <= {*spec}:
         names = {**dict.fromkeys(_MEASURING), **spec, "metrics": [spec["metric"]]}
         of_day = argparse.Namespace(**names)

@@ -419,6 +419,9 @@ def _scale_of_share(
     own_df, effective = degrees_of_freedom(sums, share)
     trials, lacking = trials_due(share, *sums.totals)
     side_df = own_df if df is None else df
+    # A share that is 0 or 1 but for rounding has the exact interval.
+    exact = np.abs(estimate - np.round(estimate)) <= NOTHING
+    estimate = np.where(exact, np.round(estimate), estimate)
     return ShareScale(estimate, error, np.fmin(effective, trials), side_df, lacking)
 
 

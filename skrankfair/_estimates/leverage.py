@@ -163,7 +163,7 @@ def _traces(
     if (remainder := sums.remainder) is not None:
         more = np.concatenate(remainder.supports[2, needs, :, :-1]) * scale**2
         chosen = np.array([k * n_strata + s for k, s in samples])
-        fourth = remainder.quartic_products(pairs)[chosen[:, None], chosen]
+        fourth = remainder.quartic_products(chosen, pairs)
         left, right = scale[:, None, first], scale[None, :, second]
         square, trace = square + more, trace + more[:, first]
         products = products + fourth * left**2 * right**2

@@ -152,7 +152,7 @@ class Metric:
         It is this metric, the same without its slope, or its difference from the rest.
         """
         if self.slope is not None:
-            base, name = self.finalize, f"{self.name}_without_slope"
+            base, name = self.finalize, f"{self.name} without the slope term"
             without = PairedDifference.of(base, self.slope)
             return self.as_difference(name, without, base=base)
         if self.fair_value is not None:

@@ -82,18 +82,25 @@ class Gram:
         return int(self.matrix.shape[0] - self.n_shared) // max(1, self.n_groups)
 
     def products(
-        self, left: Array, right: Array, pairs: GroupPairs | None = None
+        self,
+        left: Array,
+        right: Array,
+        pairs: GroupPairs | None = None,
+        chosen: Array | slice = slice(None),
     ) -> Array:
         """Return ``L_a · P_ab · R_b`` for pairs of groups (a, b), shape (m,).
 
         P_ab are the products of the columns of a and b; L is `left` and R `right`, the
-        slopes of two functions of shape (G, C + D). Without `pairs` each group is
-        paired with itself.
+        slopes of two functions of shape (G, C + D), or of the `chosen` columns. Without
+        `pairs` each group is paired with itself.
         """
         first, second = (np.arange(self.n_groups),) * 2 if pairs is None else pairs
         if not np.array_equal(first, second):
             self._check_complete()
-        columns = self._columns()
+        numbers = np.arange(self.matrix.shape[0])
+        own, shared = np.split(numbers, [numbers.size - self.n_shared])
+        own = own.reshape(self.n_groups, self.n_columns)
+        columns = np.hstack([own, np.tile(shared, (self.n_groups, 1))])[:, chosen]
         size, values = columns.shape[1], np.empty(first.size)
         step = max(1, MOST_PRODUCTS // max(1, size**2))
         for start in range(0, first.size, step):
@@ -102,21 +109,11 @@ class Gram:
             others = np.tile(columns[b], size).ravel()
             block = np.asarray(self.matrix[rows, others]).reshape(-1, size, size)
             parts = left[a], block, right[b]
-            value, whole = (
-                np.einsum("mi,mij,mj->m", *factors)
-                for factors in (parts, map(np.abs, parts))
-            )
+            value = np.einsum("mi,mij,mj->m", *parts)
+            whole = np.einsum("mi,mij,mj->m", *map(np.abs, parts))
             nothing = np.abs(value) <= _ROUNDING * whole
             values[start : start + step] = np.where(nothing, 0.0, value)
         return values
-
-    def _columns(self) -> Array:
-        """Return the numbers of own and shared columns of each group, (G, C + D)."""
-        n_columns = self.n_columns
-        numbers = np.arange(self.n_groups * n_columns)
-        by_group = numbers.reshape(self.n_groups, n_columns)
-        shared = self.n_groups * n_columns + np.arange(self.n_shared)
-        return np.hstack([by_group, np.tile(shared, (self.n_groups, 1))])
 
     def renumbered(self, to: Layout) -> Gram:
         """Return the products with groups and columns renumbered."""
@@ -233,15 +230,17 @@ class Remainder:
         sums[::2] = np.maximum(sums[::2], 0.0)  # below 0 is rounding
         return sums
 
-    def quartic_products(self, pairs: GroupPairs | None = None) -> Array:
-        """Return sums of products of squared supports, (S * M, S * M, m).
+    def quartic_products(self, chosen: Array, pairs: GroupPairs | None = None) -> Array:
+        """Return sums of products of the squares of k chosen supports, (k, k, m).
 
-        Those of two supports in two strata, for pairs of groups, or for each group.
+        They are chosen by their numbers in S * M columns; for pairs of groups, or for
+        each group.
         """
-        size, products_of = self.quartic.n_shared, self.quartic.products
+        size, quartic = chosen.size, self.quartic
         # The square of a group is the sum of its own column and the shared one.
-        slopes = np.tile(np.eye(size), 2)[:, None].repeat(self.quartic.n_groups, 1)
-        products = [products_of(a, b, pairs) for a in slopes for b in slopes]
+        both = np.append(chosen, chosen + quartic.n_shared)
+        slopes = np.tile(np.eye(size), 2)[:, None].repeat(quartic.n_groups, 1)
+        products = [quartic.products(a, b, pairs, both) for a in slopes for b in slopes]
         return np.reshape(products, (size, size, -1))
 
     def renumbered(self, to: Layout) -> Remainder:
@@ -255,9 +254,7 @@ class Remainder:
         supports[:, to.supports] = self.supports[..., source]
         columns = (to.supports[:, None] * n_strata + np.arange(n_strata)).ravel()
         size = to.n_supports * n_strata
-        squares = replace(
-            to, columns=columns, n_columns=size, shared=columns, n_shared=size
-        )
+        squares = Layout(to.groups, to.n_groups, *(columns, size) * 3)
         sizes = np.zeros(to.n_shared)
         sizes[to.shared] = self.sizes
         return Remainder(
@@ -292,9 +289,9 @@ class Remainder:
         pooled = np.stack(
             [active.max(-1), support.sum(-1), np.sqrt(square).sum(-1) ** 2]
         )
-        of_groups = np.einsum("ccg->cg", self.quartic_products())
+        size = self.quartic.n_shared
+        of_groups = [self.quartic_products(k)[0, 0] for k in np.arange(size)[:, None]]
         fourth = (np.maximum(of_groups, 0.0) ** 0.25).sum(-1) ** 4
-        size = fourth.size
         quartic = np.zeros((2 * size,) * 2)
         quartic[:size, :size] = np.sqrt(np.multiply.outer(fourth, fourth))
         return Remainder(

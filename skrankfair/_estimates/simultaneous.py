@@ -39,18 +39,16 @@ def disparity(low: Array, high: Array, metric: Metric, kind: str) -> float:
                 "kind='worst' needs a metric of which high or low values are better."
             )
         return float(low.min() if better == "high" else -high.max())
+    if kind in _FROM_FAIR and fair_value is None:
+        raise ValueError(
+            f"kind={kind!r} needs a metric with a fair value; use 'difference' or "
+            "'ratio'."
+        )
+    if low.size < 2 and (metric.relative or kind not in _FROM_FAIR):
+        return float("nan")
     if kind in _FROM_FAIR:
-        if fair_value is None:
-            raise ValueError(
-                f"kind={kind!r} needs a metric with a fair value; use 'difference' or "
-                "'ratio'."
-            )
-        if metric.relative and low.size < 2:
-            return float("nan")
         distance = np.maximum(high - fair_value, fair_value - low)
         return float(distance.sum() if kind == "l1" else distance.max())
-    if low.size < 2:
-        return float("nan")
     with np.errstate(divide="ignore", invalid="ignore"):
         if kind == "difference":
             return float(high.max() - low.min())

@@ -75,8 +75,8 @@ def read_json(text: Any) -> Any:
 
 def check_schema(document: Any, schema: str = SCHEMA, name: object = "text") -> None:
     """Raise a ValueError for a document of another schema, or of a newer version."""
-    if not isinstance(document, dict) or document.get("schema") != schema:
-        other = document.get("schema") if isinstance(document, dict) else None
+    other = document.get("schema") if isinstance(document, dict) else None
+    if other != schema:
         raise ValueError(
             f"{name} must have the schema {schema!r}, as to_json() writes it; got "
             f"{other!r}."

@@ -213,7 +213,7 @@ def json_text(report: AuditReport) -> str:
 def report_of_json(text: Any, kind: type[AuditReport]) -> AuditReport:
     """Return the report of this kind that is stored in JSON."""
     document = storage.read_json(text)
-    kept: Any = document.get("stored") if isinstance(document, dict) else None
+    kept = document.get("stored", document) if isinstance(document, dict) else {}
     if isinstance(kept, dict) and "refused" in kept:
         raise ValueError(f"text has the numbers of a report only: {kept['refused']}")
     storage.check_schema(kept, SCHEMA)

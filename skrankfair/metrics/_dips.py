@@ -112,7 +112,8 @@ def dips(
         is equation 2 of the paper, the dissatisfaction with the list as a whole.
     against : label or None, default=None
         The one group whose items j count, at their ranks in the whole list; it has no
-        row of its own, and takes the place of the rest. None means all other items.
+        row of its own, and takes the place of the rest. None means all other items. In
+        data without it, as a part of a larger whole may be, no group has a pair.
     divisor : {"maximum", "pairs"}, default="maximum"
         What the sum is divided by: the largest that any ranking has, or the number of
         pairs (i, j), whether or not their outcomes differ. The first rank then counts

@@ -202,7 +202,7 @@ class TestCompare:
         wrong = tmp_path / "old.json"
         wrong.write_text("{}")
         for first, says in (
-            (str(wrong), "text must"),
+            (str(wrong), f"{wrong}: text must have the schema"),
             (str(tmp_path / "no.json"), "cannot be read"),
             (str(tmp_path / "no.csv"), "cannot be opened"),
         ):

@@ -184,6 +184,19 @@ def parts_of(c, n_parts=3):
     return [c.take(np.flatnonzero(part == i)) for i in range(n_parts)]
 
 
+@pytest.mark.parametrize("name", ["pairwise_accuracy-all-pairs-item-edges", "f1-0.375"])
+def test_a_common_factor_of_weights_leaves_no_rounding(name):
+    case = EVERY_CASE[name]
+    weight = 1 + np.arange(24) % 3 if case.by_row else np.ones(24)
+    for seed in range(20):
+        c = labelled(seed, 24).but(q=None)
+        best = c.group != "c"
+        c = c.but(y=np.where(best, 4.0, c.y), s=np.where(best, 1.5, c.s))
+        r, expected = (case(c.but(w=factor * weight)) for factor in (0.37, 1.0))
+        assert_same(r, expected)
+        np.testing.assert_allclose(r.pvalue, expected.pvalue, 1e-6)
+
+
 @one_of(3, weights={"equal": False, "weighted": True})
 def test_split_and_merged_is_the_whole(case, make, weights, monkeypatch):
     monkeypatch.setattr(_sums, "LARGE_SHARE", -1.0)  # compact() folds no row
@@ -220,10 +233,8 @@ def test_split_by_clusters_and_merged(case, make):
     c = with_clusters(with_weights(make(), low=1))
     whole = case(c)
     held = case.hold(whole)
-    parts = [
-        held(c.take(np.flatnonzero(np.isin(c.cluster, labels))))
-        for labels in (["u"], ["v", "w"], ["x"])
-    ]
+    labels = ["u"], ["v", "w"], ["x"]
+    parts = [held(c.take(np.isin(c.cluster, some))) for some in labels]
     assert_same(sum(parts), whole)
 
 

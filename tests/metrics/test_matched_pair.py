@@ -93,6 +93,7 @@ def test_slope_term_is_that_of_pairs_within_groups(variance):
     value, distance = y[:, None] - y, s - s[:, None]
     slope = (same * value).sum() / (same * distance).sum()
     assert r.variance == variance
+    assert r.as_gap().name == "matched_pair_calibration without the slope term"
     for i, group in enumerate("abc"):
         cross = weight * np.outer(g == group, g != group)
         plain, far = ((cross * x).sum() / cross.sum() for x in (value, distance))

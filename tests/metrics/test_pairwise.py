@@ -312,6 +312,7 @@ class TestGapsByEngagement:
         r = pairwise_accuracy(*columns, **options)
         r.test()
         assert "hides" not in repr(r)
+        r.against_rest().test()  # which has no strata
         preference = pairwise_preference(*columns, **options, average="queries")
         assert np.isnan(preference.contrast("f", "m").pvalue)
         assert "gap" not in preference.breakdown()
@@ -368,11 +369,8 @@ def test_whole_weights_are_repeated_items(seeds):
 def test_items_are_summed_block_by_block(monkeypatch):
     rng = np.random.default_rng(1)
     y, score = rng.normal(size=(2, 240))
-    who = {
-        "sensitive_features": rng.integers(0, 5, 240),
-        "qid": rng.integers(0, 14, 240),
-        "variance": "item",
-    }
+    who = {"sensitive_features": rng.integers(0, 5, 240), "variance": "item"}
+    who["qid"] = rng.integers(0, 14, 240)
     results = []
     for rows in (1 << 17, 50):
         monkeypatch.setattr("skrankfair._inputs.ranking._BLOCK", rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -226,20 +225,16 @@ def _item_table(
         table = rows.reshape(-1, rows.shape[2])
         _add_rows(inside.by_cell, cell, table, weight[cells.query])
         _add_rows(inside.shared, unit, shared, weight)
-    if data.item_weight is not None:
-        # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
-        all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)
-        rows = np.where(all_of_it, total, rows)
+    # A row that is in all pairs leaves exactly 0 when it is left out, no rounding.
+    all_of_it = np.abs(rows - total) <= NOTHING * np.abs(total)
+    rows = np.where(all_of_it, total, rows)
     labels = data.kept if cluster is None else cluster.labels
     everywhere = Rows.of_all(rows, shared, labels, member)
     # A table of which half the numbers are 0 takes half as long with its zeros.
     if np.count_nonzero(rows) > rows.size / 4:
         return everywhere
     # To leave out an item that is in no pairs changes nothing.
-    filled, of_all = (
-        reduce(np.logical_or, np.moveaxis(sums, -1, 0), np.zeros(sums.shape[:-1], bool))
-        for sums in (rows, shared)
-    )
+    filled, of_all = (np.logical_or.reduce(x, axis=-1) for x in (rows, shared))
     if member is not None:
         filled[of_all] |= member[of_all]
     return everywhere.only(np.flatnonzero(filled))
