@@ -254,7 +254,9 @@ class Remainder:
         supports[:, to.supports] = self.supports[..., source]
         columns = (to.supports[:, None] * n_strata + np.arange(n_strata)).ravel()
         size = to.n_supports * n_strata
-        squares = Layout(to.groups, to.n_groups, *(columns, size) * 3)
+        squares = replace(
+            to, columns=columns, n_columns=size, shared=columns, n_shared=size
+        )
         sizes = np.zeros(to.n_shared)
         sizes[to.shared] = self.sizes
         return Remainder(
