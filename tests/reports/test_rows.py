@@ -112,6 +112,12 @@ class TestWithin:
         pooled = pairwise_exposure(**{**columns, "qid": qid}).estimate[0] - 0.5
         said = float(lines["Exposure", "within all levels"][3].removesuffix(" points"))
         assert said == pytest.approx(100 * pooled, abs=0.051)
+        # In pairs within groups the rest are the pairs within each of its groups.
+        columns["sensitive_features"] = np.arange(600) // 2 % 5
+        given = {"metrics": "intra_group_accuracy", "within": np.zeros(600)}
+        report = audit(**columns, **given)
+        assert len(gaps := [row[3] for row in report.sections[0].rows]) == 15
+        assert gaps[::3] == gaps[1::3] == gaps[2::3]
 
     def test_items_of_one_list_stay_independent(self):
         columns = data(n_queries=60)
