@@ -449,14 +449,12 @@ def _gaps(
     if finding.against_rest and reference is not None:
         others = of_input(rows.data, groups.mask(groups.labels.index(reference)))
     # The cells of the group come first, then those of the others, and last all else.
-    own = np.where(members, 0, size) + levels.values
-    own = np.where(members | others, own, 2 * size)
+    own = np.select([members, others], [levels.values, levels.values + size], 2 * size)
     # Pairs within the groups of the rest are no pairs between them.
     alone = metric.options.get("comparison") == "intra" and not groups.overlapping
     apart = of_input(rows.data, groups.values) if alone else own * 0
     result = rows.within(own, apart).measured(metric)
-    cells = np.array(result.groups, dtype=int)
-    cells = cells[cells < 2 * size]
+    cells: Array = np.setdiff1d(np.array(result.groups, dtype=int), 2 * size)
     result = replace(result, sums=result.sums.of_groups(np.arange(cells.size)))
     first = np.flatnonzero(np.isin(cells + size, cells))  # of levels with both sides
     second = np.searchsorted(cells, cells[first] + size)
