@@ -150,17 +150,18 @@ def _disparities(
     """Return by grouping the smallest value over the largest, or their difference.
 
     Of impact ratios rows without a category are left out, and small categories are
-    never the highest, as of their tables.
+    never the highest, as of their tables. Groups with too little data for a verdict are
+    left out where a gap between others is enough to meet the condition.
     """
     sides, of_impact = report.sides, condition.metric == IMPACT_RATIO
     level, numbers = 1 - (1 - level) / max(1, len(sides)), []
-    counted = [
-        not of_impact or _has_category(group, bool(sides)) for group in result.groups
-    ]
+    counted = [not of_impact or _has_category(g, bool(sides)) for g in result.groups]
+    enough = result.n_effective >= fmt.FEW_EFFECTIVE - 1e-9
+    enough |= (condition.kind == "ratio") != (condition.sign == "<")
     most = (report.overlapping and report.n_rows) or np.inf
     for names in sides or [result.groups]:
         side = np.array([g in names for g in result.groups])
-        chosen = side & counted
+        chosen = side & counted & enough
         if of_impact:
             share = shares_of_rows(result.support * side, most)
             large = large_ones(chosen & ~np.isnan(result.estimate), share)

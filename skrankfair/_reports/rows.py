@@ -183,15 +183,18 @@ class AuditRows:
         data.keep_blocks()  # which all metrics share
         return cls(columns, given["qid"], data, given, groupings, sides, levels)
 
-    def within(self, groups: Array) -> AuditRows:
-        """Return the rows with other groups, which are compared within a level only."""
+    def within(self, groups: Array, apart: Array) -> AuditRows:
+        """Return the rows with other groups, which are compared within a level only.
+
+        And only with rows that have the same number in `apart`.
+        """
         data, levels = self.data, self.levels
         given = {**self.given, "sensitive_features": groups, "within": None}
         if given.get("cluster") is None:
-            alone = np.arange(groups.size)
-            given["cluster"] = alone if self.qid is None else given["qid"]
+            rows = np.arange(groups.size)
+            given["cluster"] = rows if self.qid is None else given["qid"]
         lists = of_input(data, data.ranking.query.astype(np.int64))
-        lists = lists * len(levels) + levels.values
+        lists = (lists * (apart.max() + 1) + apart) * len(levels) + levels.values
         if self.qid is not None:
             given["qid"] = lists
         return AuditRows.of(given, lists)

@@ -445,15 +445,16 @@ def _gaps(
     """Return the gap of a group within all levels, and that of each of them."""
     levels, groups, size = rows.levels, rows.data.groups, len(rows.levels)
     members = of_input(rows.data, groups.mask(groups.labels.index(row.group)))
-    others = ~members
-    reference = finding.references.get(row.group)
+    others, reference = ~members, finding.references.get(row.group)
     if finding.against_rest and reference is not None:
         others = of_input(rows.data, groups.mask(groups.labels.index(reference)))
     # The cells of the group come first, then those of the others, and last all else.
-    own = np.where(members, 0, size) + levels.values
-    result = rows.within(np.where(members | others, own, 2 * size)).measured(metric)
-    cells = np.array(result.groups, dtype=int)
-    cells = cells[cells < 2 * size]
+    own = np.select([members, others], [levels.values, levels.values + size], 2 * size)
+    # Pairs within the groups of the rest are no pairs between them.
+    alone = metric.options.get("comparison") == "intra" and not groups.overlapping
+    apart = of_input(rows.data, groups.values) if alone else own * 0
+    result = rows.within(own, apart).measured(metric)
+    cells: Array = np.setdiff1d(np.array(result.groups, dtype=int), 2 * size)
     result = replace(result, sums=result.sums.of_groups(np.arange(cells.size)))
     first = np.flatnonzero(np.isin(cells + size, cells))  # of levels with both sides
     second = np.searchsorted(cells, cells[first] + size)

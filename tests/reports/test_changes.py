@@ -124,8 +124,8 @@ def test_groups_of_one_audit_only_have_no_change(tmp_path):
         assert change.group_rows.keys() == {"f", "m", "x"}
         assert "no pairs in one of the two" in repr(change)
         change.to_html(tmp_path / "c.html")
-    assert "Only the data now have x." in both[0].notes
-    assert "Only the data before have x." in both[1].notes
+    assert "Only the data now have x, now among the rest." in both[0].notes
+    assert "Only the data before have x, then among the rest." in both[1].notes
     for metrics, what in ((INTER, "nothing"), ([INTER, "ndcg"], "only NDCG")):
         alone = now.changes_since(week(0, 0, "ab", metrics=metrics)).headline
         assert f"no group in common: {what} can be compared" in alone

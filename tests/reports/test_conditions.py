@@ -65,6 +65,7 @@ def test_groups_without_a_verdict_do_not_count():
     decision = np.append(decision, [0, 0, 0])
     found = audit(decision, decision, sensitive_features=sex, metrics="selection_rate")
     assert not any("of x" in line for line in found.failures("selection_rate<0.9"))
+    assert len(found.failures("impact_ratio<1, selection_rate.difference>0")) == 2
     # The report says so: silence would be read as a verdict.
     parsed = conditions.parsed_conditions("selection_rate<2")
     section = conditions.conditions_section(conditions.checked(found, parsed))

@@ -61,8 +61,7 @@ class TestWithin:
             weights.append(n_m * n_f / (n_m + n_f))
             variance.append(p_m * (1 - p_m) / (n_m - 1) + p_f * (1 - p_f) / (n_f - 1))
         share = np.array(weights) / np.sum(weights)
-        expected = share @ differences
-        assert gaps["within all levels"] == pytest.approx(expected, abs=6e-4)
+        assert gaps["within all levels"] == pytest.approx(share @ differences, abs=6e-4)
         row = next(r for r in report.sections[0].rows if r[2] == "within all levels")
         low, high = (float(end) / 100 for end in row[4].strip("[]").split(", "))
         error = np.sqrt(share**2 @ variance)
@@ -98,20 +97,21 @@ class TestWithin:
             own = level == k
             rows = {name: np.asarray(values)[own] for name, values in columns.items()}
             rows["cluster"] = rows["qid"] if user is None else user[own]
-            accuracy = pairwise_accuracy(**rows, comparison="inter")
-            exposure = pairwise_exposure(**rows)
-            expected = {
-                "Inter-group": accuracy.contrast("f", "m").estimate,
-                "Exposure": exposure.estimate[0] - 0.5,
-            }
+            accuracy = pairwise_accuracy(**rows, comparison="inter").contrast("f", "m")
+            exposure = pairwise_exposure(**rows).estimate[0] - 0.5
+            expected = {"Inter-group": accuracy.estimate, "Exposure": exposure}
             for name, value in expected.items():
                 said = float(lines[name, str(k)][3].removesuffix(" points"))
                 assert said == pytest.approx(100 * value, abs=0.051)
         # Values that are fair on their own are weighted by their pairs.
-        qid = columns["qid"] * 3 + level
-        pooled = pairwise_exposure(**{**columns, "qid": qid}).estimate[0] - 0.5
+        pooled = pairwise_exposure(**columns | {"qid": columns["qid"] * 3 + level})
         said = float(lines["Exposure", "within all levels"][3].removesuffix(" points"))
-        assert said == pytest.approx(100 * pooled, abs=0.051)
+        assert said == pytest.approx(100 * pooled.estimate[0] - 50, abs=0.051)
+        # In pairs within groups the rest are the pairs within each of its groups.
+        columns["sensitive_features"] = np.arange(600) // 2 % 5
+        report = audit(**columns, within=level * 0, metrics="intra_group_accuracy")
+        assert len(gaps := [row[3] for row in report.sections[0].rows]) == 15
+        assert gaps[::3] == gaps[1::3] == gaps[2::3]
 
     def test_items_of_one_list_stay_independent(self):
         columns = data(n_queries=60)
