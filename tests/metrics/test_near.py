@@ -97,10 +97,10 @@ def assert_exact(s, focal, direction, choices):
     sample={"as it is": near._SAMPLE, "bad guesses": 2},
 )
 def test_kth_difference_of_one_long_list(score, direction, sample, monkeypatch):
-    # 200,000 possible pairs: far more than are ever written down at once.
+    # 400,000 possible pairs: far more than are ever written down at once.
     monkeypatch.setattr(near, "_SAMPLE", sample)
     rng = np.random.default_rng(0)
-    assert_exact(score(rng, 900), rng.random(900) < 0.4, direction, CHOICES)
+    assert_exact(score(rng, 1300), rng.random(1300) < 0.4, direction, CHOICES)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
