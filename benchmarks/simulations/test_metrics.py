@@ -306,6 +306,7 @@ OF_PEOPLE = {
 }
 
 
+@pytest.mark.study
 class TestPopulation:
     """Users of a population of a few dozen, whose values are the truth."""
 
@@ -392,6 +393,7 @@ PARITY = {
 each_parity = pytest.mark.parametrize("metric", PARITY, ids=lambda m: m.__name__)
 
 
+@pytest.mark.study
 class TestFilledLists:
     """Users with one to three lists of eight items, three of them in the group.
 
@@ -647,6 +649,7 @@ def test_groups_of_few_events_are_accused_rarely_and_worse_ones_found():
     assert shares[1] > 0.8
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("comparison", ["all", "inter"])
 def test_users_count_alike_in_tests_by_their_weights(comparison):
     """The means over queries of a rare group and of others differ in fair rankings."""
@@ -687,6 +690,7 @@ def test_the_order_inside_groups_is_compared_with_that_inside_others(worse):
         assert_level(np.array(pvalues))
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(("sharp", "worse"), [(2.0, 0), (2.8, 0), (2.0, 1), (2.8, 1.4)])
 def test_a_small_group_of_a_sharp_list(sharp, worse):
     """Fifteen good items, at the top by chance, seemed certain: 16% were accused."""
@@ -716,6 +720,7 @@ FIRST_PLACES = {
 }
 
 
+@pytest.mark.study
 @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.UndefinedMetricWarning")
 @pytest.mark.parametrize("items", [10, 20, 40])
 @pytest.mark.parametrize("name", FIRST_PLACES)
@@ -733,6 +738,7 @@ def test_a_small_group_in_the_first_places(name, items):
     assert_level(np.nan_to_num(pvalues, nan=1.0), at_most=True)
 
 
+@pytest.mark.study
 @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.SmallSampleWarning")
 @pytest.mark.parametrize("weight", ["top", "reciprocal"])
 @pytest.mark.parametrize("below", [0.0, 1.5])
@@ -754,6 +760,7 @@ def test_a_small_group_of_items_that_recur(weight, below):
         assert_level(np.array(pvalues), at_most=True)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("weight", "below"), [("dcg", 0), ("reciprocal", 0), ("dcg", 2)]
 )
@@ -791,6 +798,7 @@ def market(rng, first, items):
     return exposure_gap(y, s, **rows)
 
 
+@pytest.mark.study
 @pytest.mark.filterwarnings("ignore::skrankfair.exceptions.SmallSampleWarning")
 @pytest.mark.parametrize("items", [8, 40])
 def test_catalogues_of_two_markets(items):
@@ -803,6 +811,7 @@ def test_catalogues_of_two_markets(items):
     assert_level(np.array(pvalues), at_most=True)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("lists", ["apart", "tied", "of users"])
 @pytest.mark.parametrize("name", ["pairwise accuracy", "inter-group accuracy"])
 def test_one_item_in_each_list_and_the_first_place(name, lists):

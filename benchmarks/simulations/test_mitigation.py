@@ -103,6 +103,7 @@ def users(n_users, seed):
     return X, (draw < expected).astype(float)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("method", ["nadaraya_watson", "isotonic", "platt"])
 def test_parity_holds_afterwards_on_fresh_data(method):
     before = after = 0
@@ -117,6 +118,7 @@ def test_parity_holds_afterwards_on_fresh_data(method):
     assert after <= binom.ppf(0.999, N_SIMULATIONS, 0.07)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("method", ["nadaraya_watson", "platt"])
 def test_parity_holds_for_dependent_rows(method):
     """Users of one group with rows of one outcome more often than not."""
@@ -234,6 +236,7 @@ def test_orders_of_rows_agree_within_their_monte_carlo_error(wrapper):
     assert error.max() < 2 * error[0]
 
 
+@pytest.mark.study
 def test_isotonic_fails_where_the_curve_falls():
     rejections = {"nadaraya_watson": 0, "isotonic": 0}
     for seed in range(20):
@@ -246,6 +249,7 @@ def test_isotonic_fails_where_the_curve_falls():
     assert rejections == {"nadaraya_watson": 0, "isotonic": 20}
 
 
+@pytest.mark.study
 def test_parity_holds_after_the_wrapper():
     columns = {"sensitive_features": "group", "drop_metadata_columns": True}
     before = after = 0

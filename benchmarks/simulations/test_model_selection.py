@@ -27,6 +27,7 @@ def results_of(scoring, model, X, y, folds):
     return results
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(("n_splits", "n_groups"), [(2, 2), (5, 4)])
 def test_a_confidence_bound_holds_as_often_as_it_says(n_splits, n_groups):
     """Of a model that is biased, and of one that is not; few clusters per fold."""

@@ -192,6 +192,7 @@ while status == -signal.SIGKILL:
 """
 
 
+@pytest.mark.study
 def test_a_process_is_killed_at_random_moments(path):
     """By SIGKILL: what was reported as stored is there, once, and nothing is broken."""
     done, runs = ran(MOMENTS, path)

@@ -148,6 +148,7 @@ def _no_collection(monkeypatch):
     monkeypatch.setattr("gc.collect", lambda: 0)
 
 
+@pytest.mark.study
 @pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize(
     ("before", "after", "own"),

@@ -116,6 +116,7 @@ def test_intervals_of_curves_of_clusters_hold_rare_events(alike, unequal):
         assert np.median(width) < 0.08
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("metric", [positive_rate_shift, rank_shift])
 @pytest.mark.parametrize("biased", [True, False])
 def test_shifts(metric, biased):
@@ -170,6 +171,7 @@ def test_shifts_of_scores_in_a_narrow_range(metric, n):
         assert np.mean(wrong, axis=0).max() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("metric", "options"), [(brier_score, {}), (true_positive_rate, {"threshold": 0.6})]
 )
@@ -353,6 +355,7 @@ def test_small_groups_of_calibrated_scores_are_accused_rarely(n_groups):
     assert max(named, missed) < times * (0.05 + tolerance(0.05, times))
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("rate", [0.01, 0.05])
 def test_fifty_groups_of_few_events(rate):
     """Far levels need the tail of few events: 14% and 22% of a rate of 1% failed."""
@@ -390,6 +393,7 @@ def test_rates_of_few_clusters_beside_many(design, clusters):
         assert_level(np.array(pvalues), at_most=True)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("of", ["bursts", "balanced", "two samples", "unlike"])
 def test_bursts_of_events_are_no_proof(of):
     """Small groups that lacked a burst were accused in 37% to 42%."""
@@ -445,6 +449,7 @@ def test_bursts_of_as_many_clusters_are_no_proof(clusters, law):
     assert_level(np.array(pvalues), at_most=True)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("sizes", [(20, 200), (20, 20)])
 def test_an_unchanged_gap_of_bursts_has_not_changed(sizes):
     """Only the group has bursts, in both samples: 41% of gaps had changed."""
