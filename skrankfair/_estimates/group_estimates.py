@@ -966,8 +966,8 @@ class GroupEstimates(AddsUp, PilotData):
         strata of the group), and the gap of the mean has another sign or is not
         significant itself.
         """
-        edges = self.metric.breakdown and self.first_pass.get("engagement_edges")
-        if edges is None or not self.has_pvalue:
+        by_strata = self.metric.breakdown and "engagement_edges" in self.first_pass
+        if not (by_strata and self.has_pvalue):
             return ""
         table, gap = self.breakdown(), self.as_gap()
         mean = np.sign(gap.estimate - (gap.fair_value or 0.0))

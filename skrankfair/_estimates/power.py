@@ -284,8 +284,9 @@ class Pilot(PlannedTests):
     def detectable(self, power: float, alpha: float) -> Array:
         """Return the true gaps that data like these find, shape (m,)."""
         check_design(power, alpha)
-        test = power, alpha / self.n_tests, self.pilot_df, self.tested
-        gap = detectable(self.standard_error, self.df, *test)
+        level = alpha / self.n_tests
+        known = self.pilot_df, self.tested
+        gap = detectable(self.standard_error, self.df, power, level, *known)
         with np.errstate(over="ignore"):  # no ratio is large enough
             return np.exp(gap) if self.ratio else gap
 

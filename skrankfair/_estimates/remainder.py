@@ -97,10 +97,7 @@ class Gram:
         first, second = (np.arange(self.n_groups),) * 2 if pairs is None else pairs
         if not np.array_equal(first, second):
             self._check_complete()
-        numbers = np.arange(self.matrix.shape[0])
-        own, shared = np.split(numbers, [numbers.size - self.n_shared])
-        own = own.reshape(self.n_groups, self.n_columns)
-        columns = np.hstack([own, np.tile(shared, (self.n_groups, 1))])[:, chosen]
+        columns = self._columns()[:, chosen]
         size, values = columns.shape[1], np.empty(first.size)
         step = max(1, MOST_PRODUCTS // max(1, size**2))
         for start in range(0, first.size, step):
@@ -114,6 +111,14 @@ class Gram:
             nothing = np.abs(value) <= _ROUNDING * whole
             values[start : start + step] = np.where(nothing, 0.0, value)
         return values
+
+    def _columns(self) -> Array:
+        """Return the numbers of own and shared columns of each group, (G, C + D)."""
+        n_columns = self.n_columns
+        numbers = np.arange(self.n_groups * n_columns)
+        by_group = numbers.reshape(self.n_groups, n_columns)
+        shared = self.n_groups * n_columns + np.arange(self.n_shared)
+        return np.hstack([by_group, np.tile(shared, (self.n_groups, 1))])
 
     def renumbered(self, to: Layout) -> Gram:
         """Return the products with groups and columns renumbered."""

@@ -220,5 +220,6 @@ def conditions_section(numbers: Sequence[Checked]) -> ReportSection:
         value, ends = fmt.number(number.value), fmt.interval(number.low, number.high)
         rows.append((number.condition.text, number.name or "all", value, ends, verdict))
     said = [table()["sections"]["conditions"]["unknown"]] if unknown else []
-    n: dict[str, Any] = {"failed": failed, "unknown": unknown, "number": len(numbers)}
-    return made_section("conditions", rows, shown=failed > 0, paragraphs=said, **n)
+    counts: dict[str, Any] = {"failed": failed, "unknown": unknown}
+    counts |= {"number": len(numbers), "shown": failed > 0}
+    return made_section("conditions", rows, paragraphs=said, **counts)

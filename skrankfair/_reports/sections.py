@@ -451,8 +451,8 @@ def _gaps(
     # The cells of the group come first, then those of the others, and last all else.
     own = np.select([members, others], [levels.values, levels.values + size], 2 * size)
     # Pairs within the groups of the rest are no pairs between them.
-    alone = metric.options.get("comparison") == "intra" and not groups.overlapping
-    apart = of_input(rows.data, groups.values) if alone else own * 0
+    intra = metric.options.get("comparison") == "intra" and not groups.overlapping
+    apart = of_input(rows.data, groups.values) if intra else np.zeros_like(own)
     result = rows.within(own, apart).measured(metric)
     cells: Array = np.setdiff1d(np.array(result.groups, dtype=int), 2 * size)
     result = replace(result, sums=result.sums.of_groups(np.arange(cells.size)))
